@@ -1,0 +1,19 @@
+"""The command line: `rc1 COMMAND`. Each command parses, calls the library and prints; nothing is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and end the process.
+
+    Exit codes: 0 all passed; 1 a fault of the program or the machine; 2 a gate, a ticket, a configuration, an input or
+    a flag was refused; 130 interrupted.
+
+    Args:
+        arguments: default: those of the process.
+    """
+    from rc1_lib.cli.app import app
+
+    app(None if arguments is None else list(arguments), prog_name="rc1")

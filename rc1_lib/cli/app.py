@@ -1,0 +1,68 @@
+"""The program `rc1`: its commands, in the order in which a run uses them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rc1_lib import __version__
+from rc1_lib.cli import config, difficulty, failures, judge, pool, preflight, serve, shadow, ticket
+from rc1_lib.cli.command import command
+
+# Dashes and underscores are the same in the names of options and commands (the original scripts use both); the parser
+# applies this to names only, never to values.
+app = typer.Typer(
+    name="rc1",
+    help="RC1: a gated pipeline for post-training language models. No ticket, no training.",
+    epilog="Exit codes: 0 passed; 1 a fault; 2 a gate, a configuration or an input was refused; 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"token_normalize_func": lambda name: name.replace("_", "-"), "help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rc1 {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def rc1(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """RC1: a gated pipeline for post-training language models. No ticket, no training."""
+
+
+for _name, _function in (
+    ("preflight", preflight.preflight),
+    ("round1", preflight.round1),
+    ("round2", preflight.round2),
+    ("shadow-run", shadow.shadow_run),
+    ("build-pool", pool.build_pool),
+    ("validate-pool", pool.validate_pool),
+    ("diversity-report", pool.report_diversity),
+    ("difficulty-metrics", difficulty.difficulty_metrics),
+    ("difficulty-bucketize", difficulty.difficulty_bucketize),
+    ("validate-difficulty", difficulty.validate_difficulty),
+    ("probe-scorer", judge.probe_scorer),
+    ("assert-not-simulated", judge.assert_not_simulated),
+    ("serve", serve.serve),
+    ("failpack", failures.failpack),
+):
+    command(app, _name, _function)
+
+_ticket = typer.Typer(no_args_is_help=True, help="The ticket that opens training: verify it, show it, revoke it.")
+command(_ticket, "verify", ticket.verify)
+command(_ticket, "show", ticket.show)
+command(_ticket, "revoke", ticket.revoke)
+app.add_typer(_ticket, name="ticket")
+
+_config = typer.Typer(no_args_is_help=True, help="The configuration: verify it or show the effective one.")
+command(_config, "verify", config.verify)
+command(_config, "show", config.show)
+app.add_typer(_config, name="config")

@@ -1,0 +1,83 @@
+"""What surrounds every command: shared options, the logbook, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import typer
+
+from rc1_lib.cli.failures import failure_package, write_error
+from rc1_lib.cli.logbook import logbook
+from rc1_lib.cli.options import Options, shared
+from rc1_lib.cli.session import Session, root_of
+from rc1_lib.errors import RC1Error
+
+Function = Callable[..., int]
+REFUSED, FAULT, INTERRUPTED = 2, 1, 130
+
+
+def command(app: typer.Typer, name: str, function: Function) -> None:
+    """Register `function(session, **own options) -> exit code` with the shared options added to its own."""
+    own = list(inspect.signature(function).parameters.values())[1:]
+    common = list(inspect.signature(shared).parameters.values())
+    hints = get_type_hints(function, include_extras=True) | get_type_hints(shared, include_extras=True)
+
+    def entry(**values: Any) -> None:
+        options = shared(**{parameter.name: values.pop(parameter.name) for parameter in common})
+        sys.exit(run_command(function, options, values))
+
+    parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in (*own, *common)]
+    entry.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    entry.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    entry.__doc__ = function.__doc__
+    app.command(name)(entry)
+
+
+def run_command(function: Function, options: Options, values: dict[str, Any]) -> int:
+    """Run a command with everything it prints logged, and return its exit code."""
+    try:
+        if root_of(options).is_file():
+            raise RC1Error(f"--workspace {options.workspace}: is a file, expected a folder")
+        with logbook(root_of(options)) as log:
+            session = Session(options, sys.stdout)
+            _log_command(log)
+            with redirect_stdout(sys.stderr if options.as_json else sys.stdout):
+                return _guarded(function, session, values, log)
+    except RC1Error as error:  # raised before there is a log to write to
+        print(f"rc1: {error}", file=sys.stderr)
+        return REFUSED
+
+
+def _guarded(function: Function, session: Session, values: dict[str, Any], log: Path) -> int:
+    code, words = FAULT, ""
+    try:
+        return function(session, **values)
+    except RC1Error as error:
+        code, words = REFUSED, str(error)
+        print(f"rc1: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        code, words = INTERRUPTED, "interrupted"
+        print("rc1: interrupted; files are written whole or not at all, so run the command again", file=sys.stderr)
+    except (BrokenPipeError, typer.Exit):
+        raise
+    except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
+        words = str(error) or type(error).__name__
+        print(f"FATAL: {words}", file=sys.stderr)
+        print(f"rc1: see {write_error(session, error, log)}", file=sys.stderr)
+    package = failure_package(session) if code == FAULT or session.started else None
+    if not session.documented:
+        session.document({"exit_code": code, "error": words, "failpack": package})
+    return code
+
+
+def _log_command(log: Path) -> None:
+    """The command itself, as the log's first line."""
+    from rc1_lib.masking import mask, secrets
+
+    with log.open("a", encoding="utf-8") as stream:
+        stream.write(mask(f"$ rc1 {' '.join(sys.argv[1:])}", secrets()) + "\n")

@@ -1,0 +1,150 @@
+"""Options that several commands share, and how flags become overrides of the configuration."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from rc1_lib.errors import ConfigError, SourceError
+from rc1_lib.records import TASKS, Task
+
+Profile = Literal["local", "prod"]
+_COMMON = "Common options"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What every command is told: where to work, with which configuration, and how to print."""
+
+    workspace: Path | None
+    config: Path | None
+    profile: Profile | None
+    overrides: tuple[str, ...]
+    as_json: bool
+
+
+def shared(
+    workspace: Annotated[
+        Path | None,
+        typer.Option(help="Folder below which everything is written. [default: the project]", rich_help_panel=_COMMON),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Configuration file. [default: that of the profile]", rich_help_panel=_COMMON),
+    ] = None,
+    profile: Annotated[
+        Profile | None,
+        typer.Option(help="local or prod. [default: RUN_MODE, else local]", rich_help_panel=_COMMON),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="A.B=C",
+            help="Override one key of the configuration; repeatable. A command's own flag goes before.",
+            rich_help_panel=_COMMON,
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.", rich_help_panel=_COMMON)
+    ] = False,
+) -> Options:
+    """Gather the shared options; the command decorator reads this signature."""
+    return Options(workspace, config, profile, tuple(overrides or ()), as_json)
+
+
+Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]
+Mix = Annotated[
+    str | None, typer.Option(help='Share of each task, for example "hotpotqa:0.45,strategyqa:0.30,gsm8k:0.25" (datasets).')
+]
+Sources = Annotated[
+    str | None, typer.Option(help="embedded, hub, or a folder with gsm8k/, strategyqa/ and hotpotqa/ (sources.use).")
+]
+ByTask = Annotated[
+    str | None, typer.Option(help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". [default: all of the mix]')
+]
+TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]
+Rebuild = Annotated[
+    bool, typer.Option("--rebuild", "--force", help="Write again even over a file that was altered or brought along.")
+]
+
+
+def overrides(flags: Mapping[str, Any]) -> list[str]:
+    """`key=value` for every flag that was given (is not None), the values as JSON, which YAML reads too."""
+    return [
+        f"{key}={value.as_posix() if isinstance(value, Path) else json.dumps(value, ensure_ascii=False)}"
+        for key, value in flags.items()
+        if value is not None
+    ]
+
+
+def shares(flag: str, text: str | None, known: tuple[str, ...]) -> dict[str, float] | None:
+    """Read `name:share,name:share`, of names in `known`, summing to 1.
+
+    Raises:
+        ConfigError: saying which part of the flag's text is wrong.
+    """
+    if text is None:
+        return None
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, separator, number = (piece.strip() for piece in part.partition(":"))
+        if not separator:
+            raise ConfigError(f"{flag}: found '{part.strip()}', expected NAME:SHARE, for example {known[0]}:0.45")
+        _check_name(flag, name, known)
+        if name in found:
+            raise ConfigError(f"{flag}: '{name}' stands twice; name each once")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise ConfigError(f"{flag}: the share of {name} is '{number}', expected a number from 0 to 1") from None
+        if not 0.0 <= found[name] <= 1.0:
+            raise ConfigError(f"{flag}: the share of {name} is {number}, expected a number from 0 to 1")
+    total = sum(found.values())
+    if abs(total - 1.0) > 1e-6:
+        raise ConfigError(f"{flag}: the shares sum to {total:g}, expected 1")
+    return found
+
+
+def names(flag: str, text: str | None, known: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Read `a,b` of names in `known`; raises `ConfigError` for any other."""
+    if text is None:
+        return None
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not found:
+        raise ConfigError(f"{flag}: is empty, expected some of {', '.join(known)}")
+    for name in found:
+        _check_name(flag, name, known)
+    return tuple(dict.fromkeys(found))
+
+
+def by_task(text: str | None, mix: Mapping[Task, float]) -> tuple[str, ...]:
+    """The tasks to judge by themselves: those named, each one of the mix, else all of the mix."""
+    return names("--by-task", text, tuple(mix)) or tuple(mix)
+
+
+def source(text: str | None) -> str | None:
+    """A folder as an absolute path, `embedded` and `hub` as they are.
+
+    Raises:
+        SourceError: when there is no such folder.
+    """
+    if text is None or text in ("embedded", "hub"):
+        return text
+    folder = Path(text).expanduser().resolve()
+    if not folder.is_dir():
+        raise SourceError(f"--sources {text}: there is no such folder; expected embedded, hub, or a folder with {', '.join(TASKS)}")
+    return str(folder)
+
+
+def _check_name(flag: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise ConfigError(f"{flag}: '{name}' is none of {', '.join(known)}{hint}")

@@ -1,0 +1,122 @@
+"""One command at work: opening its run, printing tables or JSON, and showing progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.cli.options import Options
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
+
+WIDTH = 100
+Report = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Session:
+    """What a command is handed.
+
+    Attributes:
+        options: the shared options.
+        stdout: where the JSON document goes; tables go to `sys.stdout`, which is stderr while JSON was asked for.
+        run: the run once it was opened.
+        started: whether gates or builders have begun; a failure from then on is worth a package.
+        documented: whether the JSON document was printed.
+    """
+
+    options: Options
+    stdout: TextIO
+    run: Run | None = None
+    started: bool = False
+    documented: bool = field(default=False)
+
+    @property
+    def workspace(self) -> Workspace:
+        """Where the command writes."""
+        return Workspace(root_of(self.options))
+
+    def open(self, flags: Sequence[str] = ()) -> Run:
+        """Open the run: the configuration, then `--set`, then the command's own flags."""
+        from rc1_lib.run import open_run
+
+        options = self.options
+        self.run = open_run(
+            profile=options.profile,
+            config=options.config,
+            overrides=(*options.overrides, *flags),
+            workspace=options.workspace,
+        )
+        return self.run
+
+    def show(self, *what: RenderableType) -> None:
+        """Print for people: nothing when JSON was asked for."""
+        if not self.options.as_json:
+            console = _console(sys.stdout)
+            for one in what:
+                console.print(one)
+
+    def document(self, value: Any) -> None:
+        """Print the one JSON document when it was asked for. NaN becomes null."""
+        if self.options.as_json:
+            import orjson
+
+            self.documented = True
+            text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+            self.stdout.write(text.decode() + "\n")
+            self.stdout.flush()
+
+    @contextmanager
+    def progress(self, title: str) -> Iterator[Report]:
+        """A bar on stderr, only on a terminal: call what is given with (done, total)."""
+        terminal = getattr(sys.stderr, "beneath", sys.stderr)
+        columns = (
+            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        )  # fmt: skip
+        with Progress(*columns, console=Console(file=terminal), transient=True, disable=not terminal.isatty()) as bar:
+            task = bar.add_task(title, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+    def inside(self, flag: str, path: Path | None) -> str | None:
+        """A file to be written, relative to the workspace.
+
+        Raises:
+            ConfigError: when it would lie outside: everything that a run writes stays below its workspace.
+        """
+        if path is None:
+            return None
+        root = self.workspace.root
+        target = (root / path).resolve()
+        if not target.is_relative_to(root) or target == root:
+            raise ConfigError(f"{flag} {path}: lies outside the workspace {root}; name a file below it, or set --workspace")
+        return target.relative_to(root).as_posix()
+
+    def given(self, path: Path | None) -> str | None:
+        """A file or folder to be read: below the workspace if it is there, else below the current folder if there."""
+        if path is None:
+            return None
+        own = (self.workspace.root / path).resolve()
+        if not own.exists() and path.resolve().exists():
+            own = path.resolve()
+        return own.relative_to(self.workspace.root).as_posix() if own.is_relative_to(self.workspace.root) else str(own)
+
+
+def root_of(options: Options) -> Path:
+    """The workspace's folder."""
+    return options.workspace.resolve() if options.workspace else PROJECT_ROOT
+
+
+def _console(stream: TextIO) -> Console:
+    """At most 100 columns; exactly 100 where no terminal says otherwise."""
+    console = Console(file=stream, highlight=False)
+    if not console.is_terminal or console.width > WIDTH:
+        console = Console(file=stream, highlight=False, width=WIDTH)
+    return console

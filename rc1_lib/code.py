@@ -1,0 +1,29 @@
+"""A fingerprint of the project's own source, so that evidence is bound to the code that produced it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+from rc1_lib.artifacts import PROJECT_ROOT, sha256_file
+
+PACKAGES = ("rc1_lib", "tasks", "flows")
+
+
+@cache
+def code_sha256(*parts: str) -> str:
+    """SHA-256 over the names and bytes of the Python files below `parts` (all of `PACKAGES` when none is named).
+
+    Read once per process: the code that runs is the code that was imported.
+    """
+    digest = hashlib.sha256()
+    for part in parts or PACKAGES:
+        place = PROJECT_ROOT / part
+        files = [place] if place.is_file() else sorted(place.rglob("*.py"))
+        if not files:
+            raise FileNotFoundError(
+                f"{part}: no Python source below the project's root; the code cannot be fingerprinted"
+            )
+        for path in files:
+            digest.update(f"{path.relative_to(PROJECT_ROOT).as_posix()}\0{sha256_file(path)}\n".encode())
+    return digest.hexdigest()

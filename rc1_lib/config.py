@@ -1,0 +1,340 @@
+"""The configuration of a run: typed models of the YAML files in `configs/`.
+
+No threshold has a default here: every number that decides something must stand in the file, where a reader can see
+it. This module imports nothing heavy. Reading and overriding lives in `rc1_lib.config_file`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rc1_lib.records import Bucket, Task
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[int, Field(gt=0)]
+
+
+class Section(BaseModel):
+    """A part of the file: frozen, and strangers are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _sums_to_one(shares: Mapping[Any, float], name: str) -> None:
+    total = sum(shares.values())
+    if abs(total - 1.0) > 1e-6:
+        raise ValueError(f"the shares of {name} sum to {total:g}, expected 1")
+
+
+class HubNames(Section):
+    """Hub names of the three data sets, read through Hugging Face `datasets`."""
+
+    gsm8k: str
+    hotpotqa: str
+    strategyqa: str
+
+
+class Sources(Section):
+    """Where questions come from: `embedded`, `hub`, or a folder with gsm8k/, strategyqa/ and hotpotqa/."""
+
+    use: str
+    hub: HubNames
+    chinese_share: Share
+    """Share of embedded questions written in Chinese."""
+    max_uses: Positive
+    """How often one question may stand in the pool; a second use is posed differently and is counted in the report."""
+
+
+class Teacher(Section):
+    """Habits of the scripted teacher that writes the demonstrations."""
+
+    cue_rate: Share
+    """Share of prompts worded vaguely, whether or not anything is missing: the misleading cue."""
+    cue_pull: Annotated[float, Field(ge=1.0)]
+    """How many times likelier the teacher is to ask when the prompt is vague."""
+    skip_tool_rate: Share
+    repeat_tool_rate: Share
+
+
+class Recipe(Section):
+    """How prompts of one intended difficulty are posed."""
+
+    withhold: Share
+    """Share of these rows with a slot taken out."""
+    detours: tuple[int, int]
+    """Fewest and most pages beside the needed ones that the teacher reads."""
+    distractors: tuple[int, int]
+    """Fewest and most pages beside the needed ones that the prompt lists."""
+    evidence: Literal["complete", "partial"]
+    """Whether the prompt quotes all supporting sentences, or only their beginnings, so that pages have to be read."""
+    overlap: Share
+    """Clue overlap aimed at: quotes are cut, or diluted by sentences from other pages, to come near it."""
+
+
+class Pool(Section):
+    """The seed pool."""
+
+    path: str
+    n: Positive
+    seed: int
+    max_turns: Annotated[int, Field(ge=2)]
+    clarify_rate: Share
+    """Share of dialogues in which the teacher asks the user something."""
+    tools: tuple[Literal["wiki", "calc"], ...]
+    templates_dir: str
+    reference_templates_dir: str
+    teacher: Teacher
+    intended: dict[Bucket, Share]
+    """Shares of rows posed with each recipe; the difficulty that is reached is measured afterwards."""
+    recipes: dict[Bucket, Recipe]
+    workers: Positive
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _sums_to_one(self.intended, "pool.intended")
+        missing = {"easy", "medium", "hard"} - set(self.recipes)
+        if missing:
+            raise ValueError(f"pool.recipes lacks {', '.join(sorted(missing))}")
+        return self
+
+
+class Shadow(Section):
+    """The held-out shadow set."""
+
+    path: str
+    n: Positive
+    seed: int
+    stratify: bool
+
+
+class Bounds(Section):
+    """Where a feature stops being easy and starts being hard; `rising` features are harder when larger."""
+
+    easy: float
+    hard: float
+
+
+class Difficulty(Section):
+    """Difficulty measures, buckets and balance."""
+
+    metrics_path: str
+    balanced_path: str
+    target: dict[Bucket, Share]
+    bounds: dict[str, Bounds]
+    clarification_hard_turns: Positive
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _sums_to_one(self.target, "difficulty.target")
+        wanted = {
+            "len_tokens", "turns", "tool_hops", "ops_numeric", "entities", "connector_density", "clue_overlap",
+        }  # fmt: skip
+        if set(self.bounds) != wanted:
+            raise ValueError(f"difficulty.bounds must name exactly {', '.join(sorted(wanted))}")
+        return self
+
+
+class DiversityGate(Section):
+    """Thresholds of the diversity gate."""
+
+    min_distinct2: Share
+    window_bigrams: Positive
+    kl3_min: Annotated[float, Field(ge=0)]
+    kl_alpha: Annotated[float, Field(gt=0)]
+    kl_rows: Positive
+    roles_min: Positive
+    styles_min: Positive
+    min_templates_per_kind: Positive
+
+
+class DuplicatesGate(Section):
+    """Thresholds of the duplicate gate."""
+
+    max_dup_pct: Annotated[float, Field(ge=0, le=100)]
+    similarity: Share
+    shingle: Positive
+    permutations: Positive
+
+
+class LengthGate(Section):
+    """Bounds on every row's length."""
+
+    min_len: Positive
+    max_len: Positive
+
+
+class LeakageGate(Section):
+    """Thresholds of the leak gate."""
+
+    ngram: Annotated[int, Field(ge=2)]
+    max_similarity: Share
+
+
+class MixGate(Section):
+    """Tolerance of the task mix, in percentage points."""
+
+    tolerance_pp: Annotated[float, Field(ge=0)]
+
+
+class DifficultyGate(Section):
+    """Thresholds of the difficulty gate, on the balanced pool."""
+
+    min_hard_pct: Share
+    max_easy_pct: Share
+    len_max: Positive
+    turns_max: Positive
+    tool_hops_max: Positive
+    easy_median_min: Share
+    hard_median_max: Share
+    clue_overlap_max_easy: Share
+    clue_overlap_min_hard: Share
+
+
+class WeightsGate(Section):
+    """Bounds on the reward weights."""
+
+    max_weight: Share
+    sum_tolerance: Annotated[float, Field(gt=0)]
+
+
+class TrainingGate(Section):
+    """What the training part of this file has to hold."""
+
+    min_steps: Positive
+    target_kl: tuple[float, float]
+    min_seeds: Positive
+    methods: tuple[str, ...]
+
+
+class ResourcesGate(Section):
+    """What the machine has to offer."""
+
+    min_free_gb: Annotated[float, Field(ge=0)]
+
+
+class GitGate(Section):
+    """What the git fingerprint has to show."""
+
+    require_commit: bool
+    require_clean: bool
+
+
+class ProbeGate(Section):
+    """The judge probe."""
+
+    n: Positive
+    require_billed: bool
+
+
+class AntiSimulationGate(Section):
+    """Thresholds of the anti-simulation gate."""
+
+    last: Positive
+    min_billable: int
+    cache_hit_lt: dict[Literal["round1", "round2"], Share]
+
+
+class Gates(Section):
+    """Every threshold of every gate, and the waivers."""
+
+    diversity: DiversityGate
+    duplicates: DuplicatesGate
+    length: LengthGate
+    leakage: LeakageGate
+    mix: MixGate
+    difficulty: DifficultyGate
+    weights: WeightsGate
+    training: TrainingGate
+    resources: ResourcesGate
+    git: GitGate
+    probe: ProbeGate
+    anti_simulation: AntiSimulationGate
+    waivers: dict[str, str]
+    """Gate name -> why it is not enforced. Refused in profile `prod`."""
+
+
+class Ticket(Section):
+    """The ticket that opens training."""
+
+    ttl_hours: Annotated[float, Field(gt=0)]
+
+
+class Judge(Section):
+    """The judge that scores dialogues. Keys come from the environment, never from here."""
+
+    provider: str
+    spec: str
+    """Version of the judge's instructions; a change invalidates the score cache and the ticket."""
+
+
+class Overclarification(Section):
+    """The over-clarification penalty: alpha * min(c, cap)."""
+
+    alpha: Annotated[float, Field(ge=0)]
+    cap: Positive
+
+
+class SeedRatio(Section):
+    """One point of the seed-ratio schedule."""
+
+    step: Annotated[int, Field(ge=0)]
+    ratio: Share
+
+
+class PrioritySampling(Section):
+    """How training draws rows."""
+
+    enable: bool
+    by_difficulty: dict[Bucket, Share]
+    low_perf_cap: Share
+    seed_ratio_schedule: tuple[SeedRatio, ...]
+
+
+class Finetune(Section):
+    """How the model is adapted."""
+
+    method: str
+
+
+class RunConfig(Section):
+    """One file, one run. The training keys keep the originals' names at the top level."""
+
+    profile: Literal["local", "prod"]
+    simulate: bool
+    live_mode: bool
+    base_model: str
+    datasets: dict[Task, Share]
+    seed_pool: str
+    priority_sampling: PrioritySampling
+    use_overclar_penalty: bool
+    overclar: Overclarification
+    difficulty_beta: Annotated[float, Field(ge=0)]
+    target_kl: float
+    steps: Positive
+    seeds: tuple[int, ...]
+    lr: Annotated[float, Field(gt=0)]
+    clip: Annotated[float, Field(gt=0)]
+    kl_coef: Annotated[float, Field(ge=0)]
+    batch_size: Positive
+    rollout_len: Positive
+    finetune: Finetune
+    weights: str
+
+    sources: Sources
+    pool: Pool
+    shadow: Shadow
+    difficulty: Difficulty
+    judge: Judge
+    gates: Gates
+    ticket: Ticket
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _sums_to_one(self.datasets, "datasets")
+        _sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
+        if self.profile == "prod" and self.gates.waivers:
+            raise ValueError(f"profile prod allows no waivers, found {', '.join(sorted(self.gates.waivers))}")
+        return self

@@ -1,0 +1,141 @@
+"""Reading a configuration file: overrides, and errors that name the key, what was found and what to write."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from rc1_lib.config import RunConfig
+from rc1_lib.errors import ConfigError
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read `path`, apply dotted overrides (`a.b=c`, values in YAML syntax) and validate.
+
+    Raises:
+        ConfigError: naming the file and the key, what was found and what is expected.
+    """
+    tree = read_yaml(path)
+    for override in overrides:
+        _apply(tree, override)
+    try:
+        return RunConfig.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(_explain(path, error)) from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping, or say in a sentence why it cannot be read."""
+    try:
+        tree = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such configuration file; give one with --config") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}:{line} is not valid YAML: {getattr(error, 'problem', error)}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path}: expected a mapping of keys to values, found {type(tree).__name__}")
+    return tree
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """A safe loader that refuses a key written twice: YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key}' stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def dump_config(config: RunConfig) -> str:
+    """The effective configuration as YAML, every key in its place."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted key -> leaf value."""
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            leaves |= flatten(value, f"{prefix}{key}.")
+        else:
+            leaves[f"{prefix}{key}"] = value
+    return leaves
+
+
+def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
+    """Gate thresholds of `config` that differ from the published ones, so that a loosened gate is seen to be so."""
+    ours = flatten(config.gates.model_dump(mode="json"))
+    theirs = flatten(published.gates.model_dump(mode="json"))
+    return [
+        {"key": f"gates.{key}", "value": ours.get(key), "published": theirs.get(key)}
+        for key in sorted(ours.keys() | theirs.keys())
+        if ours.get(key) != theirs.get(key) and not key.startswith("waivers")
+    ]
+
+
+def _apply(tree: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"--set {override}: expected KEY=VALUE with a dotted key, for example --set pool.n=600")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ConfigError(f"--set {override}: '{text}' is not a YAML value") from None
+    *parents, leaf = key.strip().split(".")
+    node: Any = tree
+    for parent in parents:
+        if not isinstance(node, dict) or not isinstance(node.get(parent), dict):
+            known = list(node) if isinstance(node, dict) else []
+            raise ConfigError(f"--set {override}: there is no section '{parent}'{_nearest(parent, known)}")
+        node = node[parent]
+    node[leaf] = value
+
+
+def _explain(path: Path, error: ValidationError) -> str:
+    problems = []
+    for item in error.errors():
+        where = ".".join(str(part) for part in item["loc"]) or "(top level)"
+        if item["type"] == "extra_forbidden":
+            *parents, leaf = item["loc"]
+            known = _known_keys(parents)
+            problems.append(f"unknown key '{where}'{_nearest(str(leaf), known)}")
+        elif item["type"] == "missing":
+            problems.append(f"the key '{where}' is missing")
+        elif item["type"] == "value_error":
+            problems.append(f"{where}: {item['ctx']['error']}")
+        else:
+            found = str(item["input"])
+            problems.append(f"{where}: found {found[:80]!r}, expected: {item['msg']}")
+    return f"{path}: " + "; ".join(problems)
+
+
+def _known_keys(parents: Sequence[str | int]) -> list[str]:
+    """The field names of the section that `parents` leads to."""
+    model: Any = RunConfig
+    for parent in parents:
+        annotation = model.model_fields[str(parent)].annotation if str(parent) in model.model_fields else None
+        inner = [annotation, *getattr(annotation, "__args__", ())]
+        model = next((kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+        if model is None:
+            return []
+    return list(model.model_fields)
+
+
+def _nearest(key: str, known: Sequence[str]) -> str:
+    match = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"; did you mean '{match[0]}'?" if match else (f"; known: {', '.join(known)}" if known else "")

@@ -1,0 +1,1 @@
+"""Difficulty: features of every row, the bucket that most of them vote for, and the balanced pool."""

@@ -1,0 +1,104 @@
+"""The steps that write the difficulty metrics and the balanced pool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.artifacts import FileState, file_state, recorded_write, sha256_file, sha256_json
+from rc1_lib.code import code_sha256
+from rc1_lib.difficulty.buckets import balance
+from rc1_lib.difficulty.features import measure
+from rc1_lib.errors import RowError
+from rc1_lib.pool.frame import METRIC_TYPES, read_rows
+from rc1_lib.pool.schema import check_metrics, check_rows
+from rc1_lib.run import Run
+
+_MEASURE_CODE = ("rc1_lib/difficulty", "rc1_lib/text.py", "rc1_lib/ngrams.py", "rc1_lib/pool/frame.py")
+
+
+def metrics_inputs(run: Run) -> dict[str, str]:
+    """Fingerprints of what the metrics are made from."""
+    bounds = run.config.difficulty.model_dump(mode="json", include={"bounds", "clarification_hard_turns"})
+    pool = run.workspace.path(run.config.pool.path)
+    return {
+        "config": sha256_json(bounds),
+        "pool": sha256_file(pool) if pool.exists() else "",
+        "code": code_sha256(*_MEASURE_CODE),
+    }
+
+
+def balance_inputs(run: Run) -> dict[str, str]:
+    """Fingerprints of what the balanced pool is made from."""
+    metrics = run.workspace.path(run.config.difficulty.metrics_path)
+    target = {"target": dict(run.config.difficulty.target), "seed": run.config.pool.seed}
+    return {
+        **metrics_inputs(run),
+        "config": sha256_json(target),
+        "metrics": sha256_file(metrics) if metrics.exists() else "",
+    }
+
+
+def metrics_state(run: Run) -> FileState:
+    """What became of the metrics since they were written."""
+    return file_state(run.workspace, run.config.difficulty.metrics_path, metrics_inputs(run))
+
+
+def balanced_state(run: Run) -> FileState:
+    """What became of the balanced pool since it was written."""
+    return file_state(run.workspace, run.config.difficulty.balanced_path, balance_inputs(run))
+
+
+def write_metrics(run: Run) -> pl.DataFrame:
+    """Measure every row of the pool and write one JSON line a row.
+
+    Raises:
+        RowError: when the pool cannot be read.
+    """
+    path = run.workspace.path(run.config.pool.path)
+    metrics = measure(check_rows(read_rows(path), path), run.config.difficulty)
+    manifest = {"inputs": metrics_inputs(run), "rows": metrics.height}
+    with recorded_write(run.workspace, run.config.difficulty.metrics_path, manifest) as stream:
+        metrics.write_ndjson(stream)
+    return metrics
+
+
+def read_metrics(run: Run) -> pl.DataFrame:
+    """Read and check the metrics.
+
+    Raises:
+        RowError: when they are missing or not metrics.
+    """
+    path = run.workspace.path(run.config.difficulty.metrics_path)
+    if not path.exists():
+        raise RowError(f"{path}: there is no such file; write it with `rc1 difficulty-metrics`")
+    try:
+        metrics = pl.read_ndjson(path, schema=pl.Schema(METRIC_TYPES))
+    except pl.exceptions.PolarsError as error:
+        raise RowError(f"{path}: is not a metrics file ({error}); write it with `rc1 difficulty-metrics`") from None
+    return check_metrics(metrics, path)
+
+
+def write_balanced(run: Run) -> dict[str, Any]:
+    """Choose the balanced pool's rows and copy their lines, byte for byte, from the pool.
+
+    Raises:
+        RowError: when a task cannot be balanced, or when metrics and pool are not of the same rows.
+    """
+    metrics = read_metrics(run)
+    chosen = balance(metrics, run.config.difficulty.target, list(run.config.datasets), run.config.pool.seed)
+    path = run.workspace.path(run.config.pool.path)
+    ids = read_rows(path)["id"]
+    if not ids.equals(metrics["id"]):
+        raise RowError(
+            f"{path}: its rows are not those of the metrics, in the same order; run `rc1 difficulty-metrics` again"
+        )
+    wanted = ids.is_in(chosen["id"].implode()).to_list()
+    manifest = {"inputs": balance_inputs(run), "rows": chosen.height, "of": ids.len()}
+    with (
+        recorded_write(run.workspace, run.config.difficulty.balanced_path, manifest) as stream,
+        path.open("rb") as pool,
+    ):
+        stream.writelines(line for line, keep in zip(pool, wanted, strict=True) if keep)
+    return manifest

@@ -1,0 +1,117 @@
+"""The arithmetic behind the `calc` tool: exact, small, and safe against hostile input.
+
+An expression is read into Python's syntax tree and only the nodes named here are walked; nothing is ever evaluated
+as code. Numbers are kept as integers and fractions, so `0.1 + 0.2` is `0.3`.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+Number = int | Fraction
+
+MAX_LENGTH = 200
+MAX_MAGNITUDE = 10**18
+DECIMALS = 6
+
+_ALLOWED = re.compile(r"[0-9.+\-*/%()<>=! \t]+")
+_LONE_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
+_LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
+_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda left, right: Fraction(left) / right,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
+    ast.Lt: operator.lt,
+    ast.Gt: operator.gt,
+    ast.LtE: operator.le,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
+
+class CalculatorError(ValueError):
+    """An expression that the calculator refuses; the message is one sentence that may be shown to the model."""
+
+
+def calculate(expression: str) -> str:
+    """The value of `expression` as text: `72`, `0.333333`, or `yes`/`no` for a comparison.
+
+    Raises:
+        CalculatorError: the text is too long, holds anything but arithmetic, or its value is out of range.
+    """
+    value = evaluate(expression)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_number(value)
+
+
+def evaluate(expression: str) -> Number | bool:
+    """The exact value of `expression`; a bool for a comparison. Raises as `calculate` does."""
+    tree = _read(expression)
+    if not isinstance(tree, ast.Compare):
+        return _number(tree)
+    if len(tree.ops) != 1:
+        raise CalculatorError("The calculator compares two values at a time.")
+    return _COMPARE[type(tree.ops[0])](_number(tree.left), _number(tree.comparators[0]))
+
+
+def format_number(value: Number) -> str:
+    """`value` without an exponent: integers bare, others with up to six decimals (six digits where it is below 1)."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    places = DECIMALS
+    while abs(value) * 10 ** (places - DECIMALS + 1) < 1:
+        places += 1
+    scaled = round(value * 10**places)
+    digits = str(abs(scaled)).zfill(places + 1)
+    text = f"{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
+    return f"-{text}" if scaled < 0 else text
+
+
+def _read(expression: str) -> ast.expr:
+    if len(expression) > MAX_LENGTH:
+        raise CalculatorError(f"The expression has {len(expression)} characters; the calculator takes {MAX_LENGTH}.")
+    if not expression.strip() or not _ALLOWED.fullmatch(expression):
+        raise CalculatorError("The calculator takes only numbers, + - * / // %, brackets, and one of < > =.")
+    text = _LEADING_ZEROS.sub("", _LONE_EQUALS.sub("==", expression.strip()))
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        # The last two are how the parser refuses nesting that is too deep for it.
+        raise CalculatorError("The expression is not complete arithmetic, such as (3 + 4) * 2.") from error
+
+
+def _number(node: ast.expr) -> Number:
+    value = _unchecked(node)
+    if not -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE:
+        raise CalculatorError("A value in the expression is too large for the calculator.")
+    return value
+
+
+def _unchecked(node: ast.expr) -> Number:
+    match node:
+        case ast.Constant(value=int() as whole):
+            return whole
+        case ast.Constant(value=float() as value):
+            # repr() is the shortest text of the float, so 0.1 becomes exactly one tenth.
+            return Fraction(repr(value))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_number(operand)
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return _number(operand)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            try:
+                return _BINARY[type(op)](_number(left), _number(right))
+            except ZeroDivisionError as error:
+                raise CalculatorError("The expression divides by zero.") from error
+    raise CalculatorError("The calculator knows only + - * / // % and brackets; powers and calls are refused.")

@@ -1,0 +1,61 @@
+"""Whether an answer is right, by each data set's own rule.
+
+gsm8k: numeric equality. hotpotqa: exact match and F1 after the normalisation of Yang et al., "HotpotQA" (2018): lower
+case, no punctuation, no articles, single spaces. strategyqa: yes or no.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+
+from rc1_lib.records import Task
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?|[-+]?\.\d+")
+_YES = {"yes", "true", "是", "对", "能", "会"}
+_NO = {"no", "false", "否", "不", "不是", "不对", "不能", "不会"}
+
+
+def normalise_answer(text: str) -> str:
+    """Lower case, no punctuation, no articles, single spaces."""
+    kept = "".join(" " if unicodedata.category(mark).startswith("P") else mark for mark in text.lower())
+    return " ".join(_ARTICLES.sub(" ", kept).split())
+
+
+def f1(given: str, gold: str) -> float:
+    """Token F1 of two answers after normalisation, in [0, 1]."""
+    ours, theirs = normalise_answer(given).split(), normalise_answer(gold).split()
+    common = sum((Counter(ours) & Counter(theirs)).values())
+    if not common:
+        return float(ours == theirs)
+    return 2 * common / (len(ours) + len(theirs))
+
+
+def is_right(task: Task, given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
+    """Whether `given` answers the question by the rule of `task`."""
+    if task == "gsm8k":
+        number = _as_number(given)
+        return number is not None and number == _as_number(gold)
+    if task == "strategyqa":
+        verdict = _as_verdict(given)
+        return verdict is not None and verdict == _as_verdict(gold)
+    return normalise_answer(given) in {normalise_answer(text) for text in (gold, *aliases)}
+
+
+def _as_number(text: str) -> Decimal | None:
+    found = _NUMBER.search(text.replace("，", ","))
+    if found is None:
+        return None
+    try:
+        return Decimal(found.group().replace(",", ""))
+    except InvalidOperation:
+        return None
+
+
+def _as_verdict(text: str) -> bool | None:
+    word = normalise_answer(text).split(" ")[0]
+    return True if word in _YES else False if word in _NO else None

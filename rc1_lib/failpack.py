@@ -1,0 +1,85 @@
+"""The failure package: logs, reports and configurations of a run in one archive, and fingerprints of its data.
+
+The data themselves stay where they are: they are large, and a fingerprint is enough to tell whether two people look at
+the same file. Secrets are replaced by `***` in every file that goes in.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace, atomic_write, now, sha256_file
+from rc1_lib.masking import mask, mask_bytes, secrets
+from rc1_lib.run import Run
+
+FOLDER = "reports/rc1"
+_TAKEN = ("logs", "reports", "configs")
+_SUFFIXES_LEFT_OUT = (".tgz", ".pem", ".key", ".tmp")
+_DATA = ("data", "templates")
+
+
+def write_failpack(of: Run | Workspace, also: Sequence[Path] = ()) -> Path:
+    """Write `reports/rc1/FAIL_<time>.tgz` and return its path.
+
+    Args:
+        of: a run, or only its workspace when the configuration itself cannot be read.
+        also: further small files to take along, for example a configuration that was refused.
+    """
+    place = of.workspace if isinstance(of, Run) else of
+    hidden = secrets()
+    taken = dict(_small_files(place))
+    for path in (*also, *([of.config_path] if isinstance(of, Run) else [])):
+        if path.is_file() and not _private(path):
+            taken.setdefault(f"configs/{path.name}", path)
+    target = stamped(place.path(FOLDER), "FAIL", ".tgz")
+    listing = {"written": now(), "files": sorted(taken), "data": list(_fingerprints(place))}
+    with atomic_write(target) as stream, tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        _add(archive, "FINGERPRINTS.json", orjson.dumps(listing, option=orjson.OPT_INDENT_2), hidden)
+        for name, path in sorted(taken.items()):
+            _add(archive, name, path.read_bytes(), hidden)
+    return target
+
+
+def stamped(folder: Path, head: str, suffix: str) -> Path:
+    """`folder/head_<UTC time>suffix`, numbered when a file of this second is there already."""
+    name = f"{head}_{datetime.now(UTC):%Y%m%d_%H%M%S}"
+    path, number = folder / f"{name}{suffix}", 2
+    while path.exists():
+        path, number = folder / f"{name}_{number}{suffix}", number + 1
+    return path
+
+
+def _small_files(place: Workspace) -> Iterator[tuple[str, Path]]:
+    """Archive name and path of everything below logs, reports and configs, the workspace's own first."""
+    for base in {PROJECT_ROOT: None, place.root: None}:
+        for folder in _TAKEN if base == place.root else ("configs",):
+            for path in sorted((base / folder).rglob("*")):
+                if path.is_file() and not path.is_symlink() and not _private(path.relative_to(base)):
+                    yield path.relative_to(base).as_posix(), path
+
+
+def _private(path: Path) -> bool:
+    """Whether a file never goes into a package: hidden ones (`.env`, `.prefect`), keys and other packages."""
+    named_env = path.name == "env" or path.suffix == ".env"
+    return named_env or path.suffix in _SUFFIXES_LEFT_OUT or any(part.startswith(".") for part in path.parts if part != "..")
+
+
+def _fingerprints(place: Workspace) -> Iterator[dict[str, Any]]:
+    for folder in _DATA:
+        for path in sorted(place.path(folder).rglob("*")):
+            if path.is_file():
+                yield {"path": place.name(path), "bytes": path.stat().st_size, "sha256": sha256_file(path)}
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes, hidden: Sequence[str]) -> None:
+    clean = mask_bytes(content, hidden)
+    entry = tarfile.TarInfo(mask(name, hidden))
+    entry.size, entry.mode, entry.mtime = len(clean), 0o644, int(datetime.now(UTC).timestamp())
+    archive.addfile(entry, io.BytesIO(clean))

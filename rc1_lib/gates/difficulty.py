@@ -1,0 +1,84 @@
+"""Difficulty of the balanced pool: shares of the buckets, upper limits, and how much evidence prompts give away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from rc1_lib.config import DifficultyGate
+from rc1_lib.gates.checks import at_least, at_most, equal, number, offenders, parts
+from rc1_lib.records import Check, GateResult
+
+# The original's list of quick diagnoses, in this project's keys.
+_HARD = "raise difficulty.target.hard or pool.intended.hard, or count a lower tool_hops as hard (difficulty.bounds)"
+_EASY = "lower difficulty.target.easy or pool.intended.easy"
+_LENGTH = "raise --len-max or cut long pages, and check the base model's context length"
+_TURNS = "lower --max-turns when building the pool"
+_HOPS = "lower pool.recipes.hard.detours"
+_OVERLAP_HIGH = "quote less evidence (pool.recipes.*.overlap) or paraphrase more"
+_OVERLAP_LOW = "quote more evidence (pool.recipes.*.overlap)"
+
+
+def difficulty_gate(
+    metrics: pl.DataFrame, balanced: pl.DataFrame, thresholds: DifficultyGate, by_task: Sequence[str]
+) -> GateResult:
+    """Judge the rows of `metrics` whose `id` stands in `balanced`, in all and per task.
+
+    Args:
+        metrics: one line a row of the pool, as `measure` returns.
+        balanced: the balanced pool, column `id`.
+        thresholds: from the configuration.
+        by_task: the tasks that are also judged by themselves.
+    """
+    chosen = metrics.join(balanced.select("id"), on="id", how="semi")
+    repeated = balanced.height - balanced["id"].n_unique()
+    unmeasured = balanced.join(metrics, on="id", how="anti").height
+    checks = [
+        equal("rows taken twice", repeated, 0, "run `rc1 difficulty-bucketize` again"),
+        equal("rows without metrics", unmeasured, 0, "run `rc1 difficulty-metrics` again"),
+    ]
+    for suffix, part in parts(chosen, by_task):
+        checks += _judge(part, thresholds, suffix)
+    beyond = chosen.filter(
+        (pl.col("len_tokens") > thresholds.len_max)
+        | (pl.col("turns") > thresholds.turns_max)
+        | (pl.col("tool_hops") > thresholds.tool_hops_max)
+    )
+    return GateResult(
+        "difficulty",
+        tuple(checks),
+        offenders=offenders(beyond.select("id", "task", "len_tokens", "turns", "tool_hops"), "beyond a limit"),
+    )
+
+
+def _judge(part: pl.DataFrame, limits: DifficultyGate, suffix: str) -> list[Check]:
+    easy, hard = part.filter(pl.col("bucket") == "easy"), part.filter(pl.col("bucket") == "hard")
+    easy_overlap, hard_overlap = _median(easy), _median(hard)
+    return [
+        at_least(f"hard share{suffix}", _share(hard, part), limits.min_hard_pct, _HARD),
+        at_most(f"easy share{suffix}", _share(easy, part), limits.max_easy_pct, _EASY),
+        at_most(f"len_tokens, highest{suffix}", _highest(part, "len_tokens"), limits.len_max, _LENGTH),
+        at_most(f"turns, highest{suffix}", _highest(part, "turns"), limits.turns_max, _TURNS),
+        at_most(f"tool_hops, highest{suffix}", _highest(part, "tool_hops"), limits.tool_hops_max, _HOPS),
+        at_least(f"clue_overlap, easy median{suffix}", easy_overlap, limits.easy_median_min, _OVERLAP_LOW),
+        at_most(
+            f"clue_overlap, easy median, upper bound{suffix}", easy_overlap, limits.clue_overlap_max_easy, _OVERLAP_HIGH
+        ),
+        at_most(f"clue_overlap, hard median{suffix}", hard_overlap, limits.hard_median_max, _OVERLAP_HIGH),
+        at_least(
+            f"clue_overlap, hard median, lower bound{suffix}", hard_overlap, limits.clue_overlap_min_hard, _OVERLAP_LOW
+        ),
+    ]
+
+
+def _share(bucket: pl.DataFrame, part: pl.DataFrame) -> float:
+    return bucket.height / part.height if part.height else float("nan")
+
+
+def _median(part: pl.DataFrame) -> float:
+    return number(part["clue_overlap"].median())
+
+
+def _highest(part: pl.DataFrame, column: str) -> float:
+    return number(part[column].max())

@@ -1,0 +1,84 @@
+"""Diversity: varied wording, wording unlike the old pack's, and enough roles, styles and templates.
+
+distinct-2 (Li et al., "A Diversity-Promoting Objective Function for Neural Conversation Models", 2016) falls with the
+size of a corpus, so that a fixed threshold is read on windows of equal size; the raw corpus value stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from rc1_lib.config import DiversityGate
+from rc1_lib.gates.checks import at_least, info, parts
+from rc1_lib.pool.diversity import distinct_n, kl_divergence, windowed_distinct
+from rc1_lib.pool.frame import with_texts
+from rc1_lib.pool.rewording import plain_wording
+from rc1_lib.pool.templates import Pack
+from rc1_lib.records import Check, GateResult
+
+_WORDING = "add templates to the pack or paraphrase more: the same phrases come back too often"
+_REFERENCE = "reword the templates: the pool reads like the old pack"
+_KIND = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
+
+
+def diversity_gate(
+    rows: pl.DataFrame, reference: Pack, thresholds: DiversityGate, by_task: Sequence[str], seed: int
+) -> GateResult:
+    """Judge the rows' wording (system, user and assistant text) in all and per task.
+
+    Args:
+        rows: columns of `ROW_COLUMNS`.
+        reference: the old pack; the divergence is measured against the same rows worded with it.
+        thresholds: from the configuration.
+        by_task: tasks that are also judged by themselves.
+        seed: decides the windows and the sample that the divergence is measured on.
+    """
+    texts = with_texts(rows)
+    checks: list[Check] = []
+    for suffix, part in parts(texts, by_task):
+        checks += _wording(part, thresholds, suffix, seed)
+        checks += _divergence(part, reference, thresholds, suffix, seed)
+        checks += [
+            at_least(f"roles{suffix}", part["role"].n_unique(), thresholds.roles_min, "add templates of other roles"),
+            at_least(
+                f"styles{suffix}", part["style"].n_unique(), thresholds.styles_min, "add templates of other styles"
+            ),
+        ]
+    return GateResult("diversity", tuple(checks + _templates(texts, thresholds)))
+
+
+def _wording(part: pl.DataFrame, thresholds: DiversityGate, suffix: str, seed: int) -> list[Check]:
+    if not part.height:
+        return [at_least(f"distinct-2{suffix}", float("nan"), thresholds.min_distinct2, "there are no rows")]
+    windows = windowed_distinct(part["written"], 2, thresholds.window_bigrams, seed)
+    return [
+        at_least(f"distinct-2{suffix}", windows.mean, thresholds.min_distinct2, _WORDING),
+        info(f"distinct-2, lowest window{suffix}", windows.minimum),
+        info(f"distinct-2, raw corpus{suffix}", distinct_n(part["written"], 2)),
+    ]
+
+
+def _divergence(part: pl.DataFrame, reference: Pack, thresholds: DiversityGate, suffix: str, seed: int) -> list[Check]:
+    if not part.height:
+        return [at_least(f"3-gram KL{suffix}", float("nan"), thresholds.kl3_min, "there are no rows")]
+    sample = part.sample(min(part.height, thresholds.kl_rows), seed=seed, shuffle=True)
+    value = kl_divergence(sample["written"], plain_wording(sample, reference), 3, thresholds.kl_alpha)
+    return [at_least(f"3-gram KL{suffix}", value, thresholds.kl3_min, _REFERENCE)]
+
+
+def _templates(texts: pl.DataFrame, thresholds: DiversityGate) -> list[Check]:
+    """How many different templates were really used for each kind; a vague prompt is of the kind `clarification`."""
+    kinds = texts.select(
+        "template_id",
+        kind=pl.when("cue")
+        .then(pl.lit("clarification"))
+        .otherwise(pl.col("task").replace_strict(_KIND, default="other")),
+    )
+    used = dict(kinds.group_by("kind").agg(pl.col("template_id").n_unique()).iter_rows())
+    advice = "add templates of this kind to the pack"
+    return [
+        at_least(f"templates used[{kind}]", used.get(kind, 0), thresholds.min_templates_per_kind, advice)
+        for kind in ("maths", "multihop", "clarification")
+    ]

@@ -1,0 +1,122 @@
+"""Duplicates: exact and near duplicates together make up at most a few per cent of the rows.
+
+Near duplicates are found by MinHash with banding (Broder, "On the resemblance and containment of documents", 1997;
+Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", ch. 3) and then *verified*: what is compared with the
+threshold is the exact Jaccard of the two rows' shingle sets, so that the verdict has no sketching noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from rensa import RMinHash
+
+from rc1_lib.config import DuplicatesGate
+from rc1_lib.gates.checks import at_most, info, number, offenders, parts
+from rc1_lib.ngrams import ngrams
+from rc1_lib.pool.frame import with_texts
+from rc1_lib.records import GateResult
+
+_SEED = 42
+_ADVICE = (
+    "drop the rows listed; if they are near duplicates, paraphrase more (more templates, sources.max_uses: 1) "
+    "or add questions"
+)
+
+
+def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Sequence[str]) -> GateResult:
+    """Judge the share of rows that repeat an earlier row's dialogue (user, assistant and tool text)."""
+    texts = with_texts(rows).select("id", "task", "source", "source_id", "dialogue")
+    exact = exact_duplicates(texts["dialogue"])
+    near = near_duplicates(texts["dialogue"], thresholds).filter(~pl.col("row").is_in(exact["row"].implode()))
+    repeated = pl.concat([exact.with_columns(similarity=pl.lit(1.0)), near])
+    table = texts.with_row_index("row").join(repeated, on="row", how="left")
+    checks = []
+    for suffix, part in parts(table, by_task):
+        share = 100.0 * number(part["earlier"].is_not_null().mean())
+        checks.append(at_most(f"duplicate rows, %{suffix}", share, thresholds.max_dup_pct, _ADVICE))
+    checks.append(info("exact duplicates", exact.height))
+    checks.append(info("near duplicates", near.height))
+    checks.append(info("rows on a question used before", rows.height - rows.select("source", "source_id").n_unique()))
+    bad = table.filter(pl.col("earlier").is_not_null())
+    bad = bad.with_columns(duplicate_of=texts["id"].gather(bad["earlier"]))
+    return GateResult(
+        "duplicates",
+        tuple(checks),
+        offenders=offenders(bad.select("id", "task", "duplicate_of", "similarity"), "duplicate"),
+    )
+
+
+def exact_duplicates(texts: pl.Series) -> pl.DataFrame:
+    """Rows whose text, apart from case and spacing, stands earlier too: columns `row`, `earlier`."""
+    plain = texts.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    table = pl.DataFrame({"text": plain}).with_row_index("row")
+    return (
+        table.with_columns(earlier=pl.col("row").first().over("text"))
+        .filter(pl.col("row") != pl.col("earlier"))
+        .select("row", "earlier")
+    )
+
+
+def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFrame:
+    """Rows that are as similar as the threshold to an earlier row: columns `row`, `earlier`, `similarity`."""
+    shingles = ngrams(texts, thresholds.shingle)
+    signatures, rows = minhash(shingles, thresholds.permutations)
+    pairs = _candidates(signatures, rows, thresholds.similarity)
+    sizes = shingles.group_by("row").len("size")
+    shared = (
+        pairs.join(shingles, left_on="row", right_on="row")
+        .join(shingles, left_on=["earlier", "gram"], right_on=["row", "gram"])
+        .group_by("row", "earlier")
+        .len("shared")
+        .join(sizes, on="row")
+        .join(sizes, left_on="earlier", right_on="row", suffix="_earlier")
+    )
+    union = pl.col("size").cast(pl.Float64) + pl.col("size_earlier") - pl.col("shared")
+    return (
+        shared.with_columns(similarity=pl.col("shared") / union)
+        .filter(pl.col("similarity") >= thresholds.similarity)
+        .sort("row", "similarity", "earlier", descending=[False, True, False])
+        .unique("row", keep="first", maintain_order=True)
+        .select("row", "earlier", "similarity")
+    )
+
+
+def minhash(shingles: pl.DataFrame, permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """MinHash signatures, shape (rows with shingles, permutations), and those rows' positions."""
+    counts = shingles.group_by("row", maintain_order=True).len("count")
+    ends = counts["count"].cum_sum().cast(pl.UInt64).to_numpy()
+    offsets = np.concatenate([np.zeros(1, np.uint64), ends])
+    matrix = RMinHash.digest_matrix_from_flat_token_hashes(shingles["gram"].to_numpy(), offsets, permutations, _SEED)
+    return np.asarray(matrix.to_rows(), dtype=np.uint32), counts["row"].to_numpy()
+
+
+def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32], similarity: float) -> pl.DataFrame:
+    """Pairs that agree in at least one band. Each row meets the first two rows of its band's group: chains are kept."""
+    bands = _bands(signatures.shape[1], similarity) if signatures.size else 1
+    width = signatures.shape[1] // bands if signatures.size else 1
+    found = [pl.DataFrame(schema={"row": pl.UInt32, "earlier": pl.UInt32})]
+    for band in range(bands):
+        part = signatures[:, band * width : (band + 1) * width]
+        keys = pl.DataFrame(part).hash_rows(seed=band) if signatures.size else pl.Series([], dtype=pl.UInt64)
+        table = pl.DataFrame({"row": rows, "key": keys}).with_columns(
+            first=pl.col("row").first().over("key"), previous=pl.col("row").shift(1).over("key")
+        )
+        for earlier in ("first", "previous"):
+            found.append(
+                table.filter(pl.col(earlier).is_not_null() & (pl.col(earlier) != pl.col("row"))).select(
+                    "row", earlier=earlier
+                )
+            )
+    return pl.concat(found).unique()
+
+
+def _bands(permutations: int, similarity: float) -> int:
+    """The fewest bands whose 50 % point, (1/bands)^(bands/permutations), lies safely below the threshold."""
+    for bands in range(1, permutations + 1):
+        if permutations % bands == 0 and (1 / bands) ** (bands / permutations) < similarity - 0.15:
+            return bands
+    return permutations

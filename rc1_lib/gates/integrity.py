@@ -1,0 +1,25 @@
+"""Integrity: every data file is, byte for byte, what its manifest says was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rc1_lib.artifacts import FileState
+from rc1_lib.gates.checks import equal
+from rc1_lib.records import GateResult
+
+_ADVICE = {
+    FileState.MISSING: "build it: rc1 preflight does so when it is missing",
+    FileState.FOREIGN: "it has no manifest: build it with RC1, or adopt it with `rc1 adopt PATH`",
+    FileState.ALTERED: "its bytes changed after it was written: restore it, or build it again with --rebuild",
+    FileState.INTERRUPTED: "its writing was interrupted: run the step again",
+    FileState.STALE: "its inputs changed since: build it again with --rebuild",
+}
+
+
+def integrity_gate(states: Mapping[str, FileState]) -> GateResult:
+    """Judge the state of each data file, by its path."""
+    checks = tuple(
+        equal(path, state.value, FileState.FRESH.value, _ADVICE.get(state, "")) for path, state in states.items()
+    )
+    return GateResult("integrity", checks)

@@ -1,0 +1,34 @@
+"""Length: every row has from `min_len` to `max_len` tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from rc1_lib.config import LengthGate
+from rc1_lib.gates.checks import at_least, at_most, info, number, offenders, parts
+from rc1_lib.pool.frame import with_texts
+from rc1_lib.records import GateResult
+from rc1_lib.text import length
+
+
+def length_gate(rows: pl.DataFrame, thresholds: LengthGate, by_task: Sequence[str]) -> GateResult:
+    """Judge the shortest and the longest row (tokens of the whole dialogue, as `rc1_lib.text.length` estimates)."""
+    lengths = with_texts(rows).select("id", "task", tokens=length("everything").cast(pl.Int64))
+    checks = []
+    for suffix, part in parts(lengths, by_task):
+        shortest, longest, median = part["tokens"].min(), part["tokens"].max(), part["tokens"].median()
+        checks += [
+            at_least(
+                f"shortest{suffix}", number(shortest), thresholds.min_len,
+                "drop the rows listed or give their prompts more evidence (pool.recipes.*.overlap)",
+            ),
+            at_most(
+                f"longest{suffix}", number(longest), thresholds.max_len,
+                "cut long pages or drop the rows listed; check that the base model's context is longer than max_len",
+            ),
+            info(f"median{suffix}", number(median)),
+        ]  # fmt: skip
+    bad = lengths.filter((pl.col("tokens") < thresholds.min_len) | (pl.col("tokens") > thresholds.max_len))
+    return GateResult("length", tuple(checks), offenders=offenders(bad, "length"))

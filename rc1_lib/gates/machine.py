@@ -1,0 +1,66 @@
+"""The machine and the code: free disk, and a git fingerprint that says which code this is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from rc1_lib.config import GitGate, ResourcesGate
+from rc1_lib.gates.checks import above, equal, info
+from rc1_lib.records import GateResult
+
+
+@dataclass(frozen=True, slots=True)
+class GitState:
+    """What git says of the project: the commit (None outside a repository) and the changed paths."""
+
+    commit: str | None
+    changed: tuple[str, ...]
+
+
+def free_gb(folder: Path) -> float:
+    """Free space on the file system that holds `folder`, in GiB."""
+    return shutil.disk_usage(folder).free / 2**30
+
+
+def resources_gate(free: float, thresholds: ResourcesGate) -> GateResult:
+    """Judge the free disk space, in GiB."""
+    advice = "free some space, or put the workspace on another disk with --workspace"
+    return GateResult("resources", (above("free disk, GiB", round(free, 2), thresholds.min_free_gb, advice),))
+
+
+def read_git(project: Path) -> GitState:
+    """Ask git for the commit and for changed files; outside a repository, or without git, the commit is None."""
+    commit = _git(project, "rev-parse", "HEAD")
+    status = _git(project, "status", "--porcelain") if commit else ""
+    return GitState(commit or None, tuple((status or "").splitlines()))
+
+
+def git_gate(state: GitState, thresholds: GitGate) -> GateResult:
+    """Judge whether the code can be named by a commit."""
+    checks = [info("commit", state.commit), info("changed files", len(state.changed))]
+    if thresholds.require_commit:
+        advice = "run from a git checkout, so that the ticket can name the code"
+        checks.append(equal("commit known", state.commit is not None, True, advice))
+    if thresholds.require_clean:
+        advice = "commit or stash the files listed in reports/rc1/git_status.txt"
+        checks.append(equal("uncommitted files", len(state.changed), 0, advice))
+    demands_nothing = not (thresholds.require_commit or thresholds.require_clean)
+    return GateResult(
+        "git",
+        tuple(checks),
+        offenders=tuple({"path": line, "reason": "changed"} for line in state.changed),
+        waiver="gates.git demands nothing in this configuration" if demands_nothing else "",
+    )
+
+
+def _git(project: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(project), *arguments], capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip("\n")

@@ -1,0 +1,24 @@
+"""Task mix: each task's share lies within a tolerance of the configured share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from rc1_lib.config import MixGate
+from rc1_lib.gates.checks import equal, number, within
+from rc1_lib.records import GateResult, Task
+
+
+def mix_gate(rows: pl.DataFrame, thresholds: MixGate, mix: Mapping[Task, float]) -> GateResult:
+    """Judge each task's share of the rows, in percent."""
+    checks = []
+    for task, share in mix.items():
+        found = 100.0 * number((rows["task"] == task).mean())
+        low, high = 100.0 * share - thresholds.tolerance_pp, 100.0 * share + thresholds.tolerance_pp
+        advice = f"build again with --mix, or add {task} questions: the source may have run out"
+        checks.append(within(f"share[{task}]", found, low, high, advice))
+    strangers = int((~rows["task"].is_in(list(mix))).sum())
+    checks.append(equal("rows of other tasks", strangers, 0, "drop rows whose task is not in `datasets`"))
+    return GateResult("mix", tuple(checks))

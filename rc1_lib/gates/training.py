@@ -1,0 +1,42 @@
+"""The training configuration: nothing simulated, enough steps and seeds, a sane KL target, the penalty switched on."""
+
+from __future__ import annotations
+
+from rc1_lib.config import RunConfig
+from rc1_lib.gates.checks import at_least, equal, info, within
+from rc1_lib.records import Check, GateResult
+
+
+def training_gate(config: RunConfig) -> GateResult:
+    """Judge the training part of the configuration against `gates.training`."""
+    wanted = config.gates.training
+    low, high = wanted.target_kl
+    method = config.finetune.method
+    checks = (
+        equal("simulate", config.simulate, False, "set simulate: false"),
+        equal("live_mode", config.live_mode, True, "set live_mode: true"),
+        at_least("steps", config.steps, wanted.min_steps, "set steps to at least this"),
+        within("target_kl", config.target_kl, low, high, "choose target_kl inside this range"),
+        at_least("seeds", len(set(config.seeds)), wanted.min_seeds, "list more different seeds"),
+        Check(
+            "finetune.method", method, "within", ", ".join(wanted.methods), method in wanted.methods,
+            f"set finetune.method to one of {', '.join(wanted.methods)}",
+        ),
+        equal(
+            "seed_pool", config.seed_pool, config.difficulty.balanced_path,
+            "train on the balanced pool: seed_pool must be difficulty.balanced_path",
+        ),
+        info("mix", ", ".join(f"{task} {share:g}" for task, share in config.datasets.items())),
+    )  # fmt: skip
+    return GateResult("training_config", checks)
+
+
+def penalty_gate(config: RunConfig) -> GateResult:
+    """Judge the over-clarification penalty: switched on, and with a size that can be felt."""
+    checks = (
+        equal("use_overclar_penalty", config.use_overclar_penalty, True, "set use_overclar_penalty: true"),
+        equal("alpha is positive", config.overclar.alpha > 0, True, "set overclar.alpha above 0 (0.07 is the usual)"),
+        info("alpha", config.overclar.alpha),
+        info("cap", config.overclar.cap),
+    )
+    return GateResult("overclar_penalty", checks)

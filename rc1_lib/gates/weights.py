@@ -1,0 +1,42 @@
+"""Reward weights: present, not negative, normalised, none dominant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rc1_lib.config import WeightsGate
+from rc1_lib.gates.checks import at_least, at_most, equal, info, within
+from rc1_lib.records import GateResult
+
+_ADVICE = "run `rc1 weight-calib`, or mend configs/weights.json by hand"
+
+
+def weights_gate(content: Any, thresholds: WeightsGate) -> GateResult:
+    """Judge the parsed content of `weights.json`: `{"weights": {dimension: number}, ...}`.
+
+    Args:
+        content: the parsed file, or None when there is none.
+        thresholds: the largest weight allowed and the tolerance of the sum.
+    """
+    raw = content.get("weights") if isinstance(content, Mapping) else None
+    present = isinstance(raw, Mapping) and bool(raw)
+    numbers = {
+        str(name): float(value)
+        for name, value in (raw.items() if isinstance(raw, Mapping) else ())
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    }
+    all_numbers = isinstance(raw, Mapping) and len(numbers) == len(raw)
+    lowest, highest = min(numbers.values(), default=math.nan), max(numbers.values(), default=math.nan)
+    tolerance = thresholds.sum_tolerance
+    total = math.fsum(numbers.values()) if numbers else math.nan
+    checks = (
+        equal("weights present", present, True, _ADVICE),
+        equal("every weight is a number", all_numbers, True, _ADVICE),
+        at_least("smallest weight", lowest, 0.0, _ADVICE),
+        at_most("largest weight", highest, thresholds.max_weight, f"no dimension may decide alone; {_ADVICE}"),
+        within("sum", total, 1.0 - tolerance, 1.0 + tolerance, f"weights are shares; {_ADVICE}"),
+        info("dimensions", len(numbers)),
+    )
+    return GateResult("weights", checks)

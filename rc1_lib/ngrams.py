@@ -1,0 +1,80 @@
+"""Word n-grams of many texts as one long column of 64-bit hashes: the common ground of the overlap measures."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from rc1_lib.text import tokens
+
+_MULTIPLIER = 0x9E3779B97F4A7C15
+
+
+def ngrams(texts: pl.Series, n: int) -> pl.DataFrame:
+    """Hashes of the distinct word n-grams of each text.
+
+    Args:
+        texts: any number of strings.
+        n: length of the n-grams in tokens. Texts with fewer tokens yield nothing.
+
+    Returns:
+        Columns `row` (u32, position in `texts`) and `gram` (u64), sorted by row, no pair twice.
+    """
+    long = (
+        pl.DataFrame({"text": texts})
+        .with_row_index("row")
+        .select("row", token=tokens("text"))
+        .explode("token", empty_as_null=False)
+        .select("row", word=pl.col("token").hash(seed=7))
+    )
+    gram = pl.col("word")
+    for distance in range(1, n):
+        gram = (gram * pl.lit(_MULTIPLIER, pl.UInt64)) ^ pl.col("word").shift(-distance)
+    whole = pl.col("row") == pl.col("row").shift(-(n - 1))
+    return (
+        long.select("row", gram=gram.hash(seed=11), whole=whole)
+        .filter("whole")
+        .select("row", "gram")
+        .unique(maintain_order=True)
+    )
+
+
+def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
+    """Jaccard similarity of the n-gram sets of `first[i]` and `second[i]`; 0.0 where both are empty."""
+    left, right = ngrams(first, n), ngrams(second, n)
+    shared = left.join(right, on=["row", "gram"]).group_by("row").len("shared")
+    sizes = pl.DataFrame({"row": pl.int_range(len(first), eager=True, dtype=pl.UInt32)})
+    table = (
+        sizes.join(left.group_by("row").len("left"), on="row", how="left")
+        .join(right.group_by("row").len("right"), on="row", how="left")
+        .join(shared, on="row", how="left")
+        .fill_null(0)
+        .sort("row")
+    )
+    union = pl.col("left").cast(pl.Float64) + pl.col("right") - pl.col("shared")
+    return table.select(pl.when(union > 0).then(pl.col("shared") / union).otherwise(0.0).alias("jaccard")).to_series()
+
+
+def containment(texts: pl.Series, held: pl.Series, n: int, ignored: pl.Series) -> pl.DataFrame:
+    """How much of each held text's n-grams stands in each text, whatever surrounds it.
+
+    Args:
+        texts: the texts to search.
+        held: the texts that must not be found.
+        n: n-gram length.
+        ignored: strings whose n-grams count for nothing on either side (template text).
+
+    Returns:
+        Columns `row`, `held` (positions), `shared` (n-grams in common), `similarity` (share of the held text's
+        n-grams, in (0, 1]); only pairs that share at least one n-gram.
+    """
+    boilerplate = ngrams(ignored, n).select("gram").unique()
+    wanted = ngrams(held, n).join(boilerplate, on="gram", how="anti").rename({"row": "held"})
+    sizes = wanted.group_by("held").len("size")
+    found = ngrams(texts, n).join(wanted, on="gram")
+    return (
+        found.group_by("row", "held")
+        .len("shared")
+        .join(sizes, on="held")
+        .select("row", "held", "shared", similarity=pl.col("shared") / pl.col("size"))
+        .sort("row", "held")
+    )

@@ -1,0 +1,1 @@
+"""The seed pool: templates, the scripted teacher, building, schemas and text measures."""

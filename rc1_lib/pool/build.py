@@ -1,0 +1,124 @@
+"""Building the shadow set and the pool: plan, decontaminate, pose every question in several ways, choose, report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.config import Pool, RunConfig
+from rc1_lib.ngrams import containment
+from rc1_lib.pool.choose import choose
+from rc1_lib.pool.distractors import lend_pages
+from rc1_lib.pool.plan import PlannedRow, held_text, plan_pool, plan_shadow, split_shadow
+from rc1_lib.pool.teacher import fits
+from rc1_lib.pool.templates import Pack
+from rc1_lib.pool.variants import Variant, pose_variants
+from rc1_lib.records import Question, Task
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class BuildReport:
+    """What the builder did, for the manifest."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    recipes: Counter[str] = field(default_factory=Counter)
+    buckets: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    second_uses: int = 0
+    too_short_or_long: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready copy."""
+        return {
+            "rows": dict(sorted(self.rows.items())),
+            "posed_by_recipe": dict(sorted(self.recipes.items())),
+            "measured_buckets": dict(sorted(self.buckets.items())),
+            "dropped_questions": {reason: count for reason, count in sorted(self.dropped.items()) if count},
+            "second_uses_of_a_question": self.second_uses,
+            "rows_left_outside_the_length_bounds": self.too_short_or_long,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """What is to be written: the shadow set and the pool, which share no question."""
+
+    shadow: list[PlannedRow]
+    pool: list[PlannedRow]
+    report: BuildReport
+
+
+def plan(config: RunConfig, questions: Mapping[Task, Sequence[Question]]) -> Plans:
+    """Decide every row of the shadow set and of the pool.
+
+    Raises:
+        SourceError: when there are too few questions.
+    """
+    report = BuildReport()
+    lent = lend_pages(usable(questions, config.pool, report), config.pool)
+    held, free = split_shadow(config, lent)
+    leak = config.gates.leakage
+    clean, leaking = decontaminate(free, held, leak.ngram, leak.max_similarity)
+    report.dropped["repeats a shadow question"] += leaking
+    pool = plan_pool(config, clean)
+    report.second_uses = sum(row.use > 0 for row in pool)
+    return Plans(plan_shadow(held), pool, report)
+
+
+def usable(questions: Mapping[Task, Sequence[Question]], pool: Pool, report: BuildReport) -> dict[Task, list[Question]]:
+    """The questions whose solution fits into the turn limit; the others are counted in `report`."""
+    kept: dict[Task, list[Question]] = {}
+    for task, candidates in questions.items():
+        kept[task] = [question for question in candidates if fits(question, pool)]
+        report.dropped[f"{task}: solution longer than max_turns"] += len(candidates) - len(kept[task])
+    return kept
+
+
+def decontaminate(
+    questions: Sequence[Question], held: Sequence[Question], ngram: int, max_similarity: float
+) -> tuple[list[Question], int]:
+    """Leave out every question that repeats a held-out one, by the same measure that the leak gate uses.
+
+    Returns:
+        The questions that may be used, and how many were left out.
+    """
+    texts = pl.Series(["\n".join((question.ask, *question.support)) for question in questions], dtype=pl.String)
+    wanted = pl.Series([held_text(question) for question in held], dtype=pl.String)
+    pairs = containment(texts, wanted, ngram, pl.Series([], dtype=pl.String))
+    leaking = set(pairs.filter(pl.col("similarity") > max_similarity)["row"].to_list())
+    return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
+
+
+def write_rows(
+    planned: Sequence[PlannedRow],
+    config: RunConfig,
+    pack: Pack,
+    report: BuildReport,
+    progress: Progress | None = None,
+) -> list[bytes]:
+    """The rows as JSON lines, in the plan's order and the same whatever `pool.workers` is.
+
+    Every question is posed by each recipe and measured; the pool then takes, per task, the variants that come closest
+    to `pool.intended`. Variants outside the length bounds are only taken where a question has no other.
+    """
+    variants: list[list[Variant]] = []
+    for posed in pose_variants(planned, config, pack):
+        variants += posed
+        if progress is not None:
+            progress(len(variants), len(planned))
+    picks = choose([row.question.task for row in planned], variants, config.pool.intended)
+    lines = []
+    for row, options, pick in zip(planned, variants, picks, strict=True):
+        taken = options[pick]
+        lines.append(taken.line)
+        report.rows[row.question.task] += 1
+        report.recipes[f"{row.question.task}: {taken.recipe}"] += 1
+        report.buckets[f"{row.question.task}: {taken.bucket}"] += 1
+        report.too_short_or_long += not taken.right_length
+    return lines

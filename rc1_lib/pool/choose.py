@@ -1,0 +1,55 @@
+"""Choosing, among the ways a question can be posed, the ones that give the pool the intended difficulty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from rc1_lib.pool.variants import Variant
+from rc1_lib.records import BUCKETS, Bucket, Task
+
+
+def choose(
+    tasks: Sequence[Task], variants: Sequence[Sequence[Variant]], intended: Mapping[Bucket, float]
+) -> list[int]:
+    """For each row the position of the variant to take.
+
+    Per task the scarcest bucket is filled first, by the rows that can be nothing else. Within a row the variant whose
+    recipe was meant for the bucket comes first: a hard recipe that happened to come out easy is second choice.
+
+    Args:
+        tasks: the task of each row.
+        variants: the ways of posing each row, at least one.
+        intended: share of each bucket, per task.
+    """
+    table = pl.DataFrame(
+        [
+            (row, task, place, variant.bucket, variant.recipe == variant.bucket, variant.right_length)
+            for row, (task, options) in enumerate(zip(tasks, variants, strict=True))
+            for place, variant in enumerate(options)
+        ],
+        schema=["row", "task", "place", "bucket", "as_meant", "right_length"],
+        orient="row",
+    )
+    best = table.sort("row", "right_length", "as_meant", "place", descending=[False, True, True, False])
+    picks = dict(best.unique("row", keep="first", maintain_order=True).select("row", "place").iter_rows())
+    for task in set(tasks):
+        picks.update(_fill(best.filter(pl.col("task") == task), intended))
+    return [picks[row] for row in range(len(variants))]
+
+
+def _fill(options: pl.DataFrame, intended: Mapping[Bucket, float]) -> dict[int, int]:
+    """Row -> place for one task. `options` is sorted so that a row's best variant of each bucket comes first."""
+    rows = options["row"].n_unique()
+    usable = options.filter(pl.col("right_length")).unique(["row", "bucket"], keep="first", maintain_order=True)
+    usable = usable.with_columns(choices=pl.len().over("row"))
+    supply = {bucket: int((usable["bucket"] == bucket).sum()) for bucket in BUCKETS}
+    scarcest_first = sorted(BUCKETS, key=lambda bucket: supply[bucket] / max(intended[bucket], 1e-9))
+    picks: dict[int, int] = {}
+    for bucket in scarcest_first:
+        free = usable.filter((pl.col("bucket") == bucket) & ~pl.col("row").is_in(list(picks)))
+        quota = round(intended[bucket] * rows)
+        chosen = free.sort("as_meant", "choices", "row", descending=[True, False, False]).head(quota)
+        picks.update(chosen.select("row", "place").iter_rows())
+    return picks

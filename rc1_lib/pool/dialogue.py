@@ -1,0 +1,151 @@
+"""Writing one row: a planned question becomes a whole dialogue in chat format, with everything an auditor needs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from rc1_lib.config import Pool
+from rc1_lib.environment.verifiers import is_right
+from rc1_lib.pool.plan import PlannedRow
+from rc1_lib.pool.pose import Posed, pose
+from rc1_lib.pool.teacher import Call, Performance, ask_chance, perform
+from rc1_lib.pool.templates import Pack, Template
+from rc1_lib.records import Bucket, Question, Step
+
+ARGUMENT_OF = {"wiki": "title", "calc": "expression", "ask_user": "question"}
+_ANSWER_MARK = {"en": "Answer: ", "zh": "答案："}
+_KIND_OF = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
+
+Message = dict[str, Any]
+
+
+def write_row(
+    planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, attempt: int = 0
+) -> dict[str, Any] | None:
+    """The row as a JSON-ready dict, posed by the recipe of `bucket`.
+
+    Every random choice depends on the row, the recipe and the attempt alone, never on other rows.
+
+    Returns:
+        The row, or None when the dialogue would exceed `pool.max_turns`.
+    """
+    rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}/{attempt}")
+    question, recipe = planned.question, pool.recipes[bucket]
+    cue = rng.random() < pool.teacher.cue_rate
+    withhold = question.slot is not None and rng.random() < recipe.withhold
+    kind = "clarification" if cue else _KIND_OF[question.task]
+    template = rng.choice(pack.select(kind, question.lang))
+    posed = pose(question, template, recipe, withhold=withhold, cue=cue, rng=rng)
+    asks = rng.random() < ask_chance(pool.clarify_rate, pool.teacher.cue_rate, pool.teacher.cue_pull, cue)
+    wanted = _question_to_user(question, template, posed.needs, rng)
+    performance = perform(posed, recipe, pool, asks=asks, wanted=wanted, rng=rng)
+    if performance is None:
+        return None
+    messages = _messages(posed, template, performance, rng)
+    right = is_right(question.task, performance.answer, question.answer, question.aliases)
+    obtained = not posed.needs or performance.asked > 0
+    return {
+        "id": planned.id,
+        "task": question.task,
+        "split": planned.split,
+        "source": question.source,
+        "source_id": question.id,
+        "use": planned.use,
+        "lang": question.lang,
+        "pack": pack.name,
+        "template_id": template.id,
+        "role": template.role,
+        "style": template.style,
+        "recipe": bucket,
+        "messages": messages,
+        "question": question.ask,
+        "support": list(posed.question.support),
+        "passages": [{"title": page.title, "text": page.text} for page in posed.question.passages],
+        "answer": question.answer,
+        "aliases": list(question.aliases),
+        "slot": _slot(question) if posed.needs else None,
+        "needs_clarification": posed.needs,
+        "cue": posed.cue,
+        "asked": performance.asked,
+        "final": performance.answer,
+        "solved": right and obtained,
+        "lucky": right and not obtained,
+    }
+
+
+def _slot(question: Question) -> dict[str, str]:
+    assert question.slot is not None
+    slot = question.slot
+    return {"where": slot.where, "value": slot.value, "vague": slot.vague, "wanted": slot.wanted}
+
+
+def _question_to_user(question: Question, template: Template, needs: bool, rng: random.Random) -> Call:
+    """What the teacher would ask and what the user would say: the slot where it is missing, else that nothing is."""
+    wanted = (
+        question.slot.wanted
+        if question.slot
+        else ("你具体想问的是什么" if question.lang == "zh" else "what exactly you mean")
+    )
+    text = rng.choice(template.ask).format(wanted=wanted)
+    if needs:
+        assert question.slot is not None
+        return Call("ask_user", text, rng.choice(template.reply).format(value=question.slot.value))
+    return Call("ask_user", text, rng.choice(template.nothing_missing))
+
+
+def _messages(posed: Posed, template: Template, performance: Performance, rng: random.Random) -> list[Message]:
+    messages: list[Message] = [{"role": "system", "content": posed.system}, {"role": "user", "content": posed.user}]
+    number = 0
+    for turn in performance.turns:
+        ids = [f"call_{number + offset}" for offset in range(len(turn))]
+        number += len(turn)
+        messages.append(
+            {"role": "assistant", "content": _aside(turn[0], template, rng), "tool_calls": _tool_calls(turn, ids)}
+        )
+        messages += [
+            {"role": "tool", "tool_call_id": call_id, "name": call.tool, "content": call.result}
+            for call_id, call in zip(ids, turn, strict=True)
+        ]
+    messages.append({"role": "assistant", "content": _final(posed, template, performance, rng)})
+    return messages
+
+
+def _aside(call: Call, template: Template, rng: random.Random) -> str:
+    """The words beside a call; a clarifying question speaks for itself."""
+    if call.tool == "ask_user":
+        return ""
+    return rng.choice(template.steps[call.tool]).format(**{ARGUMENT_OF[call.tool]: call.argument})
+
+
+def _tool_calls(turn: Sequence[Call], ids: Sequence[str]) -> list[Message]:
+    return [
+        {
+            "id": call_id,
+            "type": "function",
+            "function": {
+                "name": call.tool,
+                "arguments": orjson.dumps({ARGUMENT_OF[call.tool]: call.argument}).decode(),
+            },
+        }
+        for call_id, call in zip(ids, turn, strict=True)
+    ]
+
+
+def _final(posed: Posed, template: Template, performance: Performance, rng: random.Random) -> str:
+    lang = posed.question.lang
+    reason = _reason(posed.question.steps, posed.question.support, lang) if performance.sound else ""
+    phrases = [phrase for phrase in template.final if bool(reason) or "{reason}" not in phrase]
+    words = rng.choice(phrases).format(reason=reason) if phrases else ""
+    return f"{words} {_ANSWER_MARK[lang]}{performance.answer}".strip()
+
+
+def _reason(steps: Sequence[Step], support: Sequence[str], lang: str) -> str:
+    """The chain of results, or for a look-up the last supporting sentence."""
+    sums = [f"{step.argument} = {step.result}" for step in steps if step.tool == "calc"]
+    if sums:
+        return ("，" if lang == "zh" else ", ").join(sums)
+    return support[-1].rstrip(".。 ") if support else ""

@@ -1,0 +1,45 @@
+"""Distractor pages for questions that bring too few of their own, lent by other questions of the task.
+
+A library in which every page is needed teaches nothing about choosing pages.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from rc1_lib.config import Pool
+from rc1_lib.records import Passage, Question, Task
+
+
+def lend_pages(questions: Mapping[Task, Sequence[Question]], pool: Pool) -> dict[Task, list[Question]]:
+    """The questions, each with at least as many distractor pages as the most demanding recipe lists.
+
+    A story problem gets none: its one page is the problem itself, and another problem's story would only mislead.
+    """
+    wanted = max(recipe.distractors[1] for recipe in pool.recipes.values())
+    return {
+        task: list(of_task) if task == "gsm8k" else _lend(of_task, wanted, pool.seed)
+        for task, of_task in questions.items()
+    }
+
+
+def _lend(questions: Sequence[Question], wanted: int, seed: int) -> list[Question]:
+    shelf = [page for question in questions for page in question.passages[:2]]
+    return [_with_pages(question, shelf, wanted, seed) for question in questions]
+
+
+def _with_pages(question: Question, shelf: Sequence[Passage], wanted: int, seed: int) -> Question:
+    needed = {step.argument for step in question.steps if step.tool == "wiki"}
+    missing = wanted - sum(page.title not in needed for page in question.passages)
+    if missing <= 0:
+        return question
+    # Pages that name the answer or one of the question's own titles would not be distractors.
+    forbidden = {page.title.casefold() for page in question.passages} | {question.answer.casefold()}
+    rng = random.Random(f"{seed}/lend/{question.id}")
+    lent: dict[str, Passage] = {}
+    for page in rng.sample(shelf, min(len(shelf), 4 * missing)):
+        if len(lent) < missing and page.title.casefold() not in forbidden:
+            lent[page.title] = page
+    return replace(question, passages=(*question.passages, *lent.values()))

@@ -1,0 +1,85 @@
+"""The diversity report: every measure of a body of text, beside what its template pack covers.
+
+The texts are either a pack's own (`pack_texts`) or those of pool rows; the figures have the same names for both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.pool.diversity import (
+    distinct_n,
+    js_divergence,
+    kl_divergence,
+    type_token_ratio,
+    windowed_distinct,
+    zipf_slope,
+)
+from rc1_lib.pool.templates import Pack, pieces
+from rc1_lib.text import tokenize, tokens
+
+
+def pack_texts(pack: Pack, lang: str | None = None) -> pl.Series:
+    """All template text of a pack with its slots removed, in the order of ids; of one language where `lang` is given.
+
+    A phrase is cut at its slots, one text a stretch, so that no n-gram reaches across words that are not there.
+    """
+    chosen = (t for (_, language), group in sorted(pack.groups.items()) if lang in (None, language) for t in group)
+    texts = [literal.strip() for t in chosen for phrase in t.phrases() for literal, _ in pieces(phrase)]
+    return pl.Series("text", [text for text in texts if tokenize(text)], dtype=pl.String)
+
+
+def diversity_report(
+    texts: pl.Series,
+    pack: Pack,
+    reference_texts: pl.Series,
+    *,
+    window_bigrams: int = 1000,
+    alpha: float = 0.5,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Measure `texts` and list what `pack` covers.
+
+    Args:
+        texts: the texts to measure.
+        pack: the template pack they were made with.
+        reference_texts: what to measure the divergences against: the old pack's text, or rows made with it. Give
+            equally many rows about the same questions, see `kl_divergence`.
+        window_bigrams: n-grams in a window of the windowed values.
+        alpha: additive smoothing of the KL divergence.
+        seed: order of the rows in the windowed values.
+
+    Returns:
+        JSON-ready figures; divergences in nats.
+
+    Raises:
+        RowError: when the texts are too short to measure.
+    """
+    return {
+        "texts": len(texts),
+        "reference_texts": len(reference_texts),
+        "words": int(pl.DataFrame({"text": texts}).select(tokens("text").list.len().sum()).item()),
+        "distinct_1": _distinct(texts, 1, window_bigrams, seed),
+        "distinct_2": _distinct(texts, 2, window_bigrams, seed),
+        "type_token_ratio": type_token_ratio(texts),
+        "zipf_slope": zipf_slope(texts),
+        "kl_3gram": kl_divergence(texts, reference_texts, n=3, alpha=alpha),
+        "kl_alpha": alpha,
+        "js_3gram": js_divergence(texts, reference_texts, n=3),
+        "pack": pack.name,
+        "pack_sha256": pack.sha256,
+        "roles": list(pack.roles),
+        "styles": list(pack.styles),
+        "templates_per_kind": pack.counts(),
+    }
+
+
+def _distinct(texts: pl.Series, n: int, window: int, seed: int) -> dict[str, Any]:
+    return {
+        "raw": distinct_n(texts, n),
+        "window": window,
+        "windowed": asdict(windowed_distinct(texts, n, window, seed)),
+    }

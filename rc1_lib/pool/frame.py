@@ -1,0 +1,153 @@
+"""Reading rows into columns, and the texts that measures and gates look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from rc1_lib.errors import RowError
+
+_CALL = pl.Struct(
+    {"id": pl.String, "type": pl.String, "function": pl.Struct({"name": pl.String, "arguments": pl.String})}
+)
+_MESSAGE = pl.Struct(
+    {
+        "role": pl.String,
+        "content": pl.String,
+        "tool_calls": pl.List(_CALL),
+        "tool_call_id": pl.String,
+        "name": pl.String,
+    }
+)
+ROW_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "id": pl.String,
+    "task": pl.String,
+    "split": pl.String,
+    "source": pl.String,
+    "source_id": pl.String,
+    "use": pl.Int64,
+    "lang": pl.String,
+    "pack": pl.String,
+    "template_id": pl.String,
+    "role": pl.String,
+    "style": pl.String,
+    "recipe": pl.String,
+    "messages": pl.List(_MESSAGE),
+    "question": pl.String,
+    "support": pl.List(pl.String),
+    "passages": pl.List(pl.Struct({"title": pl.String, "text": pl.String})),
+    "answer": pl.String,
+    "aliases": pl.List(pl.String),
+    "slot": pl.Struct({"where": pl.String, "value": pl.String, "vague": pl.String, "wanted": pl.String}),
+    "needs_clarification": pl.Boolean,
+    "cue": pl.Boolean,
+    "asked": pl.Int64,
+    "final": pl.String,
+    "solved": pl.Boolean,
+    "lucky": pl.Boolean,
+}
+
+
+METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "id": pl.String,
+    "task": pl.String,
+    "len_tokens": pl.Int64,
+    "turns": pl.Int64,
+    "tool_hops": pl.Int64,
+    "entities": pl.Int64,
+    "ops_numeric": pl.Int64,
+    "connector_density": pl.Float64,
+    "coref_pronouns": pl.Int64,
+    "clue_overlap": pl.Float64,
+    "ambiguity_flags": pl.List(pl.String),
+    "needs_clarification": pl.Boolean,
+    "bucket": pl.String,
+}
+
+
+def read_rows(path: Path) -> pl.DataFrame:
+    """Read a JSONL file of rows into one frame with the columns of `ROW_COLUMNS`.
+
+    Raises:
+        RowError: naming the file, the line and what is wrong there.
+    """
+    if not path.exists():
+        raise RowError(f"{path}: there is no such file; build it with `rc1 build-pool` or name another")
+    if path.stat().st_size == 0:
+        raise RowError(f"{path}: the file is empty, expected one JSON row a line")
+    try:
+        return pl.read_ndjson(path, schema=pl.Schema(ROW_COLUMNS))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise RowError(_diagnose(path) or f"{path}: cannot be read as JSONL ({error})") from None
+
+
+def _diagnose(path: Path) -> str:
+    """The first line that is not a row, in words; only run when the fast reader has refused the file."""
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                return f"{path}, line {number}: not valid JSON ({error}); expected one JSON object a line"
+            if not isinstance(row, dict):
+                return f"{path}, line {number}: found {type(row).__name__}, expected a JSON object"
+            problem = _misfit(row)
+            if problem:
+                return f"{path}, line {number}: {problem}"
+    return ""
+
+
+def _misfit(row: dict[str, Any]) -> str:
+    for key, value in row.items():
+        if key not in ROW_COLUMNS or value is None:
+            continue
+        try:
+            pl.Series([value], dtype=ROW_COLUMNS[key], strict=True)
+        except (pl.exceptions.PolarsError, TypeError, ValueError):
+            return f"key '{key}' holds {str(value)[:60]!r}, expected {ROW_COLUMNS[key]}"
+    return ""
+
+
+def _contents(*roles: str) -> pl.Expr:
+    message = pl.element()
+    chosen = message.filter(message.struct.field("role").is_in(list(roles)))
+    return pl.col("messages").list.eval(chosen.struct.field("content")).list.join("\n", ignore_nulls=True)
+
+
+def _calls(*tools: str) -> pl.Expr:
+    """The tool calls of all messages by any of `tools`, as one list per row."""
+    calls = pl.element().struct.field("tool_calls").explode().struct.field("function")
+    return pl.col("messages").list.eval(calls.filter(calls.struct.field("name").is_in(list(tools))))
+
+
+def with_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns that measures read.
+
+    `prompt`: the first user message. `written`: all that is not a tool's output (system, user and assistant text).
+    `dialogue`: user, assistant and tool text. `everything`: all contents and all call arguments. `talk`: user and
+    assistant text. `material`: user and tool text. `evidence`: the supporting sentences. `turns`: assistant messages.
+    `tool_hops`: calls of `wiki` and `calc`. `clarifications`: calls of `ask_user`. `expressions`: arguments of `calc`.
+    """
+    message = pl.element()
+    user = message.filter(message.struct.field("role") == "user").struct.field("content")
+    arguments = pl.element().struct.field("arguments")
+    return frame.with_columns(
+        prompt=pl.col("messages").list.eval(user).list.first(),
+        written=_contents("system", "user", "assistant"),
+        dialogue=_contents("user", "assistant", "tool"),
+        talk=_contents("user", "assistant"),
+        material=_contents("user", "tool"),
+        evidence=pl.col("support").list.join(" "),
+        turns=pl.col("messages").list.eval(message.struct.field("role") == "assistant").list.sum().cast(pl.Int64),
+        tool_hops=_calls("wiki", "calc").list.len().cast(pl.Int64),
+        clarifications=_calls("ask_user").list.len().cast(pl.Int64),
+        expressions=_calls("calc").list.eval(arguments).list.join(" "),
+        arguments=_calls("wiki", "calc", "ask_user").list.eval(arguments).list.join("\n"),
+    ).with_columns(
+        everything=pl.concat_str(
+            _contents("system", "user", "assistant", "tool"), pl.col("arguments"), separator="\n", ignore_nulls=True
+        )
+    )

@@ -1,0 +1,110 @@
+"""Which question stands where: the shadow set first, then the pool.
+
+Everything here is decided by counting and by seeded shuffles before a single row is written, so that rows can be
+written in any order by any number of workers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rc1_lib.config import RunConfig
+from rc1_lib.errors import SourceError
+from rc1_lib.records import TASKS, Question, Task
+from rc1_lib.text import tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRow:
+    """One row to be written: the question, and which use of the question this is."""
+
+    id: str
+    split: str
+    question: Question
+    use: int
+
+
+def apportion(total: int, shares: Mapping[Task, float]) -> dict[Task, int]:
+    """Whole numbers that sum to `total` in the given shares (largest remainders)."""
+    exact = {task: total * share for task, share in shares.items()}
+    counts = {task: int(value) for task, value in exact.items()}
+    by_remainder = sorted(exact, key=lambda task: (counts[task] - exact[task], task))
+    for task in by_remainder[: total - sum(counts.values())]:
+        counts[task] += 1
+    return counts
+
+
+def shadow_counts(config: RunConfig) -> dict[Task, int]:
+    """How many shadow rows each task gets: in the shares of the mix when stratified, else one draw over all tasks."""
+    if config.shadow.stratify:
+        return apportion(config.shadow.n, config.datasets)
+    drawn = random.Random(config.shadow.seed).choices(
+        TASKS, [config.datasets[task] for task in TASKS], k=config.shadow.n
+    )
+    return {task: drawn.count(task) for task in TASKS}
+
+
+def held_text(question: Question) -> str:
+    """What must not be seen in training: the question; of a story problem the story too, since that is the question."""
+    return "\n".join((*question.support, question.ask)) if question.task == "gsm8k" else question.ask
+
+
+def split_shadow(
+    config: RunConfig, questions: Mapping[Task, Sequence[Question]]
+) -> tuple[list[Question], list[Question]]:
+    """The questions of the shadow set, and all others.
+
+    Raises:
+        SourceError: when a task has fewer questions than the shadow set takes.
+    """
+    held, free = [], []
+    for task, count in shadow_counts(config).items():
+        shuffled = sorted(questions[task], key=lambda question: question.id)
+        random.Random(f"{config.shadow.seed}/shadow/{task}").shuffle(shuffled)
+        # The leak gate cannot check a question shorter than its n-grams, so none is held out.
+        checkable = [question for question in shuffled if len(tokenize(held_text(question))) >= config.gates.leakage.ngram]
+        if len(checkable) < count or len(shuffled) == count:
+            raise SourceError(
+                f"source of {task}: {len(checkable)} usable questions, but the shadow set alone takes {count}; "
+                f"give more questions or lower shadow.n"
+            )
+        chosen = {question.id for question in checkable[:count]}
+        held += checkable[:count]
+        free += [question for question in shuffled if question.id not in chosen]
+    return held, free
+
+
+def plan_shadow(questions: Sequence[Question]) -> list[PlannedRow]:
+    """The shadow rows, in the order drawn."""
+    return _numbered([(question, 0) for question in questions], "shadow")
+
+
+def plan_pool(config: RunConfig, questions: Sequence[Question]) -> list[PlannedRow]:
+    """The pool's rows: every question once before any is used again, tasks mixed.
+
+    Raises:
+        SourceError: when a task has too few questions for its share even with `sources.max_uses`.
+    """
+    rows: list[PlannedRow] = []
+    for task, count in apportion(config.pool.n, config.datasets).items():
+        of_task = sorted((question for question in questions if question.task == task), key=lambda question: question.id)
+        random.Random(f"{config.pool.seed}/pool/{task}").shuffle(of_task)
+        uses = [(question, use) for use in range(config.sources.max_uses) for question in of_task]
+        if len(uses) < count:
+            raise SourceError(
+                f"source of {task}: {len(of_task)} questions are left for the pool, which needs {count} rows, and each "
+                f"may stand {config.sources.max_uses} times; lower --n, change --mix, raise sources.max_uses or add "
+                f"questions"
+            )
+        rows += _numbered(uses[:count], "pool")
+    random.Random(f"{config.pool.seed}/order").shuffle(rows)
+    return rows
+
+
+def _numbered(uses: Sequence[tuple[Question, int]], split: str) -> list[PlannedRow]:
+    return [
+        PlannedRow(f"{split}-{question.task}-{number:06d}", split, question, use)
+        for number, (question, use) in enumerate(uses)
+    ]

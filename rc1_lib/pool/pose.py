@@ -1,0 +1,88 @@
+"""How a question is put to the assistant: which template, what is quoted, what is withheld, which pages are listed."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, replace
+
+from rc1_lib.config import Recipe
+from rc1_lib.pool.quotation import quote
+from rc1_lib.pool.templates import Template
+from rc1_lib.records import Passage, Question, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    """A question as the user puts it.
+
+    Attributes:
+        user: the user's message.
+        system: the system message.
+        question: the question with anything withheld taken out; `ask`, `support` and `passages` are the reduced world.
+        listed: titles of the pages that the message names, in the order named.
+        needs: whether something was withheld.
+        cue: whether the wording is vague.
+        complete: whether the message quotes all the evidence, so that nothing has to be looked up.
+    """
+
+    user: str
+    system: str
+    question: Question
+    listed: tuple[str, ...]
+    needs: bool
+    cue: bool
+    complete: bool
+
+
+def pose(
+    question: Question, template: Template, recipe: Recipe, *, withhold: bool, cue: bool, rng: random.Random
+) -> Posed:
+    """Put `question` into the words of `template` as `recipe` says."""
+    slot = question.slot if withhold else None
+    reduced = take_out(question, slot) if slot else question
+    complete = recipe.evidence == "complete"
+    listed = () if complete else _pages_to_list(question, recipe, rng)
+    quoted = quote(reduced, template, listed, recipe, rng)
+    if slot and slot.where == "ask":
+        quoted = [replace_word(text, slot, question.lang) for text in quoted]
+    gap = "" if question.lang == "zh" else " "
+    parts = [template.quote.format(evidence=gap.join(quoted))] if any(quoted) else []
+    if not complete:
+        parts.append(template.lookup.format(titles=("、" if question.lang == "zh" else ", ").join(listed)))
+    parts.append(template.user.format(question=reduced.ask))
+    return Posed(gap.join(parts), template.system, reduced, listed, slot is not None, cue, complete)
+
+
+def _pages_to_list(question: Question, recipe: Recipe, rng: random.Random) -> tuple[str, ...]:
+    """The needed pages and some others, shuffled, so that the list does not give the path away."""
+    needed = list(dict.fromkeys(step.argument for step in question.steps if step.tool == "wiki"))
+    others = [passage.title for passage in question.passages if passage.title not in needed]
+    extra = rng.sample(others, min(len(others), rng.randint(*recipe.distractors)))
+    titles = needed + extra
+    rng.shuffle(titles)
+    return tuple(titles)
+
+
+def take_out(question: Question, slot: Slot) -> Question:
+    """The question without the slot: in its wording, or in the story that its facts stand in."""
+    if slot.where == "ask":
+        return replace(question, ask=replace_word(question.ask, slot, question.lang))
+    return replace(
+        question,
+        support=tuple(replace_word(sentence, slot, question.lang) for sentence in question.support),
+        passages=tuple(
+            Passage(passage.title, replace_word(passage.text, slot, question.lang)) for passage in question.passages
+        ),
+    )
+
+
+def replace_word(text: str, slot: Slot, lang: str) -> str:
+    """`text` with the slot's value, as a whole word, replaced by its vague wording."""
+    pattern = re.escape(slot.value) if lang == "zh" else rf"(?<!\w){re.escape(slot.value)}(?!\w)"
+
+    def vague(match: re.Match[str]) -> str:
+        starts_sentence = match.start() == 0 or text[: match.start()].rstrip().endswith((".", "!", "?"))
+        return slot.vague[:1].upper() + slot.vague[1:] if starts_sentence else slot.vague
+
+    return re.sub(pattern, vague, text)

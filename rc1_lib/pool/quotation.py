@@ -1,0 +1,76 @@
+"""How much of its evidence a prompt quotes, steered by the clue overlap that is wanted.
+
+Clue overlap is the Jaccard similarity J of the word 3-grams of prompt and support. With S 3-grams in the support and A
+others in the prompt, quoting a share q of the support gives about J = qS / (S + A), so that q = J (S + A) / S. A prompt
+that quotes everything is diluted the other way, by sentences of pages that are not needed: A grows until J fits.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+from rc1_lib.config import Recipe
+from rc1_lib.pool.templates import Template
+from rc1_lib.records import Passage, Question
+from rc1_lib.text import tokenize
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_MOST_STRANGERS = 3
+
+
+def quote(
+    question: Question, template: Template, listed: Sequence[str], recipe: Recipe, rng: random.Random
+) -> list[str]:
+    """The sentences, whole or cut, that the prompt quotes, in order.
+
+    Args:
+        question: as put, with anything withheld already taken out.
+        template: whose words stand around the quotes.
+        listed: titles that the prompt names.
+        recipe: complete or partial evidence, and the overlap aimed at.
+        rng: this row's own generator.
+    """
+    around = " ".join((template.quote, template.lookup if listed else "", template.user, question.ask, *listed))
+    others = len(tokenize(around))
+    support = [(sentence, len(tokenize(sentence))) for sentence in question.support]
+    size = sum(max(0, length - 2) for _, length in support)
+    if recipe.evidence == "complete":
+        return _diluted(question, others, size, recipe.overlap, rng)
+    if not size:
+        return []
+    # Each cut quote loses the two 3-grams that run over its end.
+    wanted = recipe.overlap * (size + others) + 2 * len(support)
+    share = min(0.9, wanted / (size + 2 * len(support)))
+    return [part for sentence, _ in support if (part := leading(sentence, share, question.lang))]
+
+
+def _diluted(question: Question, others: int, size: int, overlap: float, rng: random.Random) -> list[str]:
+    """All supporting sentences, and as many from pages beside them as bring the overlap down to what is wanted."""
+    quoted = list(question.support)
+    needed = {step.argument for step in question.steps if step.tool == "wiki"}
+    strangers = [first_sentence(page) for page in question.passages if page.title not in needed]
+    rng.shuffle(strangers)
+    for sentence in strangers[:_MOST_STRANGERS]:
+        if size / max(1, size + others) <= overlap:
+            break
+        quoted.insert(rng.randint(0, len(quoted)), sentence)
+        others += len(tokenize(sentence))
+    return quoted
+
+
+def first_sentence(page: Passage) -> str:
+    """The page's opening sentence."""
+    return _SENTENCE_END.split(page.text.strip(), maxsplit=1)[0]
+
+
+def leading(sentence: str, share: float, lang: str) -> str:
+    """The leading `share` of a sentence's words (Han characters), with a mark where it was cut."""
+    pieces: Sequence[str] = list(sentence) if lang == "zh" else sentence.split(" ")
+    kept = round(share * len(pieces))
+    if kept <= 0:
+        return ""
+    if kept >= len(pieces):
+        return sentence
+    return ("" if lang == "zh" else " ").join(pieces[:kept]).rstrip(",;，；") + "…"

@@ -1,0 +1,125 @@
+"""The step that writes the shadow set and the seed pool of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from rc1_lib.artifacts import FileState, file_state, read_manifest, recorded_write, sha256_json, sha256_tree, write_json
+from rc1_lib.code import code_sha256
+from rc1_lib.pool.build import BuildReport, Progress, plan, write_rows
+from rc1_lib.pool.plan import PlannedRow
+from rc1_lib.pool.templates import Pack, load_pack
+from rc1_lib.run import Run
+from rc1_lib.sources import load_questions
+
+Part = Literal["shadow", "pool"]
+SAMPLE_MANIFEST = "reports/rc1/sample_manifest.json"
+_CODE = (
+    "rc1_lib/pool", "rc1_lib/sources", "rc1_lib/environment", "rc1_lib/difficulty", "rc1_lib/records.py",
+    "rc1_lib/text.py", "rc1_lib/ngrams.py",
+)  # fmt: skip
+
+
+def seed_inputs(run: Run) -> dict[str, str]:
+    """Fingerprints of all that the shadow set and the pool are made from, except how many workers make them."""
+    config = run.config
+    decisive = {
+        "datasets": dict(config.datasets),
+        "sources": config.sources.model_dump(mode="json"),
+        "pool": config.pool.model_dump(mode="json", exclude={"workers"}),
+        "shadow": config.shadow.model_dump(mode="json"),
+        "leakage": config.gates.leakage.model_dump(mode="json"),
+        "length": config.gates.length.model_dump(mode="json"),
+        "difficulty": config.difficulty.model_dump(mode="json", include={"bounds", "clarification_hard_turns"}),
+    }
+    return {
+        "config": sha256_json(decisive),
+        "questions": _questions_sha256(run),
+        "templates": sha256_tree(run.workspace.find(config.pool.templates_dir)),
+        "code": code_sha256(*_CODE),
+    }
+
+
+def seed_state(run: Run, part: Part) -> FileState:
+    """What became of the shadow set or the pool since it was written."""
+    return file_state(run.workspace, _path(run, part), seed_inputs(run))
+
+
+def build_seed(
+    run: Run, parts: Sequence[Part] = ("shadow", "pool"), progress: Progress | None = None
+) -> dict[str, Any]:
+    """Build and write the shadow set and the pool, or one of them.
+
+    Args:
+        run: whose configuration and workspace.
+        parts: what to write; both are always planned together, so that they share no question.
+        progress: called with (rows written, rows planned) of the pool.
+
+    Returns:
+        Per part the manifest that was written.
+
+    Raises:
+        SourceError: when questions are missing or too few.
+        TemplateError: when the pack is unfit.
+    """
+    questions, skipped = load_questions(run.config, run.workspace)
+    plans = plan(run.config, questions)
+    pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
+    inputs = seed_inputs(run)
+    written: dict[str, Any] = {}
+    if "shadow" in parts:
+        written["shadow"] = _write(run, "shadow", plans.shadow, pack, BuildReport(), inputs, {}, None)
+        _write_sample_manifest(run, plans.shadow, written["shadow"])
+    if "pool" in parts:
+        written["pool"] = _write(run, "pool", plans.pool, pack, plans.report, inputs, skipped, progress)
+    return written
+
+
+def _write(
+    run: Run,
+    part: Part,
+    planned: Sequence[PlannedRow],
+    pack: Pack,
+    report: BuildReport,
+    inputs: dict[str, str],
+    skipped: dict[str, dict[str, int]],
+    progress: Progress | None,
+) -> dict[str, Any]:
+    relative = _path(run, part)
+    manifest: dict[str, Any] = {"inputs": inputs, "skipped_records": skipped}
+    with recorded_write(run.workspace, relative, manifest) as stream:
+        stream.writelines(write_rows(planned, run.config, pack, report, progress))
+        manifest["report"] = report.to_dict()
+        manifest["rows"] = sum(report.rows.values())
+    recorded = read_manifest(run.workspace, relative)
+    assert recorded is not None
+    return recorded
+
+
+def _write_sample_manifest(run: Run, planned: Sequence[PlannedRow], manifest: dict[str, Any]) -> None:
+    """Which question stands in which shadow row, so that anybody can draw the same sample again."""
+    strata = Counter(row.question.task for row in planned)
+    write_json(
+        run.workspace.path(SAMPLE_MANIFEST),
+        {
+            "path": manifest["path"],
+            "sha256": manifest["sha256"],
+            "n": len(planned),
+            "seed": run.config.shadow.seed,
+            "stratified": run.config.shadow.stratify,
+            "strata": dict(strata),
+            "rows": [{"id": row.id, "task": row.question.task, "source_id": row.question.id} for row in planned],
+        },
+    )
+
+
+def _path(run: Run, part: Part) -> str:
+    return run.config.shadow.path if part == "shadow" else run.config.pool.path
+
+
+def _questions_sha256(run: Run) -> str:
+    use = run.config.sources.use
+    return use if use in ("embedded", "hub") else sha256_tree(Path(use), "*/*.json*")

@@ -1,0 +1,207 @@
+"""The scripted teacher: which calls it makes in which turn, when it asks, and what it answers.
+
+Its habits are deliberately not perfect. It asks because the prompt *sounds* vague, not because something is missing, so
+that its demonstrations leave to training exactly what training is for: to learn when to ask.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rc1_lib.config import Pool, Recipe
+from rc1_lib.environment.calculator import CalculatorError, calculate
+from rc1_lib.pool.pose import Posed
+from rc1_lib.records import Question, Step, Tool
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call and what it returned."""
+
+    tool: Tool
+    argument: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """What the teacher did: turns of calls, then the final answer.
+
+    `sound` is False when it skipped a needed call or went on without a missing slot, so that its answer is a guess.
+    """
+
+    turns: tuple[tuple[Call, ...], ...]
+    answer: str
+    asked: int
+    sound: bool
+
+
+def ask_chance(clarify_rate: float, cue_rate: float, cue_pull: float, cue: bool) -> float:
+    """Chance of asking: `clarify_rate` over all dialogues, and `cue_pull` times likelier where the prompt is vague."""
+    plain = clarify_rate / (cue_rate * cue_pull + 1.0 - cue_rate)
+    return min(1.0, plain * cue_pull if cue else plain)
+
+
+def perform(
+    posed: Posed, recipe: Recipe, pool: Pool, *, asks: bool, wanted: Call, rng: random.Random
+) -> Performance | None:
+    """Play the teacher on a posed question.
+
+    Args:
+        posed: the question as put to the assistant.
+        recipe: how many needless pages are read.
+        pool: the turn limit, the tools and the teacher's habits.
+        asks: whether it asks the user.
+        wanted: the `ask_user` call with the user's reply, used when `asks`.
+        rng: this row's own generator.
+
+    Returns:
+        What it did, or None when even with calls side by side the needed turns exceed `pool.max_turns`.
+    """
+    blind = posed.needs and not asks
+    needed, outcome = _needed(posed, pool, blind, rng)
+    skipped = bool(needed) and not blind and rng.random() < pool.teacher.skip_tool_rate
+    if skipped:
+        needed.pop(rng.randrange(len(needed)))
+    room = pool.max_turns - 1 - int(asks)
+    extended = _with_detours(needed, posed, recipe, pool, rng)
+    turns = _side_by_side([_run(step, posed) for step in extended], room)
+    if turns is None:
+        turns = _side_by_side([_run(step, posed) for step in needed], room)
+    if turns is None:
+        return None
+    if asks:
+        turns.insert(_when_to_ask(posed, turns), (wanted,))
+    sound = not blind and not skipped
+    answer = outcome if not skipped else guess(posed.question, rng)
+    return Performance(tuple(turns), answer, int(asks), sound)
+
+
+def fits(question: Question, pool: Pool) -> bool:
+    """Whether the solution fits into the turn limit when the prompt quotes all evidence and one question is asked."""
+    sums = [Call("calc", step.argument, step.result) for step in question.steps if step.tool == "calc"]
+    return _side_by_side(sums if "calc" in pool.tools else [], pool.max_turns - 2) is not None
+
+
+def guess(question: Question, rng: random.Random) -> str:
+    """An answer made up without the evidence: it may happen to be right for yes/no, hardly ever elsewhere."""
+    if question.task == "strategyqa":
+        return rng.choice(["yes", "no"])
+    if question.task == "gsm8k":
+        try:
+            value = float(question.answer.replace(",", ""))
+        except ValueError:
+            return "0"
+        return f"{round(value * rng.choice([0.5, 0.75, 1.5, 2.0]) + rng.choice([-2, -1, 1, 2])):d}"
+    titles = [passage.title for passage in question.passages if passage.title != question.answer]
+    return rng.choice(titles) if titles else "unknown"
+
+
+def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[list[Step], str]:
+    """The steps that the teacher takes for needed, and the answer that they lead it to."""
+    steps = [step for step in posed.question.steps if step.tool in pool.tools]
+    if posed.complete:
+        steps = [step for step in steps if step.tool != "wiki"]
+    if not blind:
+        return steps, posed.question.answer
+    slot = posed.question.slot
+    assert slot is not None
+    if slot.where == "story":
+        supposed = suppose(steps, posed.question.answer, slot.value, rng)
+        return supposed or ([step for step in steps if step.tool == "wiki"], guess(posed.question, rng))
+    # The page that the slot names cannot be known: another of the listed pages is read in its stead.
+    spare = [title for title in posed.listed if title != slot.value] or [slot.value]
+    steps = [Step("wiki", rng.choice(spare), "") if step.argument == slot.value else step for step in steps]
+    return [step for step in steps if step.tool == "wiki"], guess(posed.question, rng)
+
+
+def suppose(steps: Sequence[Step], answer: str, value: str, rng: random.Random) -> tuple[list[Step], str] | None:
+    """The same sums with a supposed number in the place of the missing `value`, every result worked out anew.
+
+    Returns:
+        The steps and the answer they lead to, or None when the number takes no part or a sum has no result.
+    """
+    number, wanted = _as_number(value), _as_number(answer)
+    if number is None or wanted is None:
+        return None
+    supposed = f"{max(1, round(number * rng.choice([0.5, 1.5, 2.0])) + rng.choice([0, 1])):d}"
+    known = {number: supposed}
+    redone: list[Step] = []
+    for step in steps:
+        if step.tool == "calc":
+            expression = _NUMBER.sub(lambda found: known.get(float(found.group()), found.group()), step.argument)
+            try:
+                result = calculate(expression)
+            except CalculatorError:
+                return None
+            before = _as_number(step.result)
+            if before is not None and before != _as_number(result):
+                known[before] = result
+            step = Step("calc", expression, result)
+        redone.append(step)
+    outcome = known.get(wanted)
+    return (redone, outcome) if outcome is not None else None
+
+
+def _as_number(text: str) -> float | None:
+    found = _NUMBER.search(text.replace(",", ""))
+    return float(found.group()) if found else None
+
+
+def _with_detours(needed: list[Step], posed: Posed, recipe: Recipe, pool: Pool, rng: random.Random) -> list[Step]:
+    """The needed steps, with needless pages among the look-ups and now and then a call made twice."""
+    taken = {step.argument for step in posed.question.steps if step.tool == "wiki"}
+    spare = [title for title in posed.listed if title not in taken]
+    detours = rng.sample(spare, min(len(spare), rng.randint(*recipe.detours))) if "wiki" in pool.tools else []
+    steps = list(needed)
+    lookups = sum(step.tool == "wiki" for step in steps)
+    for title in detours:
+        steps.insert(rng.randint(0, lookups), Step("wiki", title, ""))
+        lookups += 1
+    if steps and rng.random() < pool.teacher.repeat_tool_rate:
+        place = rng.randrange(len(steps))
+        steps.insert(place, steps[place])
+    return steps
+
+
+def _run(step: Step, posed: Posed) -> Call:
+    if step.tool == "calc":
+        return Call("calc", step.argument, step.result)
+    text = next(passage.text for passage in posed.question.passages if passage.title == step.argument)
+    return Call("wiki", step.argument, text)
+
+
+def _side_by_side(calls: Sequence[Call], room: int) -> list[tuple[Call, ...]] | None:
+    """One call a turn while there is room; otherwise merge neighbours that do not need each other's result."""
+    turns: list[tuple[Call, ...]] = [(call,) for call in calls]
+    place = 0
+    while len(turns) > room:
+        if place + 1 >= len(turns):
+            return None
+        if _independent(turns[place], turns[place + 1]):
+            turns[place : place + 2] = [turns[place] + turns[place + 1]]
+        else:
+            place += 1
+    return turns
+
+
+def _independent(first: Sequence[Call], second: Sequence[Call]) -> bool:
+    """Pages are listed in the prompt, so look-ups never wait; a sum waits for pages and for the numbers it contains."""
+    if all(call.tool == "wiki" for call in second):
+        return True
+    if any(call.tool == "wiki" for call in first):
+        return False
+    return not any(call.result in other.argument for call in first for other in second)
+
+
+def _when_to_ask(posed: Posed, turns: Sequence[tuple[Call, ...]]) -> int:
+    """A gap in a story shows once the story is read; a gap in the question shows at once."""
+    slot = posed.question.slot
+    if posed.complete or slot is None or slot.where == "ask" or not turns:
+        return 0
+    return 1 if turns[0][0].tool == "wiki" else 0

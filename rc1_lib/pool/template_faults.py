@@ -1,0 +1,54 @@
+"""One sentence for a template file that does not fit the schema: where, what stands there, and what should."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+_SHOWN = 80
+
+
+def shown(value: Any) -> str:
+    """A value as JSON, cut where it grows too long for a sentence."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+
+def describe(error: ValidationError, file: Path, body: Any, known_keys: Mapping[int, Sequence[str]]) -> str:
+    """The sentence for the first fault that pydantic found.
+
+    Args:
+        error: what pydantic raised on `body`.
+        file: where `body` was read.
+        body: the decoded JSON.
+        known_keys: the keys of an object by its depth: 0 the file, 2 a template, 3 its steps.
+    """
+    fault = error.errors()[0]
+    place = fault["loc"]
+    where = f"{file}: {_template(place, body)}"
+    key = ".".join(str(part) for part in place[2:] or place)
+    if fault["type"] == "extra_forbidden":
+        known = known_keys[len(place) - 1]
+        near = get_close_matches(str(place[-1]), known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known keys are {', '.join(known)}"
+        return f"{where}unknown key '{key}' with {shown(fault['input'])}; {hint}"
+    if fault["type"] == "missing":
+        found = ", ".join(map(str, fault["input"])) or "no keys"
+        return f"{where}key '{key}' is missing; found only {found}; add it"
+    expected = str(fault.get("ctx", {}).get("error") or fault["msg"]).removeprefix("Input should be ")
+    return f"{where}key '{key}' holds {shown(fault['input'])}; expected {expected}"
+
+
+def _template(place: Sequence[int | str], body: Any) -> str:
+    """The template at fault by its id, or by its number where it has none; empty for a fault of the file itself."""
+    if len(place) < 2 or not isinstance(place[1], int):
+        return ""
+    number = place[1]
+    template = body["templates"][number]
+    name = template.get("id") if isinstance(template, dict) else None
+    return f"template {shown(name)}: " if name else f"template number {number + 1}: "

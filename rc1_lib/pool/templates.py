@@ -1,0 +1,246 @@
+"""Template packs: the words around a question, by kind of task and language, read from a folder of JSON files.
+
+A pack is a folder; each file holds `{"pack": "v2", "kind": "maths", "lang": "en", "templates": [...]}`. A template has
+no logic: it is a set of phrases with slots in braces, which the pool builder fills with `str.format`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import string
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from rc1_lib.errors import TemplateError
+from rc1_lib.pool.template_faults import describe
+from rc1_lib.records import Language
+from rc1_lib.text import tokenize
+
+Kind = Literal["maths", "multihop", "clarification"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# The builder writes the answer itself, behind these marks; a phrase with one would be read as the answer.
+_ANSWER_MARKS = ("answer:", "答案：", "答案:")
+
+
+def pieces(phrase: str) -> list[tuple[str, str | None]]:
+    """Literal texts, each with the slot that follows it (None at the end).
+
+    `"It is {value}."` gives `[("It is ", "value"), (".", None)]`.
+
+    Raises:
+        ValueError: for an unmatched brace, or for a slot with a format or a conversion.
+    """
+    found: list[tuple[str, str | None]] = []
+    for literal, slot, form, conversion in string.Formatter().parse(phrase):
+        if form or conversion:
+            raise ValueError(f"a plain slot {{{slot}}} without ':' or '!'")
+        found.append((literal, slot))
+    return found
+
+
+def _slots(slot: str | None = None, *, required: bool = False) -> AfterValidator:
+    """A check that a phrase has no slot but `slot`: exactly once where required, else at most once."""
+    rule = f"{{{slot}}} {'exactly' if required else 'at most'} once and no other slot" if slot else "text without slots"
+    allowed: list[list[str | None]] = [[slot]] if required else [[], [slot]]
+
+    def check(phrase: str) -> str:
+        try:
+            found = [name for _, name in pieces(phrase) if name is not None]
+        except ValueError as fault:
+            raise ValueError(f"{rule}, not {fault}" if "brace" in str(fault).lower() else f"{rule}: {fault}") from fault
+        if found not in allowed:
+            raise ValueError(rule)
+        return phrase
+
+    return AfterValidator(check)
+
+
+def _unanswered(phrase: str) -> str:
+    if any(mark in phrase.lower() for mark in _ANSWER_MARKS):
+        raise ValueError("no 'Answer:' or '答案：', which the pool builder writes itself")
+    return phrase
+
+
+_Name = Annotated[str, Field(pattern=r"^[a-z][a-z_-]*$")]
+_Line = Annotated[str, Field(min_length=1)]
+# What the assistant says; only beside a tool call may it say nothing.
+_Aside = Annotated[str, AfterValidator(_unanswered)]
+_Said = Annotated[_Aside, Field(min_length=1)]
+_Few = Field(min_length=2, max_length=3)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Steps(_Strict):
+    wiki: Annotated[tuple[Annotated[_Aside, _slots("title")], ...], _Few]
+    calc: Annotated[tuple[Annotated[_Aside, _slots("expression")], ...], _Few]
+
+
+class Template(_Strict):
+    """One way of wording a dialogue.
+
+    Attributes:
+        id: unique in its pack.
+        role: whom the assistant plays, for example `tutor`.
+        style: how both sides speak, for example `terse`.
+        system: the system message.
+        user: wraps the question: `{question}`.
+        quote: wraps the evidence quoted before the question: `{evidence}`.
+        lookup: names the pages to look up: `{titles}`.
+        spoken: the file's key `steps`; read it through `steps`.
+        final: closing words before the answer, `{reason}` optional: a clause or a sum without a full stop.
+        ask: clarifying questions: `{wanted}`, a noun phrase such as "how many jars Harn filled".
+        reply: the user's replies: `{value}`.
+        nothing_missing: the user's replies to a needless clarifying question.
+    """
+
+    id: Annotated[str, Field(min_length=1)]
+    role: _Name
+    style: _Name
+    system: Annotated[_Line, _slots()]
+    user: Annotated[_Line, _slots("question", required=True)]
+    quote: Annotated[_Line, _slots("evidence", required=True)]
+    lookup: Annotated[_Line, _slots("titles", required=True)]
+    spoken: Annotated[_Steps, Field(alias="steps")]
+    final: Annotated[tuple[Annotated[_Said, _slots("reason")], ...], _Few]
+    ask: Annotated[tuple[Annotated[_Said, _slots("wanted", required=True)], ...], _Few]
+    reply: Annotated[tuple[Annotated[_Line, _slots("value", required=True)], ...], _Few]
+    nothing_missing: Annotated[tuple[Annotated[_Line, _slots()], ...], _Few]
+
+    @cached_property
+    def steps(self) -> Mapping[str, tuple[str, ...]]:
+        """By tool, `wiki` and `calc`, what the assistant writes beside a call; "" where it writes nothing."""
+        return {"wiki": self.spoken.wiki, "calc": self.spoken.calc}
+
+    def phrases(self) -> Iterator[str]:
+        """Every phrase of the template, slots and all, but not the empty ones."""
+        lists = (*self.steps.values(), self.final, self.ask, self.reply, self.nothing_missing)
+        singles = (self.system, self.user, self.quote, self.lookup)
+        yield from (phrase for phrase in (*singles, *(line for lines in lists for line in lines)) if phrase)
+
+
+class _PackFile(_Strict):
+    pack: Annotated[str, Field(min_length=1)]
+    kind: Kind
+    lang: Language
+    templates: Annotated[tuple[Template, ...], Field(min_length=1)]
+
+
+_KNOWN_KEYS = {
+    0: tuple(_PackFile.model_fields),
+    2: tuple(field.alias or name for name, field in Template.model_fields.items()),
+    3: tuple(_Steps.model_fields),
+}
+
+
+@dataclass(frozen=True)
+class Pack:
+    """All templates of one folder: `groups` maps (kind, language) to templates sorted by id."""
+
+    name: str
+    groups: Mapping[tuple[str, str], tuple[Template, ...]]
+
+    def select(self, kind: str, lang: str) -> tuple[Template, ...]:
+        """The templates of one kind and language, sorted by id; never empty.
+
+        Raises:
+            TemplateError: when the pack has none.
+        """
+        if (kind, lang) not in self.groups:
+            have = ", ".join(f"{a}.{b}" for a, b in sorted(self.groups))
+            raise TemplateError(f"pack {self.name}: no templates of kind '{kind}' in '{lang}'; it has {have}")
+        return self.groups[kind, lang]
+
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        """Every template, sorted by id."""
+        return tuple(sorted((t for group in self.groups.values() for t in group), key=lambda t: t.id))
+
+    @cached_property
+    def roles(self) -> tuple[str, ...]:
+        """The distinct roles, sorted."""
+        return tuple(sorted({template.role for template in self.templates}))
+
+    @cached_property
+    def styles(self) -> tuple[str, ...]:
+        """The distinct styles, sorted."""
+        return tuple(sorted({template.style for template in self.templates}))
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Templates by language, then kind: every kind is named, with 0 where a language lacks it."""
+        found = Counter({key: len(group) for key, group in self.groups.items()})
+        return {lang: {kind: found[kind, lang] for kind in KINDS} for lang in sorted({lang for _, lang in self.groups})}
+
+    def literals(self, lang: str) -> list[str]:
+        """Each distinct stretch of template text between slots that holds a word, the longest first.
+
+        For leaving template text out of a comparison of rows. Some are a single word: compare n-grams, do not cut
+        them out of a row as substrings.
+        """
+        chosen = (t for (_, language), group in self.groups.items() if language == lang for t in group)
+        texts = {literal.strip() for t in chosen for phrase in t.phrases() for literal, _ in pieces(phrase)}
+        return sorted((text for text in texts if tokenize(text)), key=lambda text: (-len(text), text))
+
+    @cached_property
+    def sha256(self) -> str:
+        """Fingerprint of the content: it does not change with file names, spacing or the order of templates."""
+        content = [
+            [lang, kind, [t.model_dump(mode="json", by_alias=True) for t in group]]
+            for (kind, lang), group in sorted(self.groups.items())
+        ]
+        canonical = json.dumps([self.name, content], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def load_pack(folder: Path) -> Pack:
+    """Read every `*.json` of a folder as one pack.
+
+    Raises:
+        TemplateError: when the folder holds no pack, a file does not fit the schema, files name different packs, or
+            two templates share an id.
+    """
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        raise TemplateError(
+            f"{folder}: no template files (*.json); give a pack's folder, for example templates/pack_v2"
+        )
+    name, first = "", files[0]
+    homes: dict[str, Path] = {}
+    groups: dict[tuple[str, str], list[Template]] = defaultdict(list)
+    for file in files:
+        content = _read(file)
+        name = name or content.pack
+        if content.pack != name:
+            raise TemplateError(
+                f"{file}: key 'pack' holds '{content.pack}', but {first} holds '{name}'; they must agree"
+            )
+        for template in content.templates:
+            if template.id in homes:
+                taken = f"template \"{template.id}\": key 'id' is taken by a template of {homes[template.id]}"
+                raise TemplateError(f"{file}: {taken}; rename one of them")
+            homes[template.id] = file
+        groups[content.kind, content.lang] += content.templates
+    return Pack(name, {key: tuple(sorted(group, key=lambda t: t.id)) for key, group in sorted(groups.items())})
+
+
+def _read(file: Path) -> _PackFile:
+    try:
+        body = json.loads(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as fault:
+        raise TemplateError(f"{file}: byte {fault.start} is not UTF-8; save the file as UTF-8") from fault
+    except json.JSONDecodeError as fault:
+        raise TemplateError(f"{file}: line {fault.lineno}: not JSON ({fault.msg}); mend the file") from fault
+    try:
+        return _PackFile.model_validate(body)
+    except ValidationError as fault:
+        raise TemplateError(describe(fault, file, body, _KNOWN_KEYS)) from fault

@@ -1,0 +1,68 @@
+"""Each question posed by every recipe, and measured: the choice is made afterwards, when all are known."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import orjson
+import polars as pl
+
+from rc1_lib.config import RunConfig
+from rc1_lib.difficulty.features import measure
+from rc1_lib.pool.dialogue import write_row
+from rc1_lib.pool.frame import ROW_COLUMNS
+from rc1_lib.pool.plan import PlannedRow
+from rc1_lib.pool.templates import Pack
+from rc1_lib.records import BUCKETS, Bucket
+
+_CHUNK = 500
+_ATTEMPTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way of posing a question: the recipe used, the difficulty reached, and the row as a JSON line."""
+
+    recipe: Bucket
+    bucket: Bucket
+    right_length: bool
+    line: bytes
+
+
+def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> Iterator[list[list[Variant]]]:
+    """The variants of each planned row (never none), chunk by chunk in the plan's order."""
+    chunks = [planned[start : start + _CHUNK] for start in range(0, len(planned), _CHUNK)]
+    if config.pool.workers == 1 or len(chunks) == 1:
+        yield from (_pose_chunk(chunk, config, pack) for chunk in chunks)
+        return
+    # Spawned, not forked: the caller may be a thread of a running Prefect engine.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(config.pool.workers, mp_context=context) as executor:
+        yield from executor.map(_pose_chunk, chunks, [config] * len(chunks), [pack] * len(chunks))
+
+
+def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[list[Variant]]:
+    places: list[tuple[int, Bucket]] = []
+    lines: list[bytes] = []
+    for place, planned in enumerate(chunk):
+        for recipe in BUCKETS:
+            for attempt in range(_ATTEMPTS):
+                row = write_row(planned, recipe, config.pool, pack, attempt)
+                if row is not None:
+                    places.append((place, recipe))
+                    lines.append(orjson.dumps({**row, "id": planned.id}) + b"\n")
+    frame = pl.read_ndjson(io.BytesIO(b"".join(lines)), schema=pl.Schema(ROW_COLUMNS))
+    measured = measure(frame, config.difficulty)
+    bounds = config.gates.length
+    right = measured["len_tokens"].is_between(bounds.min_len, bounds.max_len).to_list()
+    variants: list[list[Variant]] = [[] for _ in chunk]
+    for (place, recipe), bucket, right_length, line in zip(
+        places, measured["bucket"].to_list(), right, lines, strict=True
+    ):
+        variants[place].append(Variant(recipe, bucket, right_length, line))
+    assert all(variants), "a question was planned although its solution exceeds the turn limit"
+    return variants

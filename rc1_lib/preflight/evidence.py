@@ -1,0 +1,82 @@
+"""What gates read: files by name, opened once per process and fingerprinted as they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import polars as pl
+
+from rc1_lib.artifacts import sha256_file, sha256_tree
+from rc1_lib.difficulty.steps import read_metrics
+from rc1_lib.errors import RC1Error, RowError
+from rc1_lib.pool.frame import read_rows
+from rc1_lib.pool.schema import check_balanced, check_rows
+from rc1_lib.run import Run
+
+ROW_FILES = ("pool", "shadow", "balanced")
+FOLDERS = ("templates", "reference_templates")
+FILES = (*ROW_FILES, "metrics", "weights", "config", *FOLDERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The files of one run, by the names of `FILES`."""
+
+    run: Run
+
+    def path(self, name: str) -> Path:
+        """Where the file or folder `name` lies."""
+        config, place = self.run.config, self.run.workspace
+        if name == "config":
+            return self.run.config_path
+        written = {
+            "pool": config.pool.path,
+            "shadow": config.shadow.path,
+            "balanced": config.difficulty.balanced_path,
+            "metrics": config.difficulty.metrics_path,
+        }
+        given = {
+            "weights": config.weights,
+            "templates": config.pool.templates_dir,
+            "reference_templates": config.pool.reference_templates_dir,
+        }
+        return place.path(written[name]) if name in written else place.find(given[name])
+
+    def label(self, name: str) -> str:
+        """The path as reports show it: relative to the workspace or the project."""
+        return self.run.workspace.name(self.path(name))
+
+    def sha256(self, name: str) -> str:
+        """Fingerprint of the file's bytes, or of a folder's names and bytes.
+
+        Raises:
+            RC1Error: when it is not there.
+        """
+        path = self.path(name)
+        if not path.exists():
+            raise RC1Error(f"{path}: there is no such file, and {name} is needed as evidence")
+        return sha256_tree(path) if name in FOLDERS else sha256_file(path)
+
+    def rows(self, name: str) -> pl.DataFrame:
+        """The checked rows of `pool`, `shadow` or `balanced`.
+
+        Raises:
+            RowError: when they are missing or not rows.
+        """
+        frame = _rows(self.path(name), self.sha256(name))
+        return check_balanced(frame, self.metrics(), self.path(name)) if name == "balanced" else frame
+
+    def metrics(self) -> pl.DataFrame:
+        """The checked difficulty metrics; raises `RowError` when they are missing or damaged."""
+        return read_metrics(self.run)
+
+
+@lru_cache(maxsize=4)
+def _rows(path: Path, sha256: str) -> pl.DataFrame:
+    """Rows by content: several gates of one process read the same file."""
+    frame = check_rows(read_rows(path), path)
+    if sha256_file(path) != sha256:
+        raise RowError(f"{path}: changed while it was read; run again when nothing writes to it")
+    return frame

@@ -1,0 +1,181 @@
+"""The gates of a preflight, in order: what each reads, in which rounds it stands, and how it is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rc1_lib.artifacts import PROJECT_ROOT, read_json
+from rc1_lib.difficulty.steps import balanced_state, metrics_state
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.gates.difficulty import difficulty_gate
+from rc1_lib.gates.diversity import diversity_gate
+from rc1_lib.gates.duplicates import duplicates_gate
+from rc1_lib.gates.integrity import integrity_gate
+from rc1_lib.gates.judge import probe_gate, unavailable
+from rc1_lib.gates.leakage import leakage_gate
+from rc1_lib.gates.length import length_gate
+from rc1_lib.gates.machine import free_gb, git_gate, read_git, resources_gate
+from rc1_lib.gates.mix import mix_gate
+from rc1_lib.gates.shadow import shadow_gate
+from rc1_lib.gates.training import penalty_gate, training_gate
+from rc1_lib.gates.weights import weights_gate
+from rc1_lib.pool.seed import seed_state
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.records import GateResult
+
+Round = int
+
+
+@dataclass(frozen=True, slots=True)
+class GateSpec:
+    """One gate of the preflight.
+
+    Attributes:
+        name: as reports, tickets and waivers call it.
+        title: what it answers, for people.
+        reads: names of `evidence.FILES`; their content and the gate's thresholds decide the verdict.
+        evaluate: from the evidence and the round to the verdict.
+        rounds: in which rounds it stands.
+        reads_world: whether it also reads what no file holds (disk, git, a provider, the clock): never cached.
+    """
+
+    name: str
+    title: str
+    reads: tuple[str, ...]
+    evaluate: Callable[[Evidence, Round], GateResult]
+    rounds: tuple[Round, ...] = (1, 2)
+    reads_world: bool = False
+
+
+def _tasks(evidence: Evidence) -> list[str]:
+    return list(evidence.run.config.datasets)
+
+
+def _integrity(evidence: Evidence, _: Round) -> GateResult:
+    run = evidence.run
+    states = {
+        evidence.label("shadow"): seed_state(run, "shadow"),
+        evidence.label("pool"): seed_state(run, "pool"),
+        evidence.label("metrics"): metrics_state(run),
+        evidence.label("balanced"): balanced_state(run),
+    }
+    return integrity_gate(states)
+
+
+def _shadow(evidence: Evidence, _: Round) -> GateResult:
+    config = evidence.run.config
+    return shadow_gate(evidence.rows("shadow"), config.shadow.n, config.datasets if config.shadow.stratify else {})
+
+
+def _diversity(evidence: Evidence, _: Round) -> GateResult:
+    config = evidence.run.config
+    pack = load_pack(evidence.path("reference_templates"))
+    return diversity_gate(evidence.rows("pool"), pack, config.gates.diversity, _tasks(evidence), config.pool.seed)
+
+
+def _leakage(evidence: Evidence, _: Round) -> GateResult:
+    packs = [load_pack(evidence.path(name)) for name in ("templates", "reference_templates")]
+    literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
+    thresholds = evidence.run.config.gates.leakage
+    return leakage_gate(evidence.rows("pool"), evidence.rows("shadow"), thresholds, literals, _tasks(evidence))
+
+
+def _weights(evidence: Evidence, _: Round) -> GateResult:
+    try:
+        content = read_json(evidence.path("weights"))
+    except ValueError as error:
+        raise RC1Error(f"{evidence.path('weights')}: is not JSON ({error}); run `rc1 weight-calib`") from None
+    return weights_gate(content, evidence.run.config.gates.weights)
+
+
+def _probe(evidence: Evidence, _: Round) -> GateResult:
+    config = evidence.run.config
+    dialogues = evidence.rows("shadow").head(config.gates.probe.n)["messages"].to_list()
+    return probe_gate(config.judge.provider, dialogues, config.gates.probe)
+
+
+PREFLIGHT: tuple[GateSpec, ...] = (
+    GateSpec(
+        "git", "which code is this", (), lambda e, _: git_gate(read_git(PROJECT_ROOT), e.run.config.gates.git),
+        reads_world=True,
+    ),
+    GateSpec(
+        "resources", "is there room on the disk", (),
+        lambda e, _: resources_gate(free_gb(_existing(e)), e.run.config.gates.resources), reads_world=True,
+    ),
+    GateSpec("training_config", "may this configuration train", ("config",), lambda e, _: training_gate(e.run.config)),
+    GateSpec("overclar_penalty", "does needless asking cost", ("config",), lambda e, _: penalty_gate(e.run.config)),
+    GateSpec("weights", "are the reward weights sound", ("weights",), _weights),
+    GateSpec(
+        "integrity", "are the files those that were written", ("shadow", "pool", "metrics", "balanced"), _integrity,
+        reads_world=True,
+    ),
+    GateSpec("shadow_set", "is the shadow set whole", ("shadow",), _shadow),
+    GateSpec(
+        "mix", "are the tasks in proportion", ("pool",),
+        lambda e, _: mix_gate(e.rows("pool"), e.run.config.gates.mix, e.run.config.datasets),
+    ),
+    GateSpec(
+        "length", "is every row of a usable length", ("pool",),
+        lambda e, _: length_gate(e.rows("pool"), e.run.config.gates.length, _tasks(e)),
+    ),
+    GateSpec("diversity", "is the wording varied and new", ("pool", "reference_templates"), _diversity),
+    GateSpec(
+        "duplicates", "are the rows different", ("pool",),
+        lambda e, _: duplicates_gate(e.rows("pool"), e.run.config.gates.duplicates, _tasks(e)),
+    ),
+    GateSpec("leakage", "is the shadow set unseen", ("pool", "shadow", "templates", "reference_templates"), _leakage),
+    GateSpec(
+        "difficulty", "is the difficulty balanced", ("metrics", "balanced"),
+        lambda e, _: difficulty_gate(e.metrics(), e.rows("balanced"), e.run.config.gates.difficulty, _tasks(e)),
+    ),
+    GateSpec("judge_probe", "does the judge answer", ("shadow",), _probe, reads_world=True),
+    GateSpec(
+        "anti_simulation", "are the scores real", (),
+        lambda *_: unavailable("anti_simulation", "there is no log of billed scorings: this version has no live judge"),
+        reads_world=True,
+    ),
+    GateSpec(
+        "shadow_run", "does the new reward order dialogues better", ("shadow", "weights"),
+        lambda *_: unavailable("shadow_run", "comparing the old score with the new reward is not part of this version"),
+        rounds=(2,), reads_world=True,
+    ),
+)  # fmt: skip
+BY_NAME = {spec.name: spec for spec in PREFLIGHT}
+
+
+def gates_of_round(number: Round) -> tuple[GateSpec, ...]:
+    """The gates that stand in round 1 or 2, in order."""
+    return tuple(spec for spec in PREFLIGHT if number in spec.rounds)
+
+
+def evaluate(name: str, evidence: Evidence, number: Round) -> GateResult:
+    """Evaluate one gate, with the fingerprints of what it read.
+
+    User errors (a missing or damaged file) become a result whose status is ERROR; anything else rises.
+    """
+    spec = BY_NAME[name]
+    check_waivers(evidence)
+    waiver = evidence.run.config.gates.waivers.get(name, "")
+    if waiver:
+        return GateResult(name, waiver=waiver)
+    try:
+        prints = {evidence.label(file): evidence.sha256(file) for file in spec.reads}
+        return replace(spec.evaluate(evidence, number), evidence=prints)
+    except RC1Error as error:
+        return GateResult(name, error=str(error))
+
+
+def check_waivers(evidence: Evidence) -> None:
+    """Refuse a waiver for a gate that does not exist: it would waive nothing and look as if it did."""
+    strangers = set(evidence.run.config.gates.waivers) - set(BY_NAME)
+    if strangers:
+        raise ConfigError(f"gates.waivers names {', '.join(sorted(strangers))}, expected some of {', '.join(BY_NAME)}")
+
+
+def _existing(evidence: Evidence) -> Path:
+    root = evidence.run.workspace.root
+    return root if root.exists() else root.parent

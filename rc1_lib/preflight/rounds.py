@@ -1,0 +1,108 @@
+"""The report of a round: every gate's verdict, the files it rests on, and what was loosened or waived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rc1_lib.artifacts import PROJECT_ROOT, atomic_write, now, read_json, write_json, write_text
+from rc1_lib.code import code_sha256
+from rc1_lib.config_file import departures
+from rc1_lib.gates.machine import read_git
+from rc1_lib.preflight.evidence import FILES, Evidence
+from rc1_lib.preflight.gates import gates_of_round
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import Run, published_config
+
+PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
+_FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
+GREEN = (Status.PASSED, Status.WAIVED)
+
+
+def round_passed(results: Sequence[GateResult], number: int) -> bool:
+    """Whether every gate of the round was evaluated and is green (passed, or waived by name)."""
+    found = {result.name: result.status for result in results}
+    return all(found.get(spec.name) in GREEN for spec in gates_of_round(number))
+
+
+def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
+    """Write the round's report, the rows at fault and the git state, and return the report's path.
+
+    A failed second round is written under another name, and the pass of an earlier one is removed: a file called
+    `round2_pass.json` always means what it says.
+    """
+    evidence = Evidence(run)
+    passed = round_passed(results, number)
+    place = run.workspace
+    report: dict[str, Any] = {
+        "round": f"round{number}",
+        "pass": passed,
+        "profile": run.config.profile,
+        "time": now(),
+        "commit": read_git(PROJECT_ROOT).commit,
+        "code_sha256": code_sha256(),
+        "config_sha256": run.config_sha256,
+        "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
+        "files": fingerprints(evidence),
+        "waived": {result.name: result.waiver for result in results if result.status is Status.WAIVED},
+        "thresholds_changed": departures(run.config, published_config()),
+        "gates": [_summary(result) for result in results],
+    }
+    for result in results:
+        _write_offenders(run, number, result)
+    path = place.path(PASSED[number] if passed else _FAILED[number])
+    write_json(path, report)
+    for stale in {PASSED[number], _FAILED[number]} - {PASSED[number] if passed else _FAILED[number]}:
+        place.path(stale).unlink(missing_ok=True)
+    write_git_state(run)
+    return path
+
+
+def read_round(run: Run, number: int) -> dict[str, Any] | None:
+    """The report of a round, or None when there is none or it cannot be read."""
+    try:
+        report = read_json(run.workspace.path(PASSED[number]))
+    except (FileNotFoundError, ValueError):
+        return None
+    return report if isinstance(report, dict) else None
+
+
+def fingerprints(evidence: Evidence) -> dict[str, dict[str, str | None]]:
+    """Path and SHA-256 of every file of the preflight; the hash is None where the file is missing."""
+    return {
+        name: {
+            "path": evidence.label(name),
+            "sha256": evidence.sha256(name) if evidence.path(name).exists() else None,
+        }
+        for name in FILES
+    }
+
+
+def offenders_path(number: int, gate: str) -> str:
+    """Where the rows at fault are written, relative to the workspace."""
+    return f"reports/preflight/round{number}_{gate}_offenders.jsonl"
+
+
+def write_git_state(run: Run) -> None:
+    """Write `git_commit.txt` and `git_status.txt`, which say which code ran."""
+    state = read_git(PROJECT_ROOT)
+    write_text(run.workspace.path("reports/rc1/git_commit.txt"), f"{state.commit or 'not a git checkout'}\n")
+    write_text(run.workspace.path("reports/rc1/git_status.txt"), "".join(f"{line}\n" for line in state.changed))
+
+
+def _summary(result: GateResult) -> dict[str, Any]:
+    body = result.to_dict()
+    body["offenders"] = len(result.offenders)
+    return body
+
+
+def _write_offenders(run: Run, number: int, result: GateResult) -> None:
+    path = run.workspace.path(offenders_path(number, result.name))
+    if not result.offenders:
+        path.unlink(missing_ok=True)
+        return
+    with atomic_write(path) as stream:
+        stream.writelines(orjson.dumps(dict(record)) + b"\n" for record in result.offenders)

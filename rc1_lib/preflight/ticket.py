@@ -1,0 +1,184 @@
+"""The ticket: what two green rounds vouch for, for how long, and the checks that training makes before it believes it.
+
+The ticket's own digest shows an accidental or careless edit. It is no signature: whoever can write the workspace can
+also issue a ticket by passing the gates.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_file, sha256_json, write_json
+from rc1_lib.code import code_sha256
+from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.gates.machine import read_git
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
+from rc1_lib.run import Run
+
+TICKET = "reports/preflight/ticket.json"
+_VERSION = 1
+_AGAIN = "run `rc1 preflight` again"
+
+
+def issue_ticket(run: Run) -> dict[str, Any]:
+    """Issue the ticket that two passed rounds earn.
+
+    Raises:
+        TicketError: when a round is missing or failed, or when anything changed between the rounds or since.
+    """
+    evidence = Evidence(run)
+    files = fingerprints(evidence)
+    reports: dict[str, dict[str, str]] = {}
+    for number in (1, 2):
+        report = read_round(run, number)
+        if report is None or report.get("pass") is not True:
+            raise TicketError(f"no ticket: round {number} has not passed; {_AGAIN}")
+        _check_round(run, report, number, files)
+        path = run.workspace.path(PASSED[number])
+        reports[f"round{number}"] = {"path": PASSED[number], "sha256": sha256_file(path)}
+    issued = datetime.now(UTC)
+    body: dict[str, Any] = {
+        "version": _VERSION,
+        "profile": run.config.profile,
+        "issued": issued.isoformat(timespec="seconds"),
+        "expires": (issued + timedelta(hours=run.config.ticket.ttl_hours)).isoformat(timespec="seconds"),
+        "commit": read_git(PROJECT_ROOT).commit,
+        "code_sha256": code_sha256(),
+        "config_sha256": run.config_sha256,
+        "overrides": list(run.overrides),
+        "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
+        "files": files,
+        "reports": reports,
+        "waived": read_waivers(run),
+    }
+    ticket = {**body, "ticket_sha256": sha256_json(body), "revoked": None}
+    write_json(run.workspace.path(TICKET), ticket)
+    return ticket
+
+
+def read_waivers(run: Run) -> dict[str, str]:
+    """The waivers of both rounds, so that the ticket itself shows what was not enforced."""
+    found: dict[str, str] = {}
+    for number in (1, 2):
+        found |= (read_round(run, number) or {}).get("waived", {})
+    return found
+
+
+def _check_round(run: Run, report: dict[str, Any], number: int, files: dict[str, Any]) -> None:
+    if report.get("profile") != run.config.profile:
+        raise TicketError(
+            f"no ticket: round {number} is of profile '{report.get('profile')}', not '{run.config.profile}'; {_AGAIN}"
+        )
+    if report.get("code_sha256") != code_sha256():
+        raise TicketError(f"no ticket: round {number} was run by other code; {_AGAIN}")
+    if report.get("config_sha256") != run.config_sha256:
+        raise TicketError(f"no ticket: round {number} was run with another configuration; {_AGAIN}")
+    for name, current in files.items():
+        if (report.get("files") or {}).get(name) != current or current["sha256"] is None:
+            raise TicketError(f"no ticket: {current['path']} is not what round {number} read; {_AGAIN}")
+
+
+def read_ticket(run: Run) -> dict[str, Any]:
+    """The ticket as it lies in the workspace, unverified.
+
+    Raises:
+        TicketError: when there is none, or it is not a ticket.
+    """
+    path = run.workspace.path(TICKET)
+    try:
+        ticket = read_json(path)
+    except FileNotFoundError:
+        raise TicketError(f"{path}: there is no ticket; run `rc1 preflight` and pass both rounds") from None
+    except ValueError as error:
+        raise TicketError(f"{path}: is not JSON ({error}); {_AGAIN}") from None
+    if not isinstance(ticket, dict) or ticket.get("version") != _VERSION:
+        raise TicketError(f"{path}: is not a ticket of version {_VERSION}; {_AGAIN}")
+    return ticket
+
+
+def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
+    """Check everything the ticket vouches for against what is there now, and return the ticket.
+
+    Args:
+        run: the run that wants to train: its profile, its effective configuration and its workspace.
+        at: the time to check for; default: now.
+
+    Raises:
+        TicketError: naming every cause of refusal.
+    """
+    ticket = read_ticket(run)
+    causes = [*_own_causes(ticket, at or datetime.now(UTC)), *_run_causes(ticket, run), *_file_causes(ticket, run)]
+    if causes:
+        raise TicketError("the ticket is refused: " + "; ".join(causes))
+    return ticket
+
+
+def _own_causes(ticket: dict[str, Any], at: datetime) -> list[str]:
+    body = {key: value for key, value in ticket.items() if key not in ("ticket_sha256", "revoked")}
+    causes = []
+    if ticket.get("ticket_sha256") != sha256_json(body):
+        causes.append("it was edited after it was issued (its digest does not fit)")
+    if ticket.get("revoked"):
+        causes.append(f"it was revoked at {ticket['revoked'].get('time')}: {ticket['revoked'].get('reason')}")
+    try:
+        issued, expires = (datetime.fromisoformat(ticket[key]) for key in ("issued", "expires"))
+    except (KeyError, TypeError, ValueError):
+        return [*causes, "its times cannot be read"]
+    if at >= expires:
+        causes.append(f"it expired at {ticket['expires']}; {_AGAIN}")
+    if at < issued - timedelta(minutes=5):
+        causes.append(f"it was issued in the future ({ticket['issued']}); check the clock")
+    return causes
+
+
+def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
+    config = run.config
+    causes = []
+    if ticket.get("profile") != config.profile:
+        causes.append(f"it is of profile '{ticket.get('profile')}' and opens no run of profile '{config.profile}'")
+    if ticket.get("code_sha256") != code_sha256():
+        causes.append(f"the code has changed since (issued at commit {str(ticket.get('commit'))[:12]}); {_AGAIN}")
+    if ticket.get("config_sha256") != run.config_sha256:
+        causes.append("the effective configuration is another one (file, --set or environment)")
+    judge = {"provider": config.judge.provider, "spec": config.judge.spec}
+    if ticket.get("judge") != judge:
+        causes.append(f"the judge is another one: the ticket names {ticket.get('judge')}, this run {judge}")
+    return causes
+
+
+def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
+    evidence = Evidence(run)
+    causes = []
+    vouched: dict[str, Any] = ticket.get("files") or {}
+    for name, current in fingerprints(evidence).items():
+        wanted = vouched.get(name)
+        if not isinstance(wanted, dict) or wanted.get("sha256") is None:
+            causes.append(f"it does not vouch for {name}")
+        elif current["sha256"] is None:
+            causes.append(f"{current['path']} is gone")
+        elif current["sha256"] != wanted["sha256"]:
+            causes.append(f"{current['path']} has changed")
+    for name, report in (ticket.get("reports") or {}).items():
+        path = run.workspace.path(str(report.get("path")))
+        if not path.exists() or sha256_file(path) != report.get("sha256"):
+            causes.append(f"the report of {name} ({report.get('path')}) has changed or is gone")
+    if set(ticket.get("reports") or {}) != {"round1", "round2"}:
+        causes.append("it does not name the reports of both rounds")
+    return causes
+
+
+def revoke_ticket(run: Run, reason: str) -> bool:
+    """Mark the ticket as revoked, with time and reason; it stays where it is, for whoever asks why.
+
+    Returns:
+        Whether there was a ticket to revoke; one that was revoked before keeps its first reason.
+    """
+    try:
+        ticket = read_ticket(run)
+    except RC1Error:
+        return False
+    if not ticket.get("revoked"):
+        write_json(run.workspace.path(TICKET), {**ticket, "revoked": {"time": now(), "reason": reason}})
+    return True

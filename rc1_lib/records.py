@@ -1,0 +1,155 @@
+"""The nouns that every stage shares: questions, their parts, rows, and verdicts.
+
+All are frozen. A `Question` is what a source yields; a `Row` is a whole dialogue about one question; a
+`GateResult` is what a gate says of many rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+Task = Literal["hotpotqa", "strategyqa", "gsm8k"]
+TASKS: tuple[Task, ...] = ("hotpotqa", "strategyqa", "gsm8k")
+Language = Literal["en", "zh"]
+Tool = Literal["wiki", "calc", "ask_user"]
+Bucket = Literal["easy", "medium", "hard"]
+BUCKETS: tuple[Bucket, ...] = ("easy", "medium", "hard")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One page that the `wiki` tool can return."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One tool call of the worked solution: `wiki` with a passage's title, or `calc` with an expression.
+
+    `result` is what the call returns: for `wiki` the passage's text, for `calc` the number as text. It is the
+    complete world's result; a row with a withheld slot is told the reduced text instead.
+    """
+
+    tool: Literal["wiki", "calc"]
+    argument: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A piece of the question that can be taken out, so that only asking the user brings it back.
+
+    Attributes:
+        where: `ask` when it stands in `Question.ask`, `story` when it stands in the passages and support.
+        value: the text as it stands there; it occurs there exactly once as a whole word.
+        vague: what is written instead ("some", "that person", "某人").
+        wanted: a noun phrase that completes "Could you tell me ...?" without giving the value away.
+    """
+
+    where: Literal["ask", "story"]
+    value: str
+    vague: str
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with its exact answer and the world needed to solve it.
+
+    Attributes:
+        id: stable and unique within a source, for example `gsm8k/train/12`.
+        task: whose answer rule decides success (numeric equality; normalised exact match; yes/no).
+        source: the source's name, for example `gsm8k` or `embedded`.
+        lang: the language that the question is written in.
+        ask: the question itself, without the facts it needs (a story's last sentence; a two-hop question).
+        support: the sentences that hold the needed facts, in reading order.
+        passages: every page that `wiki` can return, those of the support first.
+        steps: the worked solution as tool calls, in order, not counting what asking would bring.
+        answer: the exact answer as text; for strategyqa always `yes` or `no`, in every language.
+        aliases: other texts that count as the same answer.
+        slot: what can be withheld; None where nothing can be taken out cleanly.
+        lookups: titles that a reader of the question could not guess and is told in the prompt.
+    """
+
+    id: str
+    task: Task
+    source: str
+    lang: Language
+    ask: str
+    support: tuple[str, ...]
+    passages: tuple[Passage, ...]
+    steps: tuple[Step, ...]
+    answer: str
+    aliases: tuple[str, ...] = ()
+    slot: Slot | None = None
+    lookups: tuple[str, ...] = ()
+
+
+class Status(StrEnum):
+    """How a gate ended. A gate that could not be evaluated is an `ERROR`, never a pass."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    WAIVED = "waived"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One named comparison inside a gate.
+
+    `threshold` is None for a figure that is reported but decides nothing (`op` is then `info`).
+    """
+
+    name: str
+    value: float | int | str | bool | None
+    op: Literal[">=", "<=", "<", ">", "==", "within", "info"]
+    threshold: float | int | str | bool | list[float] | None
+    passed: bool
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """The verdict of one gate.
+
+    Attributes:
+        name: the gate's name, for example `diversity`.
+        checks: every comparison made, passed or not.
+        evidence: path relative to the workspace -> SHA-256 of each file that was read.
+        offenders: up to a few thousand `{id, reason, ...}` records of the rows at fault.
+        waiver: why the gate was not enforced; empty unless `status` is `WAIVED`.
+        error: why the gate could not be evaluated; empty unless `status` is `ERROR`.
+    """
+
+    name: str
+    checks: tuple[Check, ...] = ()
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    offenders: tuple[Mapping[str, Any], ...] = ()
+    waiver: str = ""
+    error: str = ""
+
+    @property
+    def status(self) -> Status:
+        """Red beats waived: a waiver never hides an error in evaluating the gate."""
+        if self.error:
+            return Status.ERROR
+        if self.waiver:
+            return Status.WAIVED
+        if not any(check.op != "info" for check in self.checks):
+            return Status.ERROR
+        return Status.PASSED if all(check.passed for check in self.checks) else Status.FAILED
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """The checks that did not pass."""
+        return tuple(check for check in self.checks if not check.passed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready copy that names the status."""
+        return {**asdict(self), "evidence": dict(self.evidence), "status": self.status.value}

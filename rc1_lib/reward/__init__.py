@@ -1,0 +1,1 @@
+"""Terms of the reward, as pure functions."""

@@ -1,0 +1,84 @@
+"""One run: its workspace, its configuration and where that came from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
+from rc1_lib.config import RunConfig
+from rc1_lib.config_file import dump_config, load_config
+from rc1_lib.errors import ConfigError
+
+CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
+PUBLISHED = "configs/ppo_scale.yaml"
+EFFECTIVE = "reports/config_effective.yaml"
+
+_ENVIRONMENT = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider"}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run's workspace, its effective configuration, the file it came from and the overrides applied to it."""
+
+    workspace: Workspace
+    config: RunConfig
+    config_path: Path
+    overrides: tuple[str, ...]
+
+    @property
+    def config_sha256(self) -> str:
+        """SHA-256 of the effective configuration."""
+        return sha256_json(self.config.model_dump(mode="json"))
+
+    def write_effective_config(self) -> Path:
+        """Write the effective configuration into the workspace and return its path."""
+        path = self.workspace.path(EFFECTIVE)
+        head = "# The effective configuration of the latest run, written by RC1. Overrides: "
+        write_text(path, f"{head}{', '.join(self.overrides) or 'none'}\n{dump_config(self.config)}")
+        return path
+
+
+def open_run(
+    *,
+    profile: str | None = None,
+    config: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    workspace: str | Path | None = None,
+) -> Run:
+    """Find and load the configuration of a run.
+
+    Args:
+        profile: `local` or `prod`; default: `RUN_MODE`, else what the file says, else `local`.
+        config: the file; default: the profile's own.
+        overrides: `a.b=c`, applied after those of the environment (`BASE_MODEL`, `SCORER_PROVIDER`).
+        workspace: where everything is written; default: the project's root.
+
+    Raises:
+        ConfigError: for an unknown profile, a file of another profile, or an invalid configuration.
+    """
+    wanted = profile or os.environ.get("RUN_MODE") or None
+    if wanted is not None and wanted not in CONFIG_OF_PROFILE:
+        raise ConfigError(f"profile '{wanted}' (--profile or RUN_MODE): expected one of {', '.join(CONFIG_OF_PROFILE)}")
+    root = Path(workspace).resolve() if workspace else PROJECT_ROOT
+    if root.exists() and not root.is_dir():
+        raise ConfigError(f"--workspace {root}: is a file, expected a folder")
+    place = Workspace(root)
+    path = Path(config) if config else place.find(CONFIG_OF_PROFILE[wanted or "local"])
+    if config and not path.is_absolute() and not path.exists():
+        path = place.find(str(config))
+    from_environment = [f"{key}={os.environ[name]}" for name, key in _ENVIRONMENT.items() if os.environ.get(name)]
+    everything = (*from_environment, *overrides)
+    loaded = load_config(path, everything)
+    if wanted is not None and loaded.profile != wanted:
+        raise ConfigError(
+            f"{path}: is of profile '{loaded.profile}', but '{wanted}' was asked for (--profile or RUN_MODE)"
+        )
+    return Run(place, loaded, path.resolve(), everything)
+
+
+def published_config() -> RunConfig:
+    """The configuration with RC1's published thresholds."""
+    return load_config(PROJECT_ROOT / PUBLISHED)

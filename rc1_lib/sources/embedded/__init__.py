@@ -1,0 +1,65 @@
+"""The embedded source: questions over invented worlds, written by rule, with exact answers.
+
+Nothing is downloaded and nothing is copied: names come from syllables, worlds are new in each question, and the
+answer follows from the world. English and Chinese.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rc1_lib.errors import SourceError
+from rc1_lib.records import TASKS, Question, Task
+from rc1_lib.sources.embedded.multihop import multihop
+from rc1_lib.sources.embedded.scene import Scene
+from rc1_lib.sources.embedded.stories import story
+from rc1_lib.sources.embedded.yesno import yesno
+
+__all__ = ["generate"]
+
+_WRITERS: Mapping[Task, Callable[[Scene], Question | None]] = {"hotpotqa": multihop, "strategyqa": yesno, "gsm8k": story}
+
+
+def generate(task: Task, count: int, seed: int, chinese_share: float = 0.2) -> list[Question]:
+    """Write `count` questions of one task, all different, the same for the same arguments.
+
+    Args:
+        task: one of `TASKS`.
+        count: how many; question i does not depend on it.
+        seed: any whole number; question i of one seed is unrelated to question i of another.
+        chinese_share: the chance of each question to be Chinese, from 0 to 1.
+
+    Returns:
+        Questions with the ids `embedded/<task>/<seed>/0` and on, every one with a slot.
+
+    Raises:
+        SourceError: an unknown task, a negative count, or a share outside 0 to 1.
+    """
+    _check(task, count, chinese_share)
+    seen: set[str] = set()
+    return [_write(task, seed, index, chinese_share, seen) for index in range(count)]
+
+
+def _check(task: str, count: int, chinese_share: float) -> None:
+    if task not in _WRITERS:
+        raise SourceError(f"The embedded source has no task {task!r}; ask for one of {', '.join(TASKS)}.")
+    if count < 0:
+        raise SourceError(f"The embedded source was asked for {count} questions of {task}; ask for 0 or more.")
+    if not 0.0 <= chinese_share <= 1.0:
+        raise SourceError(f"The embedded source's chinese_share is {chinese_share}; set it between 0 and 1.")
+
+
+def _write(task: Task, seed: int, index: int, chinese_share: float, seen: set[str]) -> Question:
+    """Question `index`: the first attempt that fits and has not been written before."""
+    name, key = f"embedded/{task}/{seed}/{index}", f"{seed}/{task}/{index}"
+    attempt = 0
+    while True:
+        question = _WRITERS[task](Scene(name, f"{key}/{attempt}" if attempt else key, chinese_share))
+        attempt += 1
+        if question is None:
+            continue
+        told = (question.ask, *question.support) if task == "gsm8k" else (question.ask,)
+        content = " ".join(told).lower()
+        if content not in seen:
+            seen.add(content)
+            return question

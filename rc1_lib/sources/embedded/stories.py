@@ -1,0 +1,128 @@
+"""GSM8K-style questions: a story noted down in a ledger, and a question that needs one to six sums.
+
+The number of sums is drawn first; then an opening that needs no more, and turns until the number is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rc1_lib.records import Passage, Question, Slot, Step
+from rc1_lib.sources.embedded.draft import stands_once
+from rc1_lib.sources.embedded.scene import Scene
+from rc1_lib.sources.embedded.story_openings import OPENINGS
+from rc1_lib.sources.embedded.story_sums import Part
+from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS, TWO_SUMS
+
+# How many sums a story needs, in hundredths: the distribution of the calculator marks in GSM8K's solutions.
+_SUMS: Final = (1,) * 8 + (2,) * 28 + (3,) * 28 + (4,) * 20 + (5,) * 10 + (6,) * 6
+_TRIES = 12
+# Long stories begin with one of those that can go on.
+_GOES_ON = tuple(key for key in OPENINGS if key not in ("shared", "ages", "average", "rivals"))
+_EXACT: Mapping[int, tuple[str, ...]] = {
+    count: tuple(key for key, opening in OPENINGS.items() if opening.sums == count) for count in (1, 2, 3)
+}
+_GROUPS: Mapping[str, str] = {"rows": "plants", "baked": "bakes"}
+
+
+def story(scene: Scene) -> Question | None:
+    """One arithmetic story, or None where no number can be withheld."""
+    count = scene.pick(_SUMS)
+    # Tried until it fits, so that the hard counts are not drawn less often than the table says.
+    while (parts := _plan(scene, count)) is None:
+        pass
+    return Telling(scene, parts[0][0]).question(parts)
+
+
+def _plan(scene: Scene, count: int) -> list[tuple[str, Part]] | None:
+    """Parts of a story that need `count` sums in all, by key; None where the numbers drawn do not allow it."""
+    if count <= 3 and scene.chance(0.4):
+        key = scene.pick(_EXACT[count])
+        return [(key, OPENINGS[key].draw(scene))]
+    key = scene.pick(_GOES_ON)
+    part = OPENINGS[key].draw(scene)
+    parts = [(key, part)]
+    left = count - len(part.sums)
+    for _ in range(_TRIES):
+        if left <= 0:
+            break
+        following = FOLLOWING.get(part.unit, ())
+        options = following + LAST.get(part.unit, ()) if left == 1 else following
+        if not options:
+            return None
+        key = scene.pick(options)
+        grown = TURNS[key](scene, part.value, part.unit) if left > 1 or key not in TWO_SUMS else None
+        if grown:
+            part = grown
+            parts.append((key, part))
+            left -= len(part.sums)
+    return parts if left == 0 else None
+
+
+class Telling:
+    """Puts the parts of one story into words."""
+
+    __slots__ = ("blanks", "scene", "wanted")
+
+    def __init__(self, scene: Scene, opening: str) -> None:
+        """Draw the people and things of a story that begins with `opening`."""
+        self.scene = scene
+        self.blanks: dict[str, str | int] = dict(zip("pqt", scene.cast("person", "person", "town"), strict=True))
+        self.blanks |= {"w": scene.word("trades"), "mood": scene.word("moods")}
+        self.wanted: list[tuple[str, str]] = []
+        things = _GROUPS.get(opening, "goods")
+        for measure, name, group in (("m", "g", things), ("mh", "h", "goods"), ("ma", "l", "animals")):
+            self.blanks[measure], self.blanks[name] = self._thing(group)
+        box, _, boxes = scene.word("boxes").partition("|")
+        self.blanks |= {"box": box, "boxes": boxes or box}
+
+    def question(self, parts: list[tuple[str, Part]]) -> Question | None:
+        """The finished record; None where no number of the story can be withheld."""
+        scene, tongue = self.scene, self.scene.tongue
+        if self.blanks["g"] == self.blanks["h"]:
+            return None
+        sentences = [scene.pick(tongue.words["openings"]).format_map(self.blanks)] if scene.chance(0.4) else []
+        for key, part in parts:
+            sentences += self._sentences(key, part)
+        ask = scene.pick(tongue.story_asks[parts[-1][1].unit]).format_map(self.blanks)
+        support = tuple(scene.aside(text, 0.7 * scene.density) for text in sentences)
+        text = tongue.joint.join(support)
+        slot = self._slot(text, ask)
+        if slot is None or str(self.blanks["p"]) not in text:
+            return None
+        title = scene.new("book")
+        sums = [Step("calc", expression, str(result)) for _, part in parts for expression, result in part.sums]
+        return Question(
+            id=scene.id,
+            task="gsm8k",
+            source="embedded",
+            lang=tongue.lang,
+            ask=ask,
+            support=support,
+            passages=(Passage(title, text),),
+            steps=(Step("wiki", title, text), *sums),
+            answer=sums[-1].result,
+            slot=slot,
+            lookups=(title,),
+        )
+
+    def _thing(self, group: str) -> tuple[str, str]:
+        """A thing with its measure word, which is empty in English."""
+        measure, _, name = self.scene.word(group).rpartition("|")
+        return measure, name
+
+    def _sentences(self, key: str, part: Part) -> list[str]:
+        scene, tongue = self.scene, self.scene.tongue
+        self.blanks.update(part.blanks)
+        self.blanks |= {"r": scene.new("person"), "cost": scene.word("costs"), "loss": scene.word("losses")}
+        for blank, wanted in tongue.blanks[key]:
+            self.wanted.append((str(part.blanks[blank]), wanted.format_map(self.blanks)))
+        return [text.format_map(self.blanks) for text in scene.pick(tongue.tellings[key])]
+
+    def _slot(self, text: str, ask: str) -> Slot | None:
+        fitting = [(value, wanted) for value, wanted in self.wanted if value not in ask and stands_once(value, text)]
+        if not fitting:
+            return None
+        value, wanted = self.scene.pick(fitting)
+        return Slot("story", value, self.scene.pick(self.scene.tongue.vague["number"]), wanted)

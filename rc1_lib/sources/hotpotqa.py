@@ -1,0 +1,110 @@
+"""HotpotQA records, in the original form or in Hugging Face's columns: supporting pages first, then the distractors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rc1_lib.errors import SourceError
+from rc1_lib.records import Passage, Question, Step
+from rc1_lib.sources import record_fields
+from rc1_lib.sources.loaded import UnusableRecord
+from rc1_lib.sources.withheld_name import name_slot
+from rc1_lib.sources.wording import occurrences, tidy
+
+
+def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
+    """One HotpotQA record as a Question.
+
+    Two forms are read: `supporting_facts [[title, sentence number]]` with `context [[title, [sentence]]]`, and the
+    columns `supporting_facts {title, sent_id}` with `context {title, sentences}`.
+
+    Args:
+        record: the decoded record.
+        index: its number within `origin`, from 0.
+        origin: the short name of where it came from; it becomes part of the id.
+
+    Raises:
+        SourceError: a key is missing or of another type.
+        UnusableRecord: a supporting sentence is not in the context, or question, answer or support is empty.
+    """
+    ask, answer = tidy(record_fields.text(record, "question")), tidy(record_fields.text(record, "answer"))
+    if not ask or not answer:
+        raise UnusableRecord("empty question or answer")
+    pages = _pages(record_fields.required(record, "context"))
+    support = _support(record_fields.required(record, "supporting_facts"), pages, ask)
+    titles = [*support, *(title for title in pages if title not in support)]
+    passages = [Passage(title, tidy(" ".join(pages[title]))) for title in titles]
+    lookups = _lookups(ask, list(support), passages)
+    # A user who is asked must not have to say the answer ("Which is older, A or B?" with A withheld).
+    nameable = [title for title in support if title.casefold() not in answer.casefold()]
+    return Question(
+        id=f"hotpotqa/{origin}/{index}",
+        task="hotpotqa",
+        source="hotpotqa",
+        lang="en",
+        ask=ask,
+        support=tuple(tidy(pages[title][at]) for title, numbers in support.items() for at in numbers),
+        passages=tuple(passages),
+        steps=tuple(Step("wiki", page.title, page.text) for page in passages[: len(support)]),
+        answer=answer,
+        slot=name_slot(nameable, ask, lookups),
+        lookups=lookups,
+    )
+
+
+def _pages(context: object) -> dict[str, list[str]]:
+    """Title -> sentences, in the record's order; of two pages with one title the first counts."""
+    pages: dict[str, list[str]] = {}
+    for title, sentences in _pairs(context, "context", "sentences"):
+        pages.setdefault(tidy(title), record_fields.text_list(sentences, "context"))
+    return pages
+
+
+def _support(facts: object, pages: Mapping[str, list[str]], ask: str) -> dict[str, list[int]]:
+    """Supporting title -> its sentence numbers in reading order; a title that opens the question's chain goes first."""
+    support: dict[str, set[int]] = {}
+    for title, number in _pairs(facts, "supporting_facts", "sent_id"):
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise record_fields.wrong_type("supporting_facts", number, "the number of a sentence")
+        page = pages.get(tidy(title))
+        if page is None:
+            raise UnusableRecord("supporting title not in context")
+        if not 0 <= number < len(page) or not page[number].strip():
+            raise UnusableRecord("supporting sentence not in context")
+        support.setdefault(tidy(title), set()).add(number)
+    if not support:
+        raise UnusableRecord("no supporting facts")
+    found = {title: ask.find(title) for title in support}
+    order = sorted(support, key=lambda title: found[title] if found[title] >= 0 else len(ask))
+    return {title: sorted(support[title]) for title in order}
+
+
+def _pairs(value: object, key: str, second: str) -> list[tuple[str, Any]]:
+    """(title, other) pairs from either form; `second` names the other column."""
+    if isinstance(value, Mapping):
+        titles = record_fields.texts(value, "title")
+        others = record_fields.sequence(record_fields.required(value, second), f"{key}.{second}")
+        if len(titles) != len(others):
+            raise SourceError(f"'{key}' has {len(titles)} titles but {len(others)} {second}; expected as many of each.")
+        return list(zip(titles, others, strict=True))
+    pairs = []
+    for pair in record_fields.sequence(value, key):
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise record_fields.wrong_type(key, pair, "pairs that start with a title")
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _lookups(ask: str, needed: Sequence[str], passages: Sequence[Passage]) -> tuple[str, ...]:
+    """The titles to tell: none when each needed one is named by the question or by a page reached before it.
+
+    Otherwise all titles that the question does not name, distractors too and in alphabetical order: the needed title
+    alone would often be the answer itself.
+    """
+    reached = ask
+    for page in passages[: len(needed)]:
+        if not occurrences(page.title, reached):
+            return tuple(sorted(page.title for page in passages if not occurrences(page.title, ask)))
+        reached += f"\n{page.text}"
+    return ()

@@ -1,0 +1,89 @@
+"""Reads the public data sets through Hugging Face `datasets`: by hub name, or from a local file or folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rc1_lib.errors import SourceError
+from rc1_lib.records import Task
+from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
+from rc1_lib.sources.local import PARSERS
+
+SPLIT = "train"
+CONFIGS: dict[Task, str | None] = {"gsm8k": "main", "hotpotqa": "distractor", "strategyqa": None}
+_FILE_SUFFIXES = (".json", ".jsonl")
+
+
+def load_hub(names: Mapping[Task, str], tasks: Sequence[Task], cache_dir: Path | None = None) -> dict[Task, Loaded]:
+    """The questions of each task from the split `train` of the data set that `names` gives it.
+
+    Args:
+        names: task -> hub name (`openai/gsm8k`; `owner/name:config` chooses another configuration than the public
+            one), or the path of a JSON file, or of a folder of such files, in the data set's own format.
+        tasks: the tasks to load.
+        cache_dir: where `datasets` keeps what it fetched and converted; None for its own default.
+
+    Raises:
+        SourceError: a task has no name, its data set cannot be fetched or read, a record has not the public columns,
+            or a task ends up without a single question.
+    """
+    return {task: _load_task(task, names, cache_dir) for task in tasks}
+
+
+def _load_task(task: Task, names: Mapping[Task, str], cache_dir: Path | None) -> Loaded:
+    if task not in names:
+        raise SourceError(f"no data set is named for the task '{task}'; name one, such as openai/gsm8k for gsm8k.")
+    name = names[task]
+    rows = _fetch(task, name, cache_dir)
+    return require_questions(collect(_entries(rows, name), PARSERS[task]), name)
+
+
+def _entries(rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Entry]:
+    for index, row in enumerate(rows):
+        yield Entry(row, index, SPLIT, f"{name}, row {index} of split '{SPLIT}'")
+
+
+def _fetch(task: Task, name: str, cache_dir: Path | None) -> Sequence[Mapping[str, Any]]:
+    # Imported here: it takes seconds, and the embedded and local sources do without it.
+    import datasets
+    from datasets.exceptions import DatasetsError
+
+    path, files = Path(name), _local_files(name)
+    place: dict[str, Any] = {"path": "json", "data_files": files} if files else _hub_place(task, name)
+    try:
+        rows: Sequence[Mapping[str, Any]] = datasets.load_dataset(
+            **place, split=SPLIT, cache_dir=str(cache_dir) if cache_dir else None
+        )
+    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+        # These four are what `datasets` raises for no network, no such name or configuration, a script, bad files.
+        cause = error.__cause__ or error
+        reason = " ".join(str(cause).split())[:300] or type(cause).__name__
+        advice = (
+            "Check the file against the data set as it was published."
+            if path.exists()
+            else "Check the name and the network, or give a folder with the data sets' files as the source instead."
+        )
+        raise SourceError(f"the {task} data set '{name}' could not be loaded ({reason}). {advice}") from error
+    return rows
+
+
+def _local_files(name: str) -> list[str]:
+    """The files that `name` means if it is a path; empty for a hub name."""
+    path = Path(name)
+    if path.is_dir():
+        files = sorted(str(file) for file in path.iterdir() if file.suffix in _FILE_SUFFIXES and file.is_file())
+        if not files:
+            raise SourceError(f"{path} holds no .json or .jsonl file; put the data set's own files there.")
+        return files
+    if path.is_file():
+        return [str(path)]
+    if path.suffix in _FILE_SUFFIXES or path.is_absolute():
+        raise SourceError(f"{path} does not exist; expected a data set's JSON file or folder, or a hub name.")
+    return []
+
+
+def _hub_place(task: Task, name: str) -> dict[str, Any]:
+    hub_name, _, config = name.partition(":")
+    return {"path": hub_name, "name": config or CONFIGS[task]}

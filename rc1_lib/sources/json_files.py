@@ -1,0 +1,101 @@
+"""Reads JSON records from a file, JSON lines or one array, and knows on which line each record starts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rc1_lib.errors import SourceError
+
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRecord:
+    """A decoded record, its number in the file (from 0), and the line it starts on (from 1)."""
+
+    value: Mapping[str, Any]
+    index: int
+    line: int
+
+
+def read_records(path: Path) -> Iterator[JsonRecord]:
+    """The records of `path` in order: elements of a JSON array, or one JSON object per line.
+
+    Raises:
+        SourceError: unreadable, not UTF-8, not JSON, or a record that is not a JSON object.
+    """
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read ({error.strerror}); expected a file of JSON records.") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 text (byte {error.start}); fetch the file again.") from error
+    values = _array(content, path) if content.lstrip()[:1] == "[" else _lines(content, path)
+    for index, (line, value) in enumerate(values):
+        if not isinstance(value, dict):
+            found = type(value).__name__
+            raise SourceError(f"{path}, line {line}: found a {found}; expected a JSON object with the record's keys.")
+        yield JsonRecord(value, index, line)
+
+
+def _lines(content: str, path: Path) -> Iterator[tuple[int, Any]]:
+    # Only "\n" ends a line of JSON lines: real questions hold U+2028, which str.splitlines() would cut at.
+    for line, row in enumerate(content.split("\n"), start=1):
+        if row.strip():
+            value, end = _decode(row, _skip_space(row, 0), path, line)
+            if _skip_space(row, end) != len(row):
+                raise SourceError(f"{path}, line {line}: text follows the JSON value; expected one object per line.")
+            yield line, value
+
+
+def _array(content: str, path: Path) -> Iterator[tuple[int, Any]]:
+    """The elements one by one, because `json.loads` of the whole would lose the line of each."""
+    at, counted, line = content.index("[") + 1, 0, 1
+    first = True
+    while True:
+        at = _skip_space(content, at)
+        line += content.count("\n", counted, at)
+        counted = at
+        if content[at : at + 1] == "]" and first:
+            return
+        value, end = _decode(content, at, path, line)
+        first = False
+        yield line, value
+        at = _skip_space(content, end)
+        mark = content[at : at + 1]
+        if mark == "]":
+            return
+        if mark != ",":
+            here = line + content.count("\n", counted, at)
+            found = f"found {mark!r}" if mark else "the file ends"
+            raise SourceError(
+                f"{path}, line {here}: {found} after a record; expected ',' or ']'. It looks truncated or edited: "
+                "fetch the file again."
+            )
+        at += 1
+
+
+def _decode(content: str, at: int, path: Path, line: int) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(content, at)
+    except json.JSONDecodeError as error:
+        here = line + content.count("\n", at, error.pos)
+        reason = error.msg
+    except (ValueError, RecursionError) as error:
+        # An absurdly long number or absurdly deep nesting: decodable in principle, but no record of these data sets.
+        here, reason = line, str(error)
+    raise SourceError(
+        f"{path}, line {here}: not valid JSON ({reason}); expected a JSON object for each record. "
+        "It looks truncated or edited: fetch the file again."
+    )
+
+
+def _skip_space(content: str, at: int) -> int:
+    match = _SPACE.match(content, at)
+    return match.end() if match else at

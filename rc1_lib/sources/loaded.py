@@ -1,0 +1,78 @@
+"""What a source hands over: the questions of one task, and how many records it had to leave out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rc1_lib.errors import SourceError
+from rc1_lib.records import Question
+
+Parser = Callable[[Mapping[str, Any], int, str], Question]
+
+
+class UnusableRecord(Exception):
+    """A record that is well formed but cannot become a clean question; `reason` is a short name to count by."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The questions of one task, in the order of the source.
+
+    Attributes:
+        questions: every question that came out clean, no two with the same text.
+        skipped: reason -> number of records left out for it.
+    """
+
+    questions: tuple[Question, ...]
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record on its way in: its number within its origin, the origin's name for ids, and its place for errors."""
+
+    record: Mapping[str, Any]
+    index: int
+    origin: str
+    place: str
+
+
+def collect(entries: Iterable[Entry], parse: Parser) -> Loaded:
+    """Parse all entries; keep the first of those that ask the same, and count the unusable by reason.
+
+    Raises:
+        SourceError: a record is structurally wrong (the message opens with its place).
+    """
+    questions: dict[str, Question] = {}
+    skipped: Counter[str] = Counter()
+    for entry in entries:
+        try:
+            question = parse(entry.record, entry.index, entry.origin)
+        except UnusableRecord as unusable:
+            skipped[unusable.reason] += 1
+            continue
+        except SourceError as error:
+            raise SourceError(f"{entry.place}: {error}") from error
+        # A story's last sentence alone ("How much did she earn?") is not the question: its support tells two apart.
+        story = question.support if question.task == "gsm8k" else ()
+        key = " ".join(" ".join((*story, question.ask)).casefold().split())
+        if key in questions:
+            skipped["duplicate question"] += 1
+        else:
+            questions[key] = question
+    return Loaded(tuple(questions.values()), dict(skipped))
+
+
+def require_questions(loaded: Loaded, place: str) -> Loaded:
+    """`loaded` itself. Raises SourceError where not one question came out of `place`."""
+    if not loaded.questions:
+        reasons = ", ".join(f"{count} x {reason}" for reason, count in loaded.skipped.items()) or "it holds no record"
+        raise SourceError(f"{place}: not one usable question ({reasons}). Give the data set's own files.")
+    return loaded

@@ -1,0 +1,52 @@
+"""Typed reading of a decoded record's keys; each refusal says which key, what was found and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rc1_lib.errors import SourceError
+
+
+def required(record: Mapping[str, Any], key: str) -> Any:
+    """The value under `key`. Raises SourceError where the key is missing."""
+    if key not in record:
+        found = ", ".join(sorted(map(str, record))) or "no key at all"
+        raise SourceError(f"the key '{key}' is missing (found: {found}). Use the data set's file as it was published.")
+    return record[key]
+
+
+def text(record: Mapping[str, Any], key: str) -> str:
+    """The text under `key`. Raises SourceError where it is missing or not text."""
+    value = required(record, key)
+    if not isinstance(value, str):
+        raise wrong_type(key, value, "text")
+    return value
+
+
+def texts(record: Mapping[str, Any], key: str) -> list[str]:
+    """The list of texts under `key`. Raises SourceError where it is missing or anything else."""
+    return text_list(required(record, key), key)
+
+
+def text_list(value: object, key: str) -> list[str]:
+    """`value` as a list of texts; `key` names it in the SourceError."""
+    items = sequence(value, key)
+    for item in items:
+        if not isinstance(item, str):
+            raise wrong_type(key, item, "a list that holds only text")
+    return list(items)
+
+
+def sequence(value: object, key: str) -> Sequence[Any]:
+    """`value` as a list or tuple. Raises SourceError otherwise."""
+    if not isinstance(value, list | tuple):
+        raise wrong_type(key, value, "a list")
+    return value
+
+
+def wrong_type(key: str, value: object, expected: str) -> SourceError:
+    """The error for a value of another type than the data set has there."""
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return SourceError(f"the key '{key}' holds {shown} ({type(value).__name__}); expected {expected}.")

@@ -1,0 +1,72 @@
+"""StrategyQA records: each step of the decomposition that needs a fact looks up a page that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rc1_lib.records import Question, Step
+from rc1_lib.sources import record_fields
+from rc1_lib.sources.loaded import UnusableRecord
+from rc1_lib.sources.strategyqa_pages import build_pages
+from rc1_lib.sources.withheld_name import name_slot
+from rc1_lib.sources.wording import occurrences, sentences, tidy
+
+
+def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
+    """One StrategyQA record as a Question.
+
+    `facts` may be a list or one text of several sentences, and `decomposition` may be missing or empty (both as in
+    copies on the hub): each fact then gets a page of its own.
+
+    Args:
+        record: the decoded record with `term`, `question`, `answer` (a bool), `facts`, and mostly `decomposition`.
+        index: its number within `origin`, from 0.
+        origin: the short name of where it came from, such as `train`; it becomes part of the id.
+
+    Raises:
+        SourceError: a key is missing or of another type.
+        UnusableRecord: the question or term is empty, or there are no facts.
+    """
+    ask, term = tidy(record_fields.text(record, "question")), tidy(record_fields.text(record, "term"))
+    answer = record_fields.required(record, "answer")
+    if not isinstance(answer, bool):
+        raise record_fields.wrong_type("answer", answer, "true or false")
+    facts, steps = _facts(record), _decomposition(record)
+    if not ask or not term:
+        raise UnusableRecord("empty question or term")
+    if not facts:
+        raise UnusableRecord("no facts")
+    pages = build_pages(term, facts, steps)
+    lookups = tuple(page.title for page in pages if not occurrences(page.title.casefold(), ask.casefold()))
+    return Question(
+        id=f"strategyqa/{origin}/{index}",
+        task="strategyqa",
+        source="strategyqa",
+        lang="en",
+        ask=ask,
+        support=facts,
+        passages=pages,
+        steps=tuple(Step("wiki", page.title, page.text) for page in pages),
+        answer="yes" if answer else "no",
+        slot=name_slot([term], ask, lookups),
+        lookups=lookups,
+    )
+
+
+def _facts(record: Mapping[str, Any]) -> tuple[str, ...]:
+    value = record_fields.required(record, "facts")
+    written = sentences(tidy(value)) if isinstance(value, str) else record_fields.text_list(value, "facts")
+    tidied = (_ended(tidy(fact)) for fact in written)
+    return tuple(dict.fromkeys(fact for fact in tidied if fact))
+
+
+def _decomposition(record: Mapping[str, Any]) -> tuple[str, ...]:
+    if record.get("decomposition") is None:
+        return ()
+    return tuple(tidy(step) for step in record_fields.texts(record, "decomposition") if step.strip())
+
+
+def _ended(fact: str) -> str:
+    """With a full stop, which many facts lack: pages join several of them."""
+    return f"{fact}." if fact and fact[-1] not in ".?!\"'”’" else fact

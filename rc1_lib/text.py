@@ -1,0 +1,43 @@
+"""What a word is: the one tokenizer behind every text measure, as polars expressions and as plain Python.
+
+Text is lower-cased first. Every Han character is a token of its own, since Chinese is written without spaces; any other
+word is a run of letters, digits and combining marks, with apostrophes inside it ("don't" is one token, "3.5" are two).
+Punctuation is never a token.
+
+`length` also counts punctuation marks and symbols. It is an *estimate* of how many BPE tokens a model would see, good
+to compare rows with one another; only a model's own tokenizer knows the true number.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+import regex  # type: ignore[import-untyped]
+
+# The same text is read by Rust's regex (polars) and by the `regex` module in version-1 mode; both know `&&`.
+_LETTER = r"[\p{L}\p{N}\p{M}&&[^\p{Han}]]"
+TOKEN_PATTERN = rf"\p{{Han}}|{_LETTER}+(?:['’]{_LETTER}+)*"
+LENGTH_PATTERN = rf"{TOKEN_PATTERN}|[\p{{P}}\p{{S}}]"
+
+_TOKEN = regex.compile(TOKEN_PATTERN, regex.V1)
+_LENGTH = regex.compile(LENGTH_PATTERN, regex.V1)
+
+
+def tokenize(text: str) -> list[str]:
+    """The tokens of one text, in reading order."""
+    found: list[str] = _TOKEN.findall(text.lower())
+    return found
+
+
+def text_length(text: str) -> int:
+    """Words, Han characters and punctuation marks of one text: an estimate of its length in BPE tokens."""
+    return len(_LENGTH.findall(text))
+
+
+def tokens(column: str) -> pl.Expr:
+    """The tokens of every text in `column`: a list[str] per row, null where the text is null."""
+    return pl.col(column).str.to_lowercase().str.extract_all(TOKEN_PATTERN)
+
+
+def length(column: str) -> pl.Expr:
+    """Words, Han characters and punctuation marks of every text in `column` (u32): an estimate, see the module."""
+    return pl.col(column).str.count_matches(LENGTH_PATTERN)

@@ -1,0 +1,62 @@
+"""Fixtures that every folder shares: a small real pool, built once, and runs in folders of their own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.difficulty.steps import write_balanced, write_metrics
+from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.run import Run, open_run
+
+SHARED_DATA = PROJECT_ROOT.parent / "shared" / "data"
+
+# Free disk is the machine's business, not the code's; everything else keeps the shipped thresholds.
+SMALL = ("pool.n=1200", "pool.workers=1", "gates.resources.min_free_gb=0", "gates.git.require_commit=false")
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RUN_MODE", "BASE_MODEL", "SCORER_PROVIDER", "SCORER_API_KEY", "SCORER_BASE_URL", "REWARD_LIVE_MODE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real rows, or a skip that says so."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"the real rows are not here: no folder {SHARED_DATA.name} beside the project")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A small embedded pool with everything before the gates done. Never write into it: take `fresh_copy`."""
+    run = open_run(profile="local", workspace=tmp_path_factory.mktemp("built"), overrides=SMALL)
+    build_seed(run)
+    write_metrics(run)
+    write_balanced(run)
+    return run
+
+
+@pytest.fixture(scope="session")
+def evidence(built: Run) -> Evidence:
+    """The evidence of the small pool."""
+    return Evidence(built)
+
+
+@pytest.fixture
+def fresh_copy(built: Run, tmp_path: Path) -> Callable[..., Run]:
+    """Makes a workspace of the test's own with the small pool in it: `fresh_copy("pool.n=7", ...)`."""
+
+    def make(*overrides: str) -> Run:
+        root = tmp_path / "workspace"
+        shutil.copytree(built.workspace.root, root)
+        return open_run(profile="local", workspace=root, overrides=(*SMALL, *overrides))
+
+    return make

@@ -1,0 +1,120 @@
+"""The gates that judge the configuration, the weights and the machine."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT, FileState
+from rc1_lib.config import GitGate, ProbeGate, ResourcesGate, WeightsGate
+from rc1_lib.gates.integrity import integrity_gate
+from rc1_lib.gates.judge import probe_gate, unavailable
+from rc1_lib.gates.machine import GitState, git_gate, resources_gate
+from rc1_lib.gates.training import penalty_gate, training_gate
+from rc1_lib.gates.weights import weights_gate
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import open_run, published_config
+
+WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
+
+
+def failed(result: GateResult) -> set[str]:
+    return {check.name for check in result.failures}
+
+
+def test_the_shipped_weights_are_green() -> None:
+    content = json.loads((PROJECT_ROOT / "configs/weights.json").read_text())
+    assert weights_gate(content, WEIGHTS).status is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("weights", "wrong"),
+    [
+        ({"a": 0.6, "b": 0.4}, {"largest weight"}),
+        ({"a": 0.5, "b": 0.4}, {"sum"}),
+        ({"a": 0.5, "b": 0.5, "c": 0.1, "d": -0.1}, {"smallest weight"}),
+        ({"a": 0.5, "b": 0.5, "c": "0"}, {"every weight is a number"}),
+        ({"a": 0.5, "b": 0.5, "c": True}, {"every weight is a number"}),
+        ({}, {"weights present", "smallest weight", "largest weight", "sum"}),
+    ],
+)
+def test_each_fault_of_the_weights_is_named(weights: dict[str, Any], wrong: set[str]) -> None:
+    assert failed(weights_gate({"weights": weights}, WEIGHTS)) == wrong
+
+
+def test_weights_that_are_not_there_are_red() -> None:
+    assert weights_gate(None, WEIGHTS).status is Status.FAILED
+
+
+def test_the_published_configuration_may_train() -> None:
+    config = published_config()
+    assert training_gate(config).failures == ()
+    assert penalty_gate(config).failures == ()
+
+
+@pytest.mark.parametrize(
+    ("override", "wrong"),
+    [
+        ("simulate=true", "simulate"),
+        ("live_mode=false", "live_mode"),
+        ("steps=49999", "steps"),
+        ("target_kl=0.06", "target_kl"),
+        ("target_kl=0.01", "target_kl"),
+        ("seeds=[1, 2, 2]", "seeds"),
+        ("finetune.method=full", "finetune.method"),
+        ("seed_pool=data/rollouts/rc1_seed.jsonl", "seed_pool"),
+    ],
+)
+def test_each_fault_of_the_training_configuration_is_named(override: str, wrong: str) -> None:
+    assert failed(training_gate(open_run(profile="prod", overrides=[override]).config)) == {wrong}
+
+
+def test_a_penalty_switched_off_is_red() -> None:
+    assert failed(penalty_gate(open_run(overrides=["use_overclar_penalty=false"]).config)) == {"use_overclar_penalty"}
+    assert failed(penalty_gate(open_run(overrides=["overclar.alpha=0"]).config)) == {"alpha is positive"}
+
+
+def test_the_disk_must_have_more_than_the_threshold() -> None:
+    assert resources_gate(50.1, ResourcesGate(min_free_gb=50)).status is Status.PASSED
+    assert resources_gate(50.0, ResourcesGate(min_free_gb=50)).status is Status.FAILED
+
+
+def test_an_unnamed_commit_and_changed_files_are_red_where_they_are_demanded() -> None:
+    strict = GitGate(require_commit=True, require_clean=True)
+    assert git_gate(GitState("abc", ()), strict).status is Status.PASSED
+    assert failed(git_gate(GitState(None, ()), strict)) == {"commit known"}
+    assert failed(git_gate(GitState("abc", (" M file",)), strict)) == {"uncommitted files"}
+
+
+def test_a_git_gate_that_demands_nothing_is_waived_and_not_passed() -> None:
+    lax = GitGate(require_commit=False, require_clean=False)
+    assert git_gate(GitState(None, ()), lax).status is Status.WAIVED
+
+
+@pytest.mark.parametrize("state", [state for state in FileState if state is not FileState.FRESH])
+def test_any_file_that_is_not_as_written_is_red(state: FileState) -> None:
+    assert failed(integrity_gate({"a": FileState.FRESH, "b": state})) == {"b"}
+
+
+def test_a_provider_that_cannot_be_asked_is_red_and_nothing_stands_in_for_it(evidence: Evidence) -> None:
+    dialogues = evidence.rows("shadow").head(8)["messages"].to_list()
+    assert probe_gate("rubric", dialogues, ProbeGate(n=8, require_billed=False)).status is Status.PASSED
+    assert failed(probe_gate("gemini", dialogues, ProbeGate(n=8, require_billed=False))) == {"provider"}
+
+
+def test_the_rubric_does_not_pass_where_somebody_has_to_be_billed(evidence: Evidence) -> None:
+    dialogues = evidence.rows("shadow").head(8)["messages"].to_list()
+    assert failed(probe_gate("rubric", dialogues, ProbeGate(n=8, require_billed=True))) == {"billed calls, required"}
+
+
+def test_too_few_dialogues_for_the_probe_are_red(evidence: Evidence) -> None:
+    dialogues = evidence.rows("shadow").head(3)["messages"].to_list()
+    assert "dialogues scored" in failed(probe_gate("rubric", dialogues, ProbeGate(n=8, require_billed=False)))
+
+
+def test_a_gate_that_cannot_be_evaluated_is_an_error_and_never_a_pass() -> None:
+    assert unavailable("x", "no evidence").status is Status.ERROR
+    assert GateResult("empty").status is Status.ERROR

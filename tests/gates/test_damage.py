@@ -1,0 +1,234 @@
+"""Each gate is green on the undamaged pool and red on data damaged in just its way, while the other gates stay green."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from rc1_lib.gates.difficulty import difficulty_gate
+from rc1_lib.gates.diversity import diversity_gate
+from rc1_lib.gates.duplicates import duplicates_gate
+from rc1_lib.gates.leakage import leakage_gate
+from rc1_lib.gates.length import length_gate
+from rc1_lib.gates.mix import mix_gate
+from rc1_lib.gates.shadow import shadow_gate
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.records import TASKS, GateResult, Status
+
+
+class PoolGates:
+    """The five gates that read the pool, by name."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.config = evidence.run.config
+        self.shadow = evidence.rows("shadow")
+        self.reference = load_pack(evidence.path("reference_templates"))
+        packs = [self.reference, load_pack(evidence.path("templates"))]
+        self.literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
+
+    def judge(self, rows: pl.DataFrame) -> dict[str, GateResult]:
+        gates, seed = self.config.gates, self.config.pool.seed
+        results = [
+            mix_gate(rows, gates.mix, self.config.datasets),
+            length_gate(rows, gates.length, TASKS),
+            diversity_gate(rows, self.reference, gates.diversity, TASKS, seed),
+            duplicates_gate(rows, gates.duplicates, TASKS),
+            leakage_gate(rows, self.shadow, gates.leakage, self.literals, TASKS),
+        ]
+        return {result.name: result for result in results}
+
+    def red(self, rows: pl.DataFrame) -> set[str]:
+        return {name for name, result in self.judge(rows).items() if result.status is Status.FAILED}
+
+
+@pytest.fixture(scope="module")
+def gates(evidence: Evidence) -> PoolGates:
+    return PoolGates(evidence)
+
+
+@pytest.fixture(scope="module")
+def rows(evidence: Evidence) -> pl.DataFrame:
+    return evidence.rows("pool")
+
+
+def user_said(rows: pl.DataFrame, change: pl.Expr) -> pl.DataFrame:
+    """The rows with the user's first message replaced by `change` (an expression over the old text `prompt`)."""
+    records = rows.to_dicts()
+    prompts = rows.select(prompt=pl.col("messages").list.get(1).struct.field("content"), question="question")
+    for record, text in zip(records, prompts.select(text=change)["text"], strict=True):
+        record["messages"][1]["content"] = text
+    return pl.DataFrame(records, schema=rows.schema)
+
+
+def test_the_undamaged_pool_is_green(gates: PoolGates, rows: pl.DataFrame) -> None:
+    results = gates.judge(rows)
+    assert {name: result.failures for name, result in results.items()} == {name: () for name in results}
+
+
+def test_a_missing_half_of_a_task_turns_only_the_mix_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    is_maths = pl.col("task") == "gsm8k"
+    damaged = pl.concat([rows.filter(~is_maths), rows.filter(is_maths).head(150)])
+    assert gates.red(damaged) == {"mix"}
+
+
+def test_a_row_cut_to_a_few_words_turns_only_the_length_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    records = rows.to_dicts()
+    records[5]["messages"] = [
+        {"role": "system", "content": "Go."}, {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Answer: 1"},
+    ]  # fmt: skip
+    damaged = pl.DataFrame(records, schema=rows.schema)
+    assert gates.red(damaged) == {"length"}
+    assert gates.judge(damaged)["length"].offenders[0]["id"] == records[5]["id"]
+
+
+def test_a_row_of_five_thousand_words_turns_only_the_length_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    records = rows.to_dicts()
+    records[9]["messages"][2]["content"] += " " + " ".join(f"page{number} tells more." for number in range(2500))
+    assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"length"}
+
+
+def test_rows_copied_under_new_ids_turn_only_the_duplicates_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    copies = pl.concat([rows.filter(pl.col("task") == task).head(12) for task in TASKS])
+    damaged = pl.concat([rows, copies.with_columns(id=pl.col("id") + "-again")])
+    assert gates.red(damaged) == {"duplicates"}
+
+
+def test_rows_copied_with_one_word_changed_turn_only_the_duplicates_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    copies = pl.concat([rows.filter(pl.col("task") == task).head(12) for task in TASKS])
+    changed = user_said(copies.with_columns(id=pl.col("id") + "-again"), pl.col("prompt") + " Thanks!")
+    result = gates.judge(pl.concat([rows, changed]))
+    assert {name for name, verdict in result.items() if verdict.failures} == {"duplicates"}
+    near = next(check for check in result["duplicates"].checks if check.name == "near duplicates")
+    assert near.value == copies.height
+
+
+def test_two_per_cent_of_copies_are_allowed_and_three_are_not(gates: PoolGates, rows: pl.DataFrame) -> None:
+    for share, expected in ((0.018, set()), (0.03, {"duplicates"})):
+        copies = pl.concat([part.head(round(part.height * share)) for part in rows.partition_by("task")])
+        assert gates.red(pl.concat([rows, copies.with_columns(id=pl.col("id") + "-again")])) == expected
+
+
+def test_a_shadow_question_inside_another_template_turns_only_the_leak_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    stolen = gates.shadow.filter(pl.col("task") == "hotpotqa")["question"][0]
+    records = rows.to_dicts()
+    number = next(place for place, row in enumerate(records) if row["task"] == "hotpotqa")
+    records[number]["messages"][1]["content"] = f"My uncle wonders, quite out of the blue: {stolen} Do you know?"
+    damaged = pl.DataFrame(records, schema=rows.schema)
+    assert gates.red(damaged) == {"leakage"}
+    assert gates.judge(damaged)["leakage"].offenders[0]["id"] == records[number]["id"]
+
+
+def test_a_row_made_from_a_shadow_question_turns_only_the_leak_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    records = rows.to_dicts()
+    records[3]["source_id"] = gates.shadow["source_id"][0]
+    assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
+
+
+def test_shared_template_text_is_no_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
+    """All rows and shadow rows share a handful of templates, and yet nothing comes near the threshold."""
+    highest = [check.value for check in gates.judge(rows)["leakage"].checks if check.name.startswith("highest")]
+    assert max(float(value) for value in highest if isinstance(value, float)) < 0.85
+
+
+def test_one_phrase_repeated_everywhere_turns_only_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    chorus = " Please think about it step by step and do take your time with every step of it." * 6
+    assert gates.red(user_said(rows, pl.col("prompt") + chorus)) == {"diversity"}
+
+
+def test_a_single_role_turns_only_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    damaged = rows.with_columns(role=pl.lit("assistant"))
+    failed = gates.judge(damaged)["diversity"].failures
+    assert gates.red(damaged) == {"diversity"}
+    assert {check.name.split("[")[0] for check in failed} == {"roles"}
+
+
+def test_two_styles_turn_only_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    styles = pl.when(pl.col("style") == "formal").then(pl.lit("formal")).otherwise(pl.lit("casual"))
+    damaged = rows.with_columns(style=styles)
+    assert {check.name.split("[")[0] for check in gates.judge(damaged)["diversity"].failures} == {"styles"}
+    assert gates.red(damaged) == {"diversity"}
+
+
+def test_a_pool_in_the_old_packs_words_turns_the_divergence_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    from rc1_lib.pool.frame import with_texts
+    from rc1_lib.pool.rewording import plain_wording
+
+    old = plain_wording(with_texts(rows), gates.reference)
+    records = rows.to_dicts()
+    for record, text in zip(records, old, strict=True):
+        record["messages"] = [
+            {"role": "system", "content": text.split("\n")[0]},
+            {"role": "user", "content": "\n".join(text.split("\n")[1:-1])},
+            {"role": "assistant", "content": text.split("\n")[-1]},
+        ]
+    failed = gates.judge(pl.DataFrame(records, schema=rows.schema))["diversity"].failures
+    assert "3-gram KL" in {check.name for check in failed}
+
+
+class TestDifficulty:
+    def judge(self, evidence: Evidence, metrics: pl.DataFrame, balanced: pl.DataFrame) -> GateResult:
+        return difficulty_gate(metrics, balanced, evidence.run.config.gates.difficulty, TASKS)
+
+    def test_the_undamaged_balance_is_green(self, evidence: Evidence) -> None:
+        result = self.judge(evidence, evidence.metrics(), evidence.rows("balanced"))
+        assert result.failures == ()
+
+    @pytest.mark.parametrize(
+        ("damage", "checks"),
+        [
+            ({"len_tokens": 4000}, {"len_tokens, highest"}),
+            ({"turns": 9}, {"turns, highest"}),
+            ({"tool_hops": 9}, {"tool_hops, highest"}),
+        ],
+    )
+    def test_one_row_beyond_a_limit_is_red(self, evidence: Evidence, damage: dict[str, int], checks: set[str]) -> None:
+        balanced = evidence.rows("balanced")
+        column, value = next(iter(damage.items()))
+        first = pl.col("id") == balanced["id"][0]
+        metrics = evidence.metrics().with_columns(
+            pl.when(first).then(pl.lit(value, pl.Int64)).otherwise(pl.col(column)).alias(column)
+        )
+        result = self.judge(evidence, metrics, balanced)
+        assert {check.name.split("[")[0] for check in result.failures} == checks
+        assert result.offenders[0]["id"] == balanced["id"][0]
+
+    def test_hard_rows_taken_out_are_red(self, evidence: Evidence) -> None:
+        metrics, balanced = evidence.metrics(), evidence.rows("balanced")
+        hard = metrics.filter(pl.col("bucket") == "hard")["id"]
+        fewer = balanced.filter(~pl.col("id").is_in(hard.head(hard.len() // 2).implode()))
+        assert "hard share" in {check.name for check in self.judge(evidence, metrics, fewer).failures}
+
+    def test_a_row_taken_twice_is_red(self, evidence: Evidence) -> None:
+        balanced = evidence.rows("balanced")
+        result = self.judge(evidence, evidence.metrics(), pl.concat([balanced, balanced.head(1)]))
+        assert "rows taken twice" in {check.name for check in result.failures}
+
+    @pytest.mark.parametrize(("bucket", "value"), [("easy", 0.3), ("easy", 0.9), ("hard", 0.5), ("hard", 0.0)])
+    def test_a_median_overlap_outside_its_band_is_red(self, evidence: Evidence, bucket: str, value: float) -> None:
+        metrics = evidence.metrics().with_columns(
+            clue_overlap=pl.when(pl.col("bucket") == bucket).then(pl.lit(value)).otherwise(pl.col("clue_overlap"))
+        )
+        failed = self.judge(evidence, metrics, evidence.rows("balanced")).failures
+        assert failed
+        assert all(check.name.startswith(f"clue_overlap, {bucket}") for check in failed)
+
+    def test_an_empty_balance_is_red_and_not_green_for_want_of_rows(self, evidence: Evidence) -> None:
+        result = self.judge(evidence, evidence.metrics(), evidence.rows("balanced").head(0))
+        assert result.status is Status.FAILED
+
+
+class TestShadow:
+    def test_the_shadow_set_is_green(self, evidence: Evidence) -> None:
+        config = evidence.run.config
+        assert shadow_gate(evidence.rows("shadow"), 245, config.datasets).failures == ()
+
+    def test_a_lost_row_is_red(self, evidence: Evidence) -> None:
+        result = shadow_gate(evidence.rows("shadow").head(244), 245, evidence.run.config.datasets)
+        assert "rows" in {check.name for check in result.failures}
+
+    def test_a_question_standing_twice_is_red(self, evidence: Evidence) -> None:
+        rows = evidence.rows("shadow")
+        twice = pl.concat([rows.head(244), rows.head(1)])
+        result = shadow_gate(twice, 245, evidence.run.config.datasets)
+        assert "questions standing twice" in {check.name for check in result.failures}

@@ -1,0 +1,142 @@
+"""The packs in `templates/`: what a pool built with them may rely on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from rc1_lib.pool.diversity_report import diversity_report, pack_texts
+from rc1_lib.pool.templates import KINDS, Pack, Template, load_pack, pieces
+from rc1_lib.text import tokenize
+
+TEMPLATES = Path(__file__).parents[2] / "templates"
+CONNECTORS = {"because", "therefore", "so", "since", "while", "if", "then"}
+CONNECTORS_ZH = ("因为", "所以", "因此", "如果", "然后", "那么")
+SLOT_FILLERS = ("question", "evidence", "titles", "title", "expression", "reason", "wanted", "value")
+
+
+@pytest.fixture(scope="module")
+def old() -> Pack:
+    return load_pack(TEMPLATES / "pack_v1")
+
+
+@pytest.fixture(scope="module")
+def new() -> Pack:
+    return load_pack(TEMPLATES / "pack_v2")
+
+
+def of(pack: Pack, lang: str) -> list[Template]:
+    return [template for kind in KINDS for template in pack.select(kind, lang)]
+
+
+def words(phrase: str) -> list[str]:
+    return tokenize(" ".join(literal for literal, _ in pieces(phrase)))
+
+
+def talk(template: Template) -> list[str]:
+    """What user and assistant say: all but the system message."""
+    return [phrase for phrase in template.phrases() if phrase != template.system]
+
+
+def density(template: Template) -> float:
+    """Connectors per 100 words of the template's English phrases."""
+    said = [word for phrase in talk(template) for word in words(phrase)]
+    return 100 * sum(word in CONNECTORS for word in said) / len(said)
+
+
+def test_old_pack_is_plain_and_small(old: Pack) -> None:
+    assert old.counts() == {lang: dict.fromkeys(KINDS, 2) for lang in ("en", "zh")}
+    assert (old.name, len(old.roles), old.styles) == ("v1", 2, ("plain",))
+
+
+def test_new_pack_covers_kinds_roles_and_styles(new: Pack) -> None:
+    assert new.counts() == {
+        "en": {"maths": 10, "multihop": 12, "clarification": 10},
+        "zh": {"maths": 7, "multihop": 7, "clarification": 7},
+    }
+    assert new.name == "v2"
+    assert len(new.roles) >= 6
+    assert new.styles == ("casual", "formal", "reasoned", "terse")
+    for kind in KINDS:
+        for lang in ("en", "zh"):
+            chosen = new.select(kind, lang)
+            assert len({template.style for template in chosen}) == 4
+            assert len({template.role for template in chosen}) >= 5
+
+
+def test_english_phrases_stay_short_and_use_few_different_words(new: Pack) -> None:
+    for template in of(new, "en"):
+        assert len(words(template.system)) <= 18, template.id
+        assert len(words(template.user)) <= 14, template.id
+        for phrase in talk(template):
+            assert phrase == template.user or len(words(phrase)) <= 10, f"{template.id}: {phrase}"
+    vocabulary = {word for template in of(new, "en") for phrase in template.phrases() for word in words(phrase)}
+    assert len(vocabulary) < 900
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_no_two_templates_of_a_language_share_a_phrase(new: Pack, lang: str) -> None:
+    seen: dict[str, str] = {}
+    for template in of(new, lang):
+        for phrase in template.phrases():
+            if len(words(phrase)) >= 2:
+                assert seen.setdefault(phrase, template.id) == template.id, phrase
+
+
+def test_new_wording_shares_no_phrase_with_the_old(old: Pack, new: Pack) -> None:
+    old_phrases = {phrase for template in old.templates for phrase in template.phrases() if len(words(phrase)) > 2}
+    assert not old_phrases & {phrase for template in new.templates for phrase in template.phrases()}
+
+
+def test_styles_differ_in_their_connectors(new: Pack) -> None:
+    by_style: dict[str, list[float]] = {}
+    for template in of(new, "en"):
+        by_style.setdefault(template.style, []).append(density(template))
+    assert max(by_style["terse"]) == 0
+    assert min(by_style["reasoned"]) > 20
+    assert max(by_style["casual"] + by_style["formal"]) < 12
+    assert mean(by_style["casual"]) > 3
+    assert mean(by_style["formal"]) > 3
+
+
+def test_chinese_styles_differ_in_their_connectors(new: Pack) -> None:
+    for template in of(new, "zh"):
+        said = "".join(talk(template))
+        found = sum(said.count(connector) for connector in CONNECTORS_ZH)
+        if template.style == "terse":
+            assert found == 0, template.id
+        elif template.style == "reasoned":
+            assert found >= 20, template.id
+        else:
+            assert 0 < found < 20, template.id
+
+
+def test_only_the_terse_style_makes_calls_in_silence(new: Pack) -> None:
+    for template in new.templates:
+        silent = any(not phrase for phrases in template.steps.values() for phrase in phrases)
+        assert silent == (template.style == "terse"), template.id
+
+
+def test_every_template_can_close_with_and_without_a_reason(new: Pack) -> None:
+    for template in new.templates:
+        assert {"{reason}" in phrase for phrase in template.final} == {True, False}, template.id
+
+
+def test_phrases_of_both_packs_can_be_filled(old: Pack, new: Pack) -> None:
+    values = dict.fromkeys(SLOT_FILLERS, "X")
+    for template in (*old.templates, *new.templates):
+        for phrase in template.phrases():
+            assert "{" not in phrase.format(**values)
+
+
+def test_new_pack_is_more_varied_than_the_old_and_far_from_it(old: Pack, new: Pack) -> None:
+    old_texts, new_texts = pack_texts(old), pack_texts(new)
+    report = diversity_report(new_texts, new, old_texts)
+    plain = diversity_report(old_texts, old, old_texts)
+    assert report["distinct_2"]["windowed"]["minimum"] > 0.75
+    assert plain["distinct_2"]["windowed"]["mean"] < 0.3
+    assert report["kl_3gram"] > 0.15
+    assert plain["kl_3gram"] == 0
+    assert report["js_3gram"] > 0.6

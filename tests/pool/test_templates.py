@@ -1,0 +1,234 @@
+"""Loading template packs: what a pack tells, and the sentence for each way of getting a file wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import TemplateError
+from rc1_lib.pool.diversity_report import diversity_report, pack_texts
+from rc1_lib.pool.templates import Pack, load_pack, pieces
+
+
+def template(name: str = "one", **changes: Any) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "id": name,
+        "role": "tutor",
+        "style": "terse",
+        "system": "You count apples well.",
+        "user": "Please: {question}",
+        "quote": "Notes say: {evidence}",
+        "lookup": "Read {titles}.",
+        "steps": {"wiki": ["", "Open {title} now."], "calc": ["", "Do {expression}."]},
+        "final": ["Done.", "See {reason}."],
+        "ask": ["Which is {wanted}?", "Say {wanted}."],
+        "reply": ["It is {value}.", "{value}!"],
+        "nothing_missing": ["All there.", "Go on."],
+    }
+    return body | changes
+
+
+def write(folder: Path, *templates: Any, name: str = "maths.en", **header: Any) -> Path:
+    kind, lang = name.split(".")[:2]
+    body = {"pack": "p", "kind": kind, "lang": lang, "templates": list(templates)} | header
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps(body, ensure_ascii=False), encoding="utf-8")
+    return file
+
+
+def fault(folder: Path) -> str:
+    with pytest.raises(TemplateError) as caught:
+        load_pack(folder)
+    return str(caught.value)
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Pack:
+    write(tmp_path, template("b", role="guide"), template("a"))
+    write(tmp_path, template("c", style="formal"), name="multihop.zh")
+    return load_pack(tmp_path)
+
+
+def test_templates_are_selected_by_kind_and_language_in_the_order_of_ids(pack: Pack) -> None:
+    assert [t.id for t in pack.select("maths", "en")] == ["a", "b"]
+    assert [t.id for t in pack.select("multihop", "zh")] == ["c"]
+    assert (pack.name, pack.roles, pack.styles) == ("p", ("guide", "tutor"), ("formal", "terse"))
+
+
+def test_selecting_what_the_pack_lacks_says_what_it_has(pack: Pack) -> None:
+    with pytest.raises(
+        TemplateError, match=r"pack p: no templates of kind 'maths' in 'zh'; it has maths.en, multihop.zh"
+    ):
+        pack.select("maths", "zh")
+
+
+def test_counts_name_every_kind_of_every_language(pack: Pack) -> None:
+    assert pack.counts() == {
+        "en": {"maths": 2, "multihop": 0, "clarification": 0},
+        "zh": {"maths": 0, "multihop": 1, "clarification": 0},
+    }
+
+
+def test_steps_are_read_by_tool(pack: Pack) -> None:
+    steps = pack.select("maths", "en")[0].steps
+    assert dict(steps) == {"wiki": ("", "Open {title} now."), "calc": ("", "Do {expression}.")}
+
+
+def test_literals_are_the_stretches_between_slots_the_longest_first(pack: Pack) -> None:
+    literals = pack.literals("en")
+    assert literals[0] == "You count apples well."
+    assert {"Notes say:", "Open", "now.", "It is", "Which is"} <= set(literals)
+    assert len(literals) == len(set(literals))
+    assert not {".", "!", "?", ""} & set(literals)
+
+
+def test_pieces_pair_each_literal_with_the_slot_behind_it() -> None:
+    assert pieces("It is {value}.") == [("It is ", "value"), (".", None)]
+    assert pieces("{value}") == [("", "value")]
+
+
+def test_pack_texts_hold_no_slots_and_can_be_of_one_language(pack: Pack) -> None:
+    texts = pack_texts(pack, "zh")
+    assert texts[0] == "You count apples well."
+    assert not any("{" in text for text in texts)
+    assert len(pack_texts(pack)) == 3 * len(texts)
+
+
+def test_fingerprint_ignores_order_and_spacing_but_not_one_letter(tmp_path: Path) -> None:
+    def fingerprint(name: str, *templates: dict[str, Any]) -> str:
+        folder = tmp_path / name
+        folder.mkdir()
+        write(folder, *templates)
+        return load_pack(folder).sha256
+
+    first = fingerprint("first", template("a"), template("b"))
+    turned = fingerprint("turned", template("b"), template("a"))
+    changed = fingerprint("changed", template("a", system="You count apples, well."), template("b"))
+    assert first == turned
+    assert first != changed
+
+
+def test_files_of_one_kind_and_language_add_up(tmp_path: Path) -> None:
+    write(tmp_path, template("a"))
+    write(tmp_path, template("b"), name="maths.en.more", kind="maths", lang="en")
+    assert len(load_pack(tmp_path).select("maths", "en")) == 2
+
+
+def test_report_of_a_pack_against_itself_shows_no_divergence(pack: Pack) -> None:
+    texts = pack_texts(pack)
+    report = diversity_report(texts, pack, texts)
+    assert report["kl_3gram"] == report["js_3gram"] == 0
+    assert report["distinct_1"]["raw"] == report["type_token_ratio"]
+    assert report["distinct_2"]["windowed"]["windows"] == 1
+    assert (report["roles"], report["styles"]) == (["guide", "tutor"], ["formal", "terse"])
+    assert json.loads(json.dumps(report)) == report
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"user": "Hello."}, "key 'user' holds \"Hello.\"; expected {question} exactly once and no other slot"),
+        ({"user": "{question} {question}"}, "expected {question} exactly once and no other slot"),
+        ({"user": "{question} {value}"}, "expected {question} exactly once and no other slot"),
+        ({"quote": "Notes."}, "key 'quote' holds \"Notes.\"; expected {evidence} exactly once"),
+        ({"lookup": "Read."}, "key 'lookup' holds \"Read.\"; expected {titles} exactly once"),
+        ({"system": "You {question}."}, "key 'system' holds \"You {question}.\"; expected text without slots"),
+        ({"ask": ["Say {wanted}.", "What?"]}, "key 'ask.1' holds \"What?\"; expected {wanted} exactly once"),
+        ({"reply": ["{value}", "It."]}, "key 'reply.1' holds \"It.\"; expected {value} exactly once"),
+        ({"final": ["{reason} {reason}", "Done."]}, "key 'final.0' holds"),
+        (
+            {"final": ["Answer: {reason}", "Done."]},
+            "expected no 'Answer:' or '答案：', which the pool builder writes itself",
+        ),
+        ({"final": ["答案：{reason}", "Done."]}, "expected no 'Answer:' or '答案：'"),
+        ({"final": ["Done."]}, "key 'final' holds [\"Done.\"]; expected"),
+        ({"final": ["", "Done."]}, "key 'final.0' holds \"\"; expected"),
+        (
+            {"steps": {"wiki": ["", "{expression}"], "calc": ["", ""]}},
+            "key 'steps.wiki.1' holds \"{expression}\"; expected {title} at most once",
+        ),
+        ({"steps": {"wiki": ["", ""]}}, "key 'steps.calc' is missing; found only wiki; add it"),
+        ({"steps": {"wiki": ["", ""], "calk": ["", ""]}}, "key 'steps.calc' is missing"),
+        (
+            {"steps": {"wiki": ["", ""], "calc": ["", ""], "wikis": []}},
+            "unknown key 'steps.wikis' with []; did you mean 'wiki'?",
+        ),
+        ({"sytem": "x"}, "unknown key 'sytem' with \"x\"; did you mean 'system'?"),
+        ({"zzz": 1}, "unknown key 'zzz' with 1; known keys are id, role, style, system"),
+        ({"role": 7}, "key 'role' holds 7; expected a valid string"),
+        ({"role": "The Tutor"}, "key 'role' holds \"The Tutor\"; expected"),
+        ({"user": "{question"}, "key 'user' holds \"{question\"; expected {question} exactly once"),
+        (
+            {"user": "{question!r}"},
+            "expected {question} exactly once and no other slot: a plain slot {question} without",
+        ),
+    ],
+)
+def test_a_malformed_template_is_named_with_what_was_found_and_expected(
+    tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
+    file = write(tmp_path, template("fine"), template("wrong", **changes))
+    message = fault(tmp_path)
+    assert message.startswith(f'{file}: template "wrong": ')
+    assert sentence in message
+
+
+def test_a_missing_key_is_named(tmp_path: Path) -> None:
+    body = template("wrong")
+    del body["quote"]
+    write(tmp_path, body)
+    assert "template \"wrong\": key 'quote' is missing; found only id, role" in fault(tmp_path)
+
+
+def test_a_template_without_id_is_named_by_its_number(tmp_path: Path) -> None:
+    body = template()
+    del body["id"]
+    write(tmp_path, template("fine"), body)
+    assert "template number 2: key 'id' is missing" in fault(tmp_path)
+
+
+def test_a_template_that_is_no_object_is_named_by_its_number(tmp_path: Path) -> None:
+    write(tmp_path, "words")
+    assert "template number 1: key 'templates.0' holds \"words\"; expected" in fault(tmp_path)
+
+
+def test_unknown_kind_and_language_list_the_known_ones(tmp_path: Path) -> None:
+    file = write(tmp_path, template(), kind="math")
+    assert fault(tmp_path) == f"{file}: key 'kind' holds \"math\"; expected 'maths', 'multihop' or 'clarification'"
+    write(tmp_path, template(), lang="fr")
+    assert "key 'lang' holds \"fr\"; expected 'en' or 'zh'" in fault(tmp_path)
+
+
+def test_an_id_used_twice_names_both_files(tmp_path: Path) -> None:
+    first = write(tmp_path, template("twin"), name="maths.en")
+    second = write(tmp_path, template("twin"), name="multihop.en")
+    assert fault(tmp_path).startswith(f"{second}: template \"twin\": key 'id' is taken by a template of {first}")
+
+
+def test_files_of_two_packs_do_not_mix(tmp_path: Path) -> None:
+    write(tmp_path, template("a"))
+    write(tmp_path, template("b"), name="multihop.en", pack="q")
+    assert "key 'pack' holds 'q', but" in fault(tmp_path)
+
+
+def test_a_folder_without_templates_is_refused(tmp_path: Path) -> None:
+    assert "no template files (*.json)" in fault(tmp_path)
+    assert "no template files (*.json)" in fault(tmp_path / "absent")
+
+
+def test_broken_json_names_the_line(tmp_path: Path) -> None:
+    (tmp_path / "maths.en.json").write_text('{"pack": "p",\n "kind" "maths"}', encoding="utf-8")
+    assert "maths.en.json: line 2: not JSON" in fault(tmp_path)
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "maths.en.json").write_bytes('{"pack": "é"}'.encode("latin-1"))
+    assert "byte 10 is not UTF-8" in fault(tmp_path)
+
+
+def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "maths.en.json").write_text("[]", encoding="utf-8")
+    assert "maths.en.json" in fault(tmp_path)

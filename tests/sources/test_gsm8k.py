@@ -1,0 +1,141 @@
+"""GSM8K records become stories with calculations; made-up records, so that every expectation is worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import SourceError
+from rc1_lib.records import Passage, Slot, Step
+from rc1_lib.sources.gsm8k import parse
+from rc1_lib.sources.loaded import UnusableRecord
+
+PLAIN: dict[str, Any] = {
+    "question": "Oskar packed 36 pears in the morning.  Then he packed half as many after lunch. How many did he pack?",
+    "answer": "After lunch 36/2 = <<36/2=18>>18.\nIn all <<36+18=54>>54 pears.\n#### 54",
+}
+
+
+def _with(question: str, answer: str = "<<6*4=24>>24\n#### 24") -> dict[str, Any]:
+    return {"question": question, "answer": answer}
+
+
+def test_a_story_is_looked_up_and_then_calculated_with() -> None:
+    question = parse(PLAIN, 7, "train")
+    story = "Oskar packed 36 pears in the morning. Then he packed half as many after lunch."
+    assert question.id == "gsm8k/train/7"
+    assert question.ask == "How many did he pack?"
+    assert " ".join(question.support) == story and len(question.support) == 2
+    assert question.passages == (Passage("Story train 7", story),)
+    assert question.lookups == ("Story train 7",)
+    assert question.steps == (
+        Step("wiki", "Story train 7", story),
+        Step("calc", "36/2", "18"),
+        Step("calc", "36+18", "54"),
+    )
+    assert question.answer == "54" and question.aliases == ()
+    assert question.slot == Slot("story", "36", "some", "how many pears")
+
+
+@pytest.mark.parametrize(
+    ("story", "expected"),
+    [
+        ("Ana ran 6 times as fast as Bo.", Slot("story", "6", "several", "how many times")),
+        ("6 friends met.", Slot("story", "6", "Some", "how many friends")),
+        ("She keeps 6 of her old coats.", Slot("story", "6", "some", "how many of her old coats")),
+        (
+            "A pen costs $6 here.",
+            Slot("story", "$6", "some money", "the exact amount where it says 'A pen costs some money'"),
+        ),
+        ("He owns 6 cows. His aunt owns 6 goats.", None),
+        ("He owns 6 cows and paid $6.00 for hay.", None),
+        ("He owns 6 cows and 6% of a farm.", None),
+        ("He bought the 6 cows.", None),
+        ("He read a 6-page letter.", None),
+        ("He ate 6/8 pies.", None),
+        ("It was 6:30 then.", None),
+        ("It weighs 16 stones and 6.5 pounds.", None),
+    ],
+)
+def test_only_a_number_that_can_be_replaced_cleanly_becomes_the_slot(story: str, expected: Slot | None) -> None:
+    assert parse(_with(f"{story} How many in all?"), 0, "t").slot == expected
+
+
+def test_a_number_that_the_question_repeats_is_not_withheld() -> None:
+    assert parse(_with("He owns 6 cows. What do 6 cows eat?"), 0, "t").slot is None
+
+
+def test_a_number_that_no_calculation_uses_is_not_withheld() -> None:
+    assert parse(_with("He owns 9 cows. How much do they eat?"), 0, "t").slot is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "story", "ask"),
+    [
+        (
+            "If Una stacks 6 boxes of 4 cups, how many cups does she stack?",
+            "Una stacks 6 boxes of 4 cups.",
+            "How many cups does she stack?",
+        ),
+        (
+            "How many cups does Una stack if there are 6 boxes of 4 cups?",
+            "There are 6 boxes of 4 cups.",
+            "How many cups does Una stack?",
+        ),
+        ("Mr. Ode has 6 boxes of 4 cups. Calculate the cups.", "Mr. Ode has 6 boxes of 4 cups.", "Calculate the cups."),
+    ],
+)
+def test_the_story_is_split_from_the_asking_part(asked: str, story: str, ask: str) -> None:
+    question = parse(_with(asked), 0, "t")
+    assert (question.passages[0].text, question.ask) == (story, ask)
+
+
+@pytest.mark.parametrize(
+    ("mark", "argument", "result"),
+    [
+        ("$6*4=$24", "6*4", "24"),
+        ("1,000*2=2,000", "1000*2", "2000"),
+        ("50*20%=10", "50*(20/100)", "10"),
+        ("50*20*.01=10", "50*20*.01", "10"),
+        ("6kg*2=12", "6*2", "12"),
+        ("2/3=0.6666667", "2/3", "0.666667"),
+    ],
+)
+def test_marks_are_cleaned_of_money_units_and_percent(mark: str, argument: str, result: str) -> None:
+    question = parse(_with("He owns 6 cows. How much?", f"<<{mark}>>x\n#### 1,024"), 0, "t")
+    assert question.steps[-1] == Step("calc", argument, result)
+    assert question.answer == "1024" and question.aliases == ("1,024",)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "reason"),
+    [
+        ("He owns 6 cows. How many?", "<<6*4=24>>24", "no #### line"),
+        ("He owns 6 cows. How many?", "<<6*4=24>>24\n#### many", "answer is not a number"),
+        ("He owns 6 cows. How many?", "Six.\n#### 6", "no calculator marks"),
+        ("He owns 6 cows. How many?", "<<6*4=25>>25\n#### 25", "calculator mark does not check out"),
+        ("He owns 6 cows. How many?", "<<6*4>>25\n#### 25", "calculator mark without a result"),
+        ("He owns 6 cows. How many?", "<<6**4=25>>25\n#### 25", "calculator mark is not arithmetic"),
+        ("He owns 6 cows. How many?", "<<6*4=lots>>25\n#### 25", "calculator mark is not arithmetic"),
+        ("What is four times six?", "<<6*4=24>>24\n#### 24", "no story"),
+        ("", "<<6*4=24>>24\n#### 24", "no story"),
+    ],
+)
+def test_a_record_that_cannot_be_a_clean_question_names_its_reason(question: str, answer: str, reason: str) -> None:
+    with pytest.raises(UnusableRecord) as caught:
+        parse(_with(question, answer), 0, "t")
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"question": "Why?"}, "'answer' is missing"),
+        ({"question": 5, "answer": "#### 5"}, r"'question' holds 5 \(int\); expected text"),
+        ({"question": "Why?", "answer": None}, "'answer' holds None"),
+    ],
+)
+def test_a_structurally_wrong_record_is_refused(record: dict[str, Any], said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        parse(record, 0, "t")

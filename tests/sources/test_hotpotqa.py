@@ -1,0 +1,112 @@
+"""HotpotQA records in both published forms; the records here are made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import SourceError
+from rc1_lib.records import Passage, Slot, Step
+from rc1_lib.sources.hotpotqa import parse
+from rc1_lib.sources.loaded import UnusableRecord
+
+PAGES = {
+    "Brindle Tower": ["Brindle Tower stands in Quorn.", " It has nine floors."],
+    "Quorn Bay": ["Quorn Bay is a harbour."],
+    "Quorn": ["Quorn is a port.", " Its mayor is Ida Voss."],
+}
+
+
+def _original(**changes: Any) -> dict[str, Any]:
+    record = {
+        "_id": "a1",
+        "question": "Who is mayor of the place where the Brindle Tower stands?",
+        "answer": "Ida Voss",
+        "supporting_facts": [["Quorn", 1], ["Brindle Tower", 0]],
+        "context": [[title, list(sentences)] for title, sentences in PAGES.items()],
+    }
+    return {**record, **changes}
+
+
+def _columns() -> dict[str, Any]:
+    record = _original()
+    del record["_id"]
+    record["supporting_facts"] = {"title": ["Quorn", "Brindle Tower"], "sent_id": [1, 0]}
+    record["context"] = {"title": list(PAGES), "sentences": list(PAGES.values())}
+    return record
+
+
+def test_the_chain_starts_at_the_title_that_the_question_names() -> None:
+    question = parse(_original(), 3, "dev")
+    assert question.id == "hotpotqa/dev/3"
+    assert question.support == ("Brindle Tower stands in Quorn.", "Its mayor is Ida Voss.")
+    assert [page.title for page in question.passages] == ["Brindle Tower", "Quorn", "Quorn Bay"]
+    assert question.passages[0] == Passage("Brindle Tower", "Brindle Tower stands in Quorn. It has nine floors.")
+    assert question.steps == (
+        Step("wiki", "Brindle Tower", "Brindle Tower stands in Quorn. It has nine floors."),
+        Step("wiki", "Quorn", "Quorn is a port. Its mayor is Ida Voss."),
+    )
+    assert question.answer == "Ida Voss"
+
+
+def test_both_published_forms_give_the_same_question() -> None:
+    assert parse(_columns(), 3, "dev") == parse(_original(), 3, "dev")
+
+
+def test_the_named_title_is_withheld_with_its_article() -> None:
+    slot = parse(_original(), 0, "dev").slot
+    assert slot == Slot("ask", "the Brindle Tower", "a certain one", "which one is meant by 'a certain one'")
+
+
+def test_a_title_named_twice_is_not_withheld() -> None:
+    asked = "Is Brindle Tower, the Brindle Tower, in a port?"
+    assert parse(_original(question=asked), 0, "dev").slot is None
+
+
+def test_a_title_that_is_the_answer_is_not_withheld() -> None:
+    asked = "Which has more floors, Brindle Tower or the other one?"
+    assert parse(_original(question=asked, answer="Brindle Tower"), 0, "dev").slot is None
+
+
+def test_titles_that_can_be_reached_from_the_question_are_not_told() -> None:
+    assert parse(_original(), 0, "dev").lookups == ()
+
+
+def test_an_unreachable_title_is_told_among_the_others() -> None:
+    question = parse(_original(question="Who is mayor there?"), 0, "dev")
+    assert question.lookups == ("Brindle Tower", "Quorn", "Quorn Bay")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"supporting_facts": [["Nowhere", 0]]}, "supporting title not in context"),
+        ({"supporting_facts": [["Quorn", 2]]}, "supporting sentence not in context"),
+        ({"supporting_facts": [["Quorn", -1]]}, "supporting sentence not in context"),
+        ({"supporting_facts": []}, "no supporting facts"),
+        ({"answer": "  "}, "empty question or answer"),
+    ],
+)
+def test_a_record_whose_support_is_not_there_names_its_reason(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UnusableRecord) as caught:
+        parse(_original(**changes), 0, "dev")
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"context": "Quorn"}, "'context' holds 'Quorn' .str.; expected a list"),
+        ({"context": [["Quorn"]]}, "expected pairs that start with a title"),
+        ({"context": [["Quorn", [4]]]}, "expected a list that holds only text"),
+        ({"supporting_facts": [["Quorn", "1"]]}, "expected the number of a sentence"),
+        ({"supporting_facts": [["Quorn", True]]}, "expected the number of a sentence"),
+        ({"supporting_facts": {"title": ["Quorn"]}}, "'sent_id' is missing"),
+        ({"supporting_facts": {"title": ["Quorn"], "sent_id": []}}, "1 titles but 0 sent_id"),
+        ({"answer": True}, "'answer' holds True"),
+    ],
+)
+def test_a_structurally_wrong_record_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        parse(_original(**changes), 0, "dev")

@@ -1,0 +1,114 @@
+"""The way through Hugging Face `datasets`, taken for real with local files, and its refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import SourceError
+from rc1_lib.sources.hub import load_hub
+from rc1_lib.sources.local import load_local
+
+HOTPOT: dict[str, Any] = {
+    "id": "a1",
+    "question": "Who is mayor of the place where Brindle Tower stands?",
+    "answer": "Ida Voss",
+    "type": "bridge",
+    "level": "easy",
+    "supporting_facts": {"title": ["Brindle Tower", "Quorn"], "sent_id": [0, 0]},
+    "context": {
+        "title": ["Quorn", "Brindle Tower"],
+        "sentences": [["Its mayor is Ida Voss."], ["It stands in Quorn."]],
+    },
+}
+STRATEGY: dict[str, Any] = {
+    "qid": "q1",
+    "term": "Brindle Tower",
+    "description": "tower",
+    "question": "Is Brindle Tower tall?",
+    "answer": True,
+    "facts": "Brindle Tower is 90 metres tall. Tall means over 50 metres.",
+}
+STORY: dict[str, Any] = {"question": "He packed 3 pears. How many are two packs?", "answer": "<<3*2=6>>\n#### 6"}
+
+
+def _write(folder: Path, task: str, *records: dict[str, Any]) -> Path:
+    file = folder / task / "train.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return file
+
+
+def test_files_through_datasets_give_what_the_local_reader_gives(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    names = {
+        "gsm8k": str(_write(data, "gsm8k", STORY, STORY)),
+        "hotpotqa": str(_write(data, "hotpotqa", HOTPOT)),
+        "strategyqa": str(_write(data, "strategyqa", STRATEGY).parent),
+    }
+    tasks = ["gsm8k", "hotpotqa", "strategyqa"]
+    loaded = load_hub(names, tasks, cache_dir=tmp_path / "cache")
+    assert loaded == load_local(data, tasks)
+    assert loaded["gsm8k"].skipped == {"duplicate question": 1}
+    assert [question.id for question in loaded["strategyqa"].questions] == ["strategyqa/train/0"]
+
+
+def test_real_files_pass_through_datasets_unchanged(shared_data: Path, tmp_path: Path) -> None:
+    files = {
+        "strategyqa": shared_data / "strategyqa" / "train.json",
+        "hotpotqa": shared_data / "hotpotqa" / "distractor_meve_dev100_hfform.json",
+    }
+    loaded = load_hub({task: str(file) for task, file in files.items()}, list(files), cache_dir=tmp_path)
+    assert loaded["strategyqa"] == load_local(shared_data, ["strategyqa"])["strategyqa"]
+    assert len(loaded["hotpotqa"].questions) == 100
+
+
+def test_the_original_form_of_hotpotqa_passes_through_datasets_too(shared_data: Path, tmp_path: Path) -> None:
+    file = shared_data / "hotpotqa" / "distractor_masarena_aflow_validate.jsonl"
+    assert len(load_hub({"hotpotqa": str(file)}, ["hotpotqa"], cache_dir=tmp_path)["hotpotqa"].questions) == 200
+
+
+def test_a_row_with_other_columns_is_refused_with_its_number(tmp_path: Path) -> None:
+    file = _write(tmp_path, "gsm8k", {"problem": "Why?", "solution": "#### 1"})
+    with pytest.raises(SourceError, match="row 0 of split 'train': the key 'question' is missing"):
+        load_hub({"gsm8k": str(file)}, ["gsm8k"], cache_dir=tmp_path / "cache")
+
+
+def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    file = _write(tmp_path, "gsm8k", STORY)
+    file.write_text(json.dumps(STORY) + '\n{"question": "Wh', encoding="utf-8")
+    with pytest.raises(SourceError, match=r"the gsm8k data set '.*train\.jsonl' could not be loaded"):
+        load_hub({"gsm8k": str(file)}, ["gsm8k"], cache_dir=tmp_path / "cache")
+
+
+def test_a_path_that_does_not_exist_is_not_taken_for_a_hub_name(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="does not exist; expected a data set's JSON file or folder, or a hub name"):
+        load_hub({"gsm8k": str(tmp_path / "none.jsonl")}, ["gsm8k"])
+
+
+def test_a_task_without_a_name_is_refused() -> None:
+    with pytest.raises(SourceError, match="no data set is named for the task 'gsm8k'"):
+        load_hub({}, ["gsm8k"])
+
+
+def test_an_unreachable_hub_is_reported_in_a_sentence(tmp_path: Path) -> None:
+    # `datasets` reads its offline switch once, at import: only a process of its own can be offline for sure.
+    program = (
+        "from rc1_lib.errors import SourceError\n"
+        "from rc1_lib.sources.hub import load_hub\n"
+        "try:\n    load_hub({'gsm8k': 'openai/gsm8k'}, ['gsm8k'])\n"
+        "except SourceError as error:\n    print(error)\n"
+    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("the gsm8k data set 'openai/gsm8k' could not be loaded (")
+    assert done.stdout.strip().endswith("or give a folder with the data sets' files as the source instead.")

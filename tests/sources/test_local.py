@@ -1,0 +1,126 @@
+"""Folders of the public data sets' files: what is read, what is counted, and how damage is reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import SourceError
+from rc1_lib.sources.local import load_local
+
+
+def _story(number: int, answer: str | None = None) -> dict[str, Any]:
+    return {
+        "question": f"Oskar packed {number} pears. How many are two such packs?",
+        "answer": answer or f"<<{number}*2={2 * number}>>\n#### {2 * number}",
+    }
+
+
+def _gsm8k(root: Path, content: str, name: str = "train.jsonl") -> Path:
+    file = root / "gsm8k" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(content, encoding="utf-8")
+    return file
+
+
+def _lines(*records: Any) -> str:
+    return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
+
+
+def test_json_lines_and_arrays_give_the_same_questions(tmp_path: Path) -> None:
+    records = [_story(3), _story(4)]
+    _gsm8k(tmp_path, _lines(*records))
+    from_lines = load_local(tmp_path, ["gsm8k"])["gsm8k"]
+    (tmp_path / "gsm8k" / "train.jsonl").unlink()
+    _gsm8k(tmp_path, json.dumps(records, indent=2), "train.json")
+    assert load_local(tmp_path, ["gsm8k"])["gsm8k"] == from_lines
+    assert [question.id for question in from_lines.questions] == ["gsm8k/train/0", "gsm8k/train/1"]
+
+
+def test_the_first_of_equal_questions_is_kept_across_files(tmp_path: Path) -> None:
+    shouted = {**_story(3), "question": _story(3)["question"].upper()}
+    _gsm8k(tmp_path, _lines(_story(3)), "a.jsonl")
+    _gsm8k(tmp_path, _lines(shouted, _story(5)), "b.jsonl")
+    loaded = load_local(tmp_path, ["gsm8k"])["gsm8k"]
+    assert [question.id for question in loaded.questions] == ["gsm8k/a/0", "gsm8k/b/1"]
+    assert loaded.skipped == {"duplicate question": 1}
+
+
+def test_files_of_one_stem_still_give_unique_ids(tmp_path: Path) -> None:
+    _gsm8k(tmp_path, _lines(_story(3)), "train.jsonl")
+    _gsm8k(tmp_path, _lines(_story(4)), "train.json")
+    loaded = load_local(tmp_path, ["gsm8k"])["gsm8k"]
+    assert [question.id for question in loaded.questions] == ["gsm8k/train.json/0", "gsm8k/train.jsonl/0"]
+
+
+def test_unusable_records_are_counted_by_reason_and_do_not_shift_ids(tmp_path: Path) -> None:
+    _gsm8k(tmp_path, _lines(_story(3, "no mark"), _story(4, "none\n#### 4"), _story(5)))
+    loaded = load_local(tmp_path, ["gsm8k"])["gsm8k"]
+    assert [question.id for question in loaded.questions] == ["gsm8k/train/2"]
+    assert loaded.skipped == {"no #### line": 1, "no calculator marks": 1}
+
+
+def test_a_line_separator_inside_a_text_does_not_end_the_record(tmp_path: Path) -> None:
+    record = _story(3)
+    record["question"] = record["question"].replace(". ", ".\u2028")
+    _gsm8k(tmp_path, "\ufeff" + _lines(record))
+    assert load_local(tmp_path, ["gsm8k"])["gsm8k"].questions[0].ask == "How many are two such packs?"
+
+
+GOOD = json.dumps(_story(3))
+DAMAGE = {
+    "truncated line": (f"{GOOD}\n{GOOD[:40]}", 2, "not valid JSON"),
+    "truncated array": (f"[\n{GOOD},\n{GOOD}\n", 4, "the file ends after a record"),
+    "truncated array record": (f"[\n{GOOD},\n{GOOD[:40]}", 3, "not valid JSON"),
+    "array without comma": (f"[\n{GOOD}\n{GOOD}]", 3, "expected ',' or ']'"),
+    "array that ends in a comma": (f"[\n{GOOD},\n]", 3, "not valid JSON"),
+    "missing key": (f'{GOOD}\n\n{{"question": "Why?"}}\n', 3, "the key 'answer' is missing (found: question)"),
+    "missing key in an array": (f'[\n{GOOD},\n  {{"answer": "#### 1"}}]', 3, "the key 'question' is missing"),
+    "wrong type": (f'{GOOD}\n{{"question": ["Why?"], "answer": "4"}}', 2, "holds ['Why?'] (list); expected text"),
+    "not an object": (f"{GOOD}\n[1]\n", 2, "found a list; expected a JSON object"),
+    "two objects on a line": (f"{GOOD} {GOOD}", 1, "text follows the JSON value"),
+    "deep nesting": (f"{GOOD}\n" + '{"question": ' + "[" * 200_000, 2, "not valid JSON"),
+    "endless number": (f"{GOOD}\n" + '{"question": ' + "9" * 5000 + "}", 2, "not valid JSON"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_reported_with_file_line_and_remedy(tmp_path: Path, damage: str) -> None:
+    content, line, said = DAMAGE[damage]
+    file = _gsm8k(tmp_path, content)
+    with pytest.raises(SourceError) as caught:
+        load_local(tmp_path, ["gsm8k"])
+    assert str(caught.value).startswith(f"{file}, line {line}: ")
+    assert said in str(caught.value)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    file = _gsm8k(tmp_path, "")
+    file.write_bytes(b"\x1f\x8b\x08\x00\xff")
+    with pytest.raises(SourceError, match="is not UTF-8 text"):
+        load_local(tmp_path, ["gsm8k"])
+
+
+def test_a_missing_folder_is_named_with_what_belongs_there(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"hotpotqa is not a folder; expected .* to hold a sub-folder 'hotpotqa'"):
+        load_local(tmp_path, ["hotpotqa"])
+
+
+def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "gsm8k").mkdir()
+    (tmp_path / "gsm8k" / "notes.txt").write_text("none here")
+    with pytest.raises(SourceError, match=r"holds no \.json or \.jsonl file"):
+        load_local(tmp_path, ["gsm8k"])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("[]", "it holds no record"), ("", "it holds no record"), (_lines(_story(3, "x")), "1 x no ####")],
+)
+def test_a_source_without_one_usable_question_is_refused(tmp_path: Path, content: str, said: str) -> None:
+    _gsm8k(tmp_path, content)
+    with pytest.raises(SourceError, match=said):
+        load_local(tmp_path, ["gsm8k"])

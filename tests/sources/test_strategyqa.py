@@ -1,0 +1,110 @@
+"""StrategyQA records become pages to look up; the records here are made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import SourceError
+from rc1_lib.records import Passage, Slot
+from rc1_lib.sources.loaded import UnusableRecord
+from rc1_lib.sources.strategyqa import parse
+
+
+def _record(**changes: Any) -> dict[str, Any]:
+    record = {
+        "qid": "q1",
+        "term": "Brindle Tower",
+        "description": "tower in Quorn",
+        "question": "Is Brindle Tower taller than the Voss Spire?",
+        "answer": True,
+        "facts": ["The Voss Spire is 40 metres tall", "Brindle Tower is 90 metres tall.", "Towers attract lightning."],
+        "decomposition": ["How tall is Brindle Tower?", "How tall is the Voss Spire?", "Is #1 greater than #2?"],
+    }
+    return {**record, **changes}
+
+
+def test_each_looking_up_step_gets_the_fact_that_fits_it_and_the_term_the_rest() -> None:
+    question = parse(_record(), 5, "train")
+    assert question.id == "strategyqa/train/5"
+    assert question.passages == (
+        Passage("Brindle Tower", "Brindle Tower is 90 metres tall. Towers attract lightning."),
+        Passage("Voss Spire", "The Voss Spire is 40 metres tall."),
+    )
+    assert [(step.tool, step.argument) for step in question.steps] == [
+        ("wiki", "Brindle Tower"),
+        ("wiki", "Voss Spire"),
+    ]
+    assert question.answer == "yes"
+    assert question.lookups == ()
+    assert question.slot == Slot("ask", "Brindle Tower", "a certain one", "which one is meant by 'a certain one'")
+
+
+def test_a_no_stays_a_no() -> None:
+    assert parse(_record(answer=False), 0, "t").answer == "no"
+
+
+def test_titles_are_distinct_and_those_not_in_the_question_are_told() -> None:
+    steps = ["When was Ida Voss born?", "Where was Ida Voss buried?"]
+    facts = ["Ida Voss was born in 1802.", "Ida Voss was buried in Quorn."]
+    question = parse(_record(decomposition=steps, facts=facts), 0, "t")
+    assert [page.title for page in question.passages] == ["Ida Voss", "Ida Voss (buried)"]
+    assert question.lookups == ("Ida Voss", "Ida Voss (buried)")
+
+
+def test_facts_in_one_text_without_decomposition_get_a_page_each() -> None:
+    record = _record(facts="Old Brindle Tower is tall. In winter the Voss Spire is closed.")
+    del record["decomposition"]
+    question = parse(record, 0, "t")
+    assert question.support == ("Old Brindle Tower is tall.", "In winter the Voss Spire is closed.")
+    assert [page.text for page in question.passages] == list(question.support)
+    assert len({page.title.casefold() for page in question.passages}) == 2
+
+
+def test_a_term_that_is_told_in_another_title_is_not_withheld() -> None:
+    steps = ["How tall is Brindle Tower?", "How many lights are on Brindle Tower?"]
+    facts = ["Brindle Tower is 90 metres tall.", "Brindle Tower has many lights."]
+    question = parse(_record(decomposition=steps, facts=facts), 0, "t")
+    assert question.lookups == ("Brindle Tower (light)",)
+    assert question.slot is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "term", "value"),
+    [
+        ("Would a badger like the sea?", "Badger", None),
+        ("Is it safe to keep a badger?", "Badger", "a badger"),
+        ("Is a badger coat warm?", "Badger", None),
+        ("Do badgers swim?", "Badger", None),
+        ("The Badger Inn: is it old?", "Badger Inn", "The Badger Inn"),
+        ("Is a badger a badger?", "Badger", None),
+    ],
+)
+def test_only_a_term_that_is_a_whole_noun_phrase_is_withheld(asked: str, term: str, value: str | None) -> None:
+    record = _record(question=asked, term=term, facts=["One fact."], decomposition=["What is it?"])
+    slot = parse(record, 0, "t").slot
+    assert (slot.value if slot else None) == value
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"facts": []}, "no facts"), ({"facts": " "}, "no facts"), ({"term": ""}, "empty question or term")],
+)
+def test_a_record_with_nothing_to_look_up_names_its_reason(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UnusableRecord) as caught:
+        parse(_record(**changes), 0, "t")
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"answer": "yes"}, "'answer' holds 'yes' .str.; expected true or false"),
+        ({"facts": [1]}, "expected a list that holds only text"),
+        ({"decomposition": "How?"}, "'decomposition' holds 'How\\?' .str.; expected a list"),
+    ],
+)
+def test_a_structurally_wrong_record_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        parse(_record(**changes), 0, "t")
