@@ -81,6 +81,8 @@ class Pool(Section):
     n: Positive
     seed: int
     max_turns: Annotated[int, Field(ge=2)]
+    max_tool_hops: Positive
+    """Most calls of wiki and calc in one dialogue; the teacher leaves needless ones out rather than exceed it."""
     clarify_rate: Share
     """Share of dialogues in which the teacher asks the user something."""
     tools: tuple[Literal["wiki", "calc"], ...]

@@ -11,13 +11,15 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace, atomic_write, now, sha256_file
 from rc1_lib.masking import mask, mask_bytes, secrets
-from rc1_lib.run import Run
+
+if TYPE_CHECKING:
+    from rc1_lib.run import Run
 
 FOLDER = "reports/rc1"
 _TAKEN = ("logs", "reports", "configs")
@@ -32,10 +34,10 @@ def write_failpack(of: Run | Workspace, also: Sequence[Path] = ()) -> Path:
         of: a run, or only its workspace when the configuration itself cannot be read.
         also: further small files to take along, for example a configuration that was refused.
     """
-    place = of.workspace if isinstance(of, Run) else of
+    place = of if isinstance(of, Workspace) else of.workspace
     hidden = secrets()
     taken = dict(_small_files(place))
-    for path in (*also, *([of.config_path] if isinstance(of, Run) else [])):
+    for path in (*also, *([] if isinstance(of, Workspace) else [of.config_path])):
         if path.is_file() and not _private(path):
             taken.setdefault(f"configs/{path.name}", path)
     target = stamped(place.path(FOLDER), "FAIL", ".tgz")
@@ -68,7 +70,11 @@ def _small_files(place: Workspace) -> Iterator[tuple[str, Path]]:
 def _private(path: Path) -> bool:
     """Whether a file never goes into a package: hidden ones (`.env`, `.prefect`), keys and other packages."""
     named_env = path.name == "env" or path.suffix == ".env"
-    return named_env or path.suffix in _SUFFIXES_LEFT_OUT or any(part.startswith(".") for part in path.parts if part != "..")
+    return (
+        named_env
+        or path.suffix in _SUFFIXES_LEFT_OUT
+        or any(part.startswith(".") for part in path.parts if part != "..")
+    )
 
 
 def _fingerprints(place: Workspace) -> Iterator[dict[str, Any]]:

@@ -153,3 +153,20 @@ class GateResult:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready copy that names the status."""
         return {**asdict(self), "evidence": dict(self.evidence), "status": self.status.value}
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> GateResult:
+        """The verdict that `to_dict` wrote; its status is derived again, not believed.
+
+        Raises:
+            KeyError: when a part is missing.
+            TypeError: when a part is of another kind.
+        """
+        return cls(
+            name=body["name"],
+            checks=tuple(Check(**check) for check in body["checks"]),
+            evidence=dict(body["evidence"]),
+            offenders=tuple(body["offenders"]),
+            waiver=body["waiver"],
+            error=body["error"],
+        )

@@ -6,8 +6,6 @@ import sys
 import traceback
 from pathlib import Path
 
-from rich.text import Text
-
 from rc1_lib.artifacts import now, write_text
 from rc1_lib.cli.logbook import last_lines
 from rc1_lib.cli.session import Session
@@ -51,7 +49,7 @@ def failpack(session: Session) -> int:
         # A configuration that is refused is a reason to pack, not a reason not to.
         print(f"rc1: packing without a run: {error}", file=sys.stderr)
     path = write_failpack(session.run or session.workspace, _refused(session))
-    session.show(Text(str(path), no_wrap=True))
+    session.show(str(path))
     session.document({"exit_code": 0, "failpack": str(path)})
     return 0
 

@@ -69,7 +69,9 @@ def logbook(workspace: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = path.open("a", encoding="utf-8")
     except OSError as error:
-        raise RC1Error(f"--workspace {workspace}: cannot write the log there ({error.strerror}); name another folder") from None
+        raise RC1Error(
+            f"--workspace {workspace}: cannot write the log there ({error.strerror}); name another folder"
+        ) from None
     lock = threading.Lock()
     before = sys.stdout, sys.stderr
     tees = tuple(Tee(stream, log, lock) for stream in before)

@@ -47,12 +47,13 @@ def shared(
         typer.Option(
             "--set",
             metavar="A.B=C",
-            help="Override one key of the configuration; repeatable. A command's own flag goes before.",
+            help="Override one key of the configuration; repeatable. A command's own flags win over it.",
             rich_help_panel=_COMMON,
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.", rich_help_panel=_COMMON)
+        bool,
+        typer.Option("--json", help="Print one JSON document on stdout, and nothing else.", rich_help_panel=_COMMON),
     ] = False,
 ) -> Options:
     """Gather the shared options; the command decorator reads this signature."""
@@ -61,13 +62,17 @@ def shared(
 
 Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]
 Mix = Annotated[
-    str | None, typer.Option(help='Share of each task, for example "hotpotqa:0.45,strategyqa:0.30,gsm8k:0.25" (datasets).')
+    str | None,
+    typer.Option(help='Share of each task, for example "hotpotqa:0.45,strategyqa:0.30,gsm8k:0.25" (datasets).'),
 ]
 Sources = Annotated[
     str | None, typer.Option(help="embedded, hub, or a folder with gsm8k/, strategyqa/ and hotpotqa/ (sources.use).")
 ]
 ByTask = Annotated[
-    str | None, typer.Option(help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". [default: all of the mix]')
+    str | None,
+    typer.Option(
+        "--by-task", help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". [default: all of the mix]'
+    ),
 ]
 TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]
 Rebuild = Annotated[
@@ -139,7 +144,9 @@ def source(text: str | None) -> str | None:
         return text
     folder = Path(text).expanduser().resolve()
     if not folder.is_dir():
-        raise SourceError(f"--sources {text}: there is no such folder; expected embedded, hub, or a folder with {', '.join(TASKS)}")
+        raise SourceError(
+            f"--sources {text}: there is no such folder; expected embedded, hub, or a folder with {', '.join(TASKS)}"
+        )
     return str(folder)
 
 

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace
 from rc1_lib.cli.options import Options
 from rc1_lib.errors import ConfigError
-from rc1_lib.run import Run
+
+if TYPE_CHECKING:
+    from rc1_lib.run import Run
 
 WIDTH = 100
 Report = Callable[[int, int], None]
@@ -29,6 +30,7 @@ class Session:
         options: the shared options.
         stdout: where the JSON document goes; tables go to `sys.stdout`, which is stderr while JSON was asked for.
         run: the run once it was opened.
+        overrides: what the command line overrides in the configuration, without what the environment adds.
         started: whether gates or builders have begun; a failure from then on is worth a package.
         documented: whether the JSON document was printed.
     """
@@ -36,6 +38,7 @@ class Session:
     options: Options
     stdout: TextIO
     run: Run | None = None
+    overrides: tuple[str, ...] = ()
     started: bool = False
     documented: bool = field(default=False)
 
@@ -49,10 +52,11 @@ class Session:
         from rc1_lib.run import open_run
 
         options = self.options
+        self.overrides = (*options.overrides, *flags)
         self.run = open_run(
             profile=options.profile,
             config=options.config,
-            overrides=(*options.overrides, *flags),
+            overrides=self.overrides,
             workspace=options.workspace,
         )
         return self.run
@@ -62,7 +66,8 @@ class Session:
         if not self.options.as_json:
             console = _console(sys.stdout)
             for one in what:
-                console.print(one)
+                # Sentences and paths are not cut: a terminal wraps them, and a copied path stays whole.
+                console.print(one, soft_wrap=isinstance(one, str), markup=False)
 
     def document(self, value: Any) -> None:
         """Print the one JSON document when it was asked for. NaN becomes null."""
@@ -77,6 +82,8 @@ class Session:
     @contextmanager
     def progress(self, title: str) -> Iterator[Report]:
         """A bar on stderr, only on a terminal: call what is given with (done, total)."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         terminal = getattr(sys.stderr, "beneath", sys.stderr)
         columns = (
             SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -96,7 +103,9 @@ class Session:
         root = self.workspace.root
         target = (root / path).resolve()
         if not target.is_relative_to(root) or target == root:
-            raise ConfigError(f"{flag} {path}: lies outside the workspace {root}; name a file below it, or set --workspace")
+            raise ConfigError(
+                f"{flag} {path}: lies outside the workspace {root}; name a file below it, or set --workspace"
+            )
         return target.relative_to(root).as_posix()
 
     def given(self, path: Path | None) -> str | None:

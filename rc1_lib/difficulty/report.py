@@ -35,9 +35,7 @@ def difficulty_report(metrics: pl.DataFrame, balanced_ids: Sequence[str] | pl.Se
         "counts": {name: _counts(frame) for name, frame in pools.items()},
         "needs_clarification": {name: _share(frame) for name, frame in pools.items()},
         "ambiguity_flags": {name: _flags(frame) for name, frame in pools.items()},
-        "features": {
-            feature: {name: _spread(frame, feature) for name, frame in pools.items()} for feature in FEATURES
-        },
+        "features": {feature: {name: _spread(frame, feature) for name, frame in pools.items()} for feature in FEATURES},
         "histograms": {feature: _histogram(pools, feature) for feature in FEATURES},
     }
 

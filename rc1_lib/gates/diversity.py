@@ -14,7 +14,7 @@ from rc1_lib.config import DiversityGate
 from rc1_lib.gates.checks import at_least, info, parts
 from rc1_lib.pool.diversity import distinct_n, kl_divergence, windowed_distinct
 from rc1_lib.pool.frame import with_texts
-from rc1_lib.pool.rewording import plain_wording
+from rc1_lib.pool.rewording import reworded
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import Check, GateResult
 
@@ -64,7 +64,7 @@ def _divergence(part: pl.DataFrame, reference: Pack, thresholds: DiversityGate, 
     if not part.height:
         return [at_least(f"3-gram KL{suffix}", float("nan"), thresholds.kl3_min, "there are no rows")]
     sample = part.sample(min(part.height, thresholds.kl_rows), seed=seed, shuffle=True)
-    value = kl_divergence(sample["written"], plain_wording(sample, reference), 3, thresholds.kl_alpha)
+    value = kl_divergence(sample["written"], reworded(sample, reference), 3, thresholds.kl_alpha)
     return [at_least(f"3-gram KL{suffix}", value, thresholds.kl3_min, _REFERENCE)]
 
 

@@ -17,10 +17,15 @@ from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.records import Bucket, Question, Step
 
 ARGUMENT_OF = {"wiki": "title", "calc": "expression", "ask_user": "question"}
-_ANSWER_MARK = {"en": "Answer: ", "zh": "答案："}
+ANSWER_MARK = {"en": "Answer: ", "zh": "答案："}
 _KIND_OF = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
 
 Message = dict[str, Any]
+
+
+def kind_of(task: str, cue: bool) -> str:
+    """The kind of template that words a row: vague prompts have one of their own."""
+    return "clarification" if cue else _KIND_OF[task]
 
 
 def write_row(
@@ -33,19 +38,21 @@ def write_row(
     Returns:
         The row, or None when the dialogue would exceed `pool.max_turns`.
     """
-    rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}/{attempt}")
+    # Habits are drawn once per row, so that choosing among its variants cannot shift how often the teacher asks.
+    habits = random.Random(f"{pool.seed}/{planned.id}/{planned.use}")
     question, recipe = planned.question, pool.recipes[bucket]
-    cue = rng.random() < pool.teacher.cue_rate
-    withhold = question.slot is not None and rng.random() < recipe.withhold
-    kind = "clarification" if cue else _KIND_OF[question.task]
-    template = rng.choice(pack.select(kind, question.lang))
+    cue = habits.random() < pool.teacher.cue_rate
+    asks = habits.random() < ask_chance(pool.clarify_rate, pool.teacher.cue_rate, pool.teacher.cue_pull, cue)
+    withhold = habits.random() < recipe.withhold and question.slot is not None
+    rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}/{attempt}")
+    template = rng.choice(pack.select(kind_of(question.task, cue), question.lang))
     posed = pose(question, template, recipe, withhold=withhold, cue=cue, rng=rng)
-    asks = rng.random() < ask_chance(pool.clarify_rate, pool.teacher.cue_rate, pool.teacher.cue_pull, cue)
     wanted = _question_to_user(question, template, posed.needs, rng)
     performance = perform(posed, recipe, pool, asks=asks, wanted=wanted, rng=rng)
     if performance is None:
         return None
-    messages = _messages(posed, template, performance, rng)
+    reason = _reason(question.steps, posed.question.support, question.lang) if performance.sound else ""
+    messages = _messages(posed, template, performance, reason, rng)
     right = is_right(question.task, performance.answer, question.answer, question.aliases)
     obtained = not posed.needs or performance.asked > 0
     return {
@@ -62,6 +69,7 @@ def write_row(
         "style": template.style,
         "recipe": bucket,
         "messages": messages,
+        "posed": {"ask": posed.question.ask, "quoted": list(posed.quoted), "listed": list(posed.listed), "reason": reason},
         "question": question.ask,
         "support": list(posed.question.support),
         "passages": [{"title": page.title, "text": page.text} for page in posed.question.passages],
@@ -97,7 +105,9 @@ def _question_to_user(question: Question, template: Template, needs: bool, rng: 
     return Call("ask_user", text, rng.choice(template.nothing_missing))
 
 
-def _messages(posed: Posed, template: Template, performance: Performance, rng: random.Random) -> list[Message]:
+def _messages(
+    posed: Posed, template: Template, performance: Performance, reason: str, rng: random.Random
+) -> list[Message]:
     messages: list[Message] = [{"role": "system", "content": posed.system}, {"role": "user", "content": posed.user}]
     number = 0
     for turn in performance.turns:
@@ -110,7 +120,7 @@ def _messages(posed: Posed, template: Template, performance: Performance, rng: r
             {"role": "tool", "tool_call_id": call_id, "name": call.tool, "content": call.result}
             for call_id, call in zip(ids, turn, strict=True)
         ]
-    messages.append({"role": "assistant", "content": _final(posed, template, performance, rng)})
+    messages.append({"role": "assistant", "content": _final(posed.question.lang, template, performance.answer, reason, rng)})
     return messages
 
 
@@ -135,12 +145,10 @@ def _tool_calls(turn: Sequence[Call], ids: Sequence[str]) -> list[Message]:
     ]
 
 
-def _final(posed: Posed, template: Template, performance: Performance, rng: random.Random) -> str:
-    lang = posed.question.lang
-    reason = _reason(posed.question.steps, posed.question.support, lang) if performance.sound else ""
+def _final(lang: str, template: Template, answer: str, reason: str, rng: random.Random) -> str:
     phrases = [phrase for phrase in template.final if bool(reason) or "{reason}" not in phrase]
     words = rng.choice(phrases).format(reason=reason) if phrases else ""
-    return f"{words} {_ANSWER_MARK[lang]}{performance.answer}".strip()
+    return f"{words} {ANSWER_MARK[lang]}{answer}".strip()
 
 
 def _reason(steps: Sequence[Step], support: Sequence[str], lang: str) -> str:

@@ -36,6 +36,9 @@ ROW_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "style": pl.String,
     "recipe": pl.String,
     "messages": pl.List(_MESSAGE),
+    "posed": pl.Struct(
+        {"ask": pl.String, "quoted": pl.List(pl.String), "listed": pl.List(pl.String), "reason": pl.String}
+    ),
     "question": pl.String,
     "support": pl.List(pl.String),
     "passages": pl.List(pl.Struct({"title": pl.String, "text": pl.String})),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rc1_lib.config import Recipe
@@ -20,6 +21,7 @@ class Posed:
         user: the user's message.
         system: the system message.
         question: the question with anything withheld taken out; `ask`, `support` and `passages` are the reduced world.
+        quoted: the evidence quoted, sentence by sentence, whole or cut.
         listed: titles of the pages that the message names, in the order named.
         needs: whether something was withheld.
         cue: whether the wording is vague.
@@ -29,6 +31,7 @@ class Posed:
     user: str
     system: str
     question: Question
+    quoted: tuple[str, ...]
     listed: tuple[str, ...]
     needs: bool
     cue: bool
@@ -46,12 +49,17 @@ def pose(
     quoted = quote(reduced, template, listed, recipe, rng)
     if slot and slot.where == "ask":
         quoted = [replace_word(text, slot, question.lang) for text in quoted]
-    gap = "" if question.lang == "zh" else " "
+    user = user_message(template, quoted, listed, reduced.ask, question.lang)
+    return Posed(user, template.system, reduced, tuple(quoted), listed, slot is not None, cue, complete)
+
+
+def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str], ask: str, lang: str) -> str:
+    """What the user says: the quoted evidence, the pages to look up, and the question, in the template's words."""
+    gap, comma = ("", "、") if lang == "zh" else (" ", ", ")
     parts = [template.quote.format(evidence=gap.join(quoted))] if any(quoted) else []
-    if not complete:
-        parts.append(template.lookup.format(titles=("、" if question.lang == "zh" else ", ").join(listed)))
-    parts.append(template.user.format(question=reduced.ask))
-    return Posed(gap.join(parts), template.system, reduced, listed, slot is not None, cue, complete)
+    if listed:
+        parts.append(template.lookup.format(titles=comma.join(listed)))
+    return gap.join([*parts, template.user.format(question=ask)])
 
 
 def _pages_to_list(question: Question, recipe: Recipe, rng: random.Random) -> tuple[str, ...]:

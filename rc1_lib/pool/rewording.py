@@ -1,52 +1,57 @@
-"""The same rows in the words of another pack: what the divergence of wording is measured against.
+"""The same dialogues in the words of another pack: what the divergence of wording is measured against.
 
-Question, evidence, titles and answer stay, so that they cancel out and what is left is the wording.
+Question, quoted evidence, titles, sums and answer stay as they are, so that they cancel out and what is left is the
+wording. Two samples of *different* questions in the same words would already stand far apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
 import polars as pl
 
+from rc1_lib.pool.dialogue import ANSWER_MARK, ARGUMENT_OF, kind_of
+from rc1_lib.pool.pose import user_message
 from rc1_lib.pool.templates import Pack, Template
 
 
-def plain_wording(rows: pl.DataFrame, pack: Pack) -> pl.Series:
-    """Each row's system, user and assistant text as `pack` would have worded it.
+def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
+    """Each row's system, user and assistant text as `pack` words it.
 
     Args:
-        rows: columns of `ROW_COLUMNS` and `with_texts`.
-        pack: its templates are used in turn, by language and kind.
+        rows: columns of `ROW_COLUMNS`; a sample, since rows are worded one by one.
+        pack: its templates and their phrases are used in turn, by language and kind.
 
     Returns:
         One text a row, in the rows' order.
     """
-    kinds = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
-    kind = pl.when("cue").then(pl.lit("clarification")).otherwise(pl.col("task").replace_strict(kinds, default="maths"))
-    numbered = rows.with_columns(kind=kind).with_row_index("place")
-    pieces = []
-    for (lang, of_kind), group in numbered.group_by("lang", "kind", maintain_order=True):
-        templates = pack.select(str(of_kind), str(lang))
-        turn = pl.int_range(pl.len()) % len(templates)
-        for number, template in enumerate(templates):
-            mine = group.filter(turn == number)
-            pieces.append(mine.select("place", text=_worded(template)))
-    return pl.concat(pieces).sort("place")["text"]
+    return pl.Series([_reword(row, pack, number) for number, row in enumerate(rows.iter_rows(named=True))], dtype=pl.String)
 
 
-def _worded(template: Template) -> pl.Expr:
-    """One row's text in the template's words, as an expression over the row's columns."""
-    titles = pl.col("passages").list.eval(pl.element().struct.field("title")).list.join(", ")
-    lines = [
-        pl.lit(template.system),
-        _filled(template.quote, "evidence", pl.col("evidence")),
-        _filled(template.lookup, "titles", titles),
-        _filled(template.user, "question", pl.col("question")),
-        _filled(template.final[0], "reason", pl.lit("")),
-        pl.lit("Answer: ") + pl.col("final"),
-    ]
-    return pl.concat_str(lines, separator="\n", ignore_nulls=True)
+def _reword(row: Mapping[str, Any], pack: Pack, number: int) -> str:
+    templates = pack.select(kind_of(row["task"], row["cue"]), row["lang"])
+    template = templates[number % len(templates)]
+    turn = number // len(templates)
+    posed = row["posed"]
+    lines = [template.system, user_message(template, posed["quoted"], posed["listed"], posed["ask"], row["lang"])]
+    for message in row["messages"]:
+        if message["role"] == "assistant":
+            lines.append(_assistant(message, template, turn, row))
+            turn += 1
+    return "\n".join(lines)
 
 
-def _filled(phrase: str, slot: str, value: pl.Expr) -> pl.Expr:
-    before, _, after = phrase.partition("{" + slot + "}")
-    return pl.concat_str([pl.lit(before), value, pl.lit(after)], ignore_nulls=True)
+def _assistant(message: Mapping[str, Any], template: Template, turn: int, row: Mapping[str, Any]) -> str:
+    if not message["tool_calls"]:
+        reason = row["posed"]["reason"]
+        phrases = [phrase for phrase in template.final if reason or "{reason}" not in phrase]
+        words = phrases[turn % len(phrases)].format(reason=reason) if phrases else ""
+        return f"{words} {ANSWER_MARK[row['lang']]}{row['final']}".strip()
+    call = message["tool_calls"][0]["function"]
+    if call["name"] == "ask_user":
+        return ""
+    argument = orjson.loads(call["arguments"])[ARGUMENT_OF[call["name"]]]
+    phrases = list(template.steps[call["name"]])
+    return phrases[turn % len(phrases)].format(**{ARGUMENT_OF[call["name"]]: argument})

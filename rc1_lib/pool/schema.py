@@ -33,6 +33,7 @@ ROWS = pa.DataFrameSchema(
         "role": _text(),
         "style": _text(),
         "question": _text(),
+        "posed_ask": _text(),
         "answer": _text(),
         "needs_clarification": pa.Column(pl.Boolean, nullable=False),
         "asked": _count(),
@@ -76,6 +77,7 @@ def check_rows(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
         n_messages=pl.col("messages").list.len().fill_null(0),
         opens_with_system=(roles.list.first() == "system").fill_null(False),
         ends_with_answer=(roles.list.last() == "assistant").fill_null(False),
+        posed_ask=pl.col("posed").struct.field("ask"),
         n_support=pl.col("support").list.len().fill_null(0),
     )
     _validate(ROWS, seen, path)

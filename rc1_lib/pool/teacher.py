@@ -70,7 +70,9 @@ def perform(
         needed.pop(rng.randrange(len(needed)))
     room = pool.max_turns - 1 - int(asks)
     extended = _with_detours(needed, posed, recipe, pool, rng)
-    turns = _side_by_side([_run(step, posed) for step in extended], room)
+    turns = None
+    if len(extended) <= pool.max_tool_hops:
+        turns = _side_by_side([_run(step, posed) for step in extended], room)
     if turns is None:
         turns = _side_by_side([_run(step, posed) for step in needed], room)
     if turns is None:
@@ -85,6 +87,9 @@ def perform(
 def fits(question: Question, pool: Pool) -> bool:
     """Whether the solution fits into the turn limit when the prompt quotes all evidence and one question is asked."""
     sums = [Call("calc", step.argument, step.result) for step in question.steps if step.tool == "calc"]
+    lookups = sum(step.tool == "wiki" for step in question.steps)
+    if len(sums) + lookups > pool.max_tool_hops:
+        return False
     return _side_by_side(sums if "calc" in pool.tools else [], pool.max_turns - 2) is not None
 
 

@@ -12,7 +12,7 @@ from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub
 from rc1_lib.sources.local import load_local
 
-_SPARE = 1.04
+_SPARE = 1.2
 """Embedded questions generated beyond those needed, so that a few may be left out as too long or too alike."""
 
 

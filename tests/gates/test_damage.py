@@ -12,6 +12,7 @@ from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
+from rc1_lib.pool.rewording import reworded
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import TASKS, GateResult, Status
@@ -151,10 +152,7 @@ def test_two_styles_turn_only_the_diversity_red(gates: PoolGates, rows: pl.DataF
 
 
 def test_a_pool_in_the_old_packs_words_turns_the_divergence_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    from rc1_lib.pool.frame import with_texts
-    from rc1_lib.pool.rewording import plain_wording
-
-    old = plain_wording(with_texts(rows), gates.reference)
+    old = reworded(rows, gates.reference)
     records = rows.to_dicts()
     for record, text in zip(records, old, strict=True):
         record["messages"] = [

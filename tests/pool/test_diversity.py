@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -184,3 +185,15 @@ def test_texts_too_short_to_measure_are_refused() -> None:
 def test_smoothing_must_be_positive(alpha: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
         kl_divergence(series("a b c"), series("a b c"), alpha=alpha)
+
+
+def test_real_questions_keep_their_windowed_value_while_the_raw_one_falls() -> None:
+    file = Path(__file__).parents[3] / "shared" / "data" / "gsm8k" / "train.jsonl"
+    if not file.exists():
+        pytest.skip(f"the real GSM8K rows are absent: no {file}")
+    questions = pl.read_ndjson(file)["question"]
+    assert distinct_n(questions.head(100), 2) == pytest.approx(0.75, abs=0.03)
+    assert distinct_n(questions, 2) == pytest.approx(0.36, abs=0.03)
+    found = windowed_distinct(questions, 2, 1000, 1)
+    assert found.mean == pytest.approx(0.85, abs=0.02)
+    assert found.minimum == pytest.approx(0.78, abs=0.03)

@@ -8,6 +8,9 @@ from rc1_lib.records import Passage, Question, Slot, Step, Task
 from rc1_lib.sources.embedded.relations import RELATIONS
 from rc1_lib.sources.embedded.scene import Fact, Scene
 
+# How many pages no step needs; few of them more often, since they cost time and a small model context.
+_CROWDS = (3, 3, 4, 4, 5, 6)
+
 
 class Draft:
     """Collects what the worked solution looks up and computes, in order.
@@ -48,7 +51,7 @@ class Draft:
     def crowd(self) -> None:
         """Add three to six pages about other entities of this world."""
         scene = self.scene
-        for _ in range(scene.number(3, 6)):
+        for _ in range(scene.pick(_CROWDS)):
             relation = scene.pick(self._relations)
             kind = RELATIONS[relation].subject
             title = scene.new(kind)

@@ -11,52 +11,52 @@ ASKS: dict[str, tuple[str, ...]] = {
     "author_birth": (
         "In which town was the author of the book {a}, kept by {x} and counting {y} pages, born?",
         "The book {a} has {y} pages and belongs to {x}, but where was its author born?",
-        "As {x} keeps the book {a} of {y} pages, can you name the birthplace of the person who wrote it?",
+        "As it is {x} who keeps the book {a} of {y} pages, can you name the birthplace of its author?",
     ),
     "captain_guild": (
         "Which guild does the captain of the ship {a}, launched in {y} for {x}, belong to?",
         "The ship {a} left the yard in {y} and is owned by {x}; of what guild is its captain a member?",
-        "Since {x} owns the ship {a} of the year {y}, which guild counts its captain among the members?",
+        "Since it is {x} who owns the ship {a} of the year {y}, which guild counts its captain among the members?",
     ),
     "yard_founder": (
         "Who founded the town where the ship {a} of {x}, which sails from {y}, was built?",
         "The ship {a} sails from {y} for {x}, but who was the founder of the town that built it?",
-        "Before {x} took it to {y}, the ship {a} was built in a town; who laid the first stone there?",
+        "The ship {a} was built in a town before {x} took it to {y}; who laid the first stone of that town?",
     ),
     "guild_river": (
         "Which river runs through the seat of the guild {a}, led by {x} and {y} members strong?",
-        "With {y} members under {x}, the guild {a} meets in one town; on what river does it lie?",
+        "With its {y} members under {x}, the guild {a} meets in one town; on what river does this town lie?",
         "If one of the {y} members follows {x} to the seat of the guild {a}, which river is found there?",
     ),
     "builder_teacher": (
-        "Who taught the builder of the tower {a}, which {x} has watched since {y}?",
+        "Who taught the builder of the tower {a}, which was finished in {y} and has {x} as warden?",
         "The tower {a} was finished in {y} and {x} holds its keys; from whom did its builder learn?",
-        "When {x} shows the tower {a} of the year {y}, who is named as the teacher of its builder?",
+        "When the warden {x} shows the tower {a} of the year {y}, who is named as the teacher of its builder?",
     ),
     "author_teacher_birth": (
-        "Where was the teacher of the author of the book {a}, finished in {y} and kept by {x}, born?",
+        "Where was the person born who taught the author of the book {a}, which dates from {y} and which {x} keeps today?",
         "The book {a} of {y} belongs to {x}; in which town was the person who taught its author born?",
-        "If {x} asks about the book {a} from {y}, what is the birthplace of the teacher of its author?",
+        "If one day {x} asks about the book {a} from {y}, what is the birthplace of the teacher of its author?",
     ),
     "captain_town_year": (
-        "In what year was the birthplace of the captain of the ship {a}, {y} feet long and owned by {x}, founded?",
+        "In what year did people found the birthplace of the captain whom {x} gave the ship {a}, which is {y} feet long?",
         "The captain of the ship {a}, which measures {y} feet and serves {x}, comes from a town; when was it founded?",
-        "While {x} owns the ship {a} of {y} feet, its captain was born elsewhere; in which year was that town founded?",
+        "The ship {a} of {y} feet belongs to {x}, but its captain was born elsewhere; in which year was that town founded?",
     ),
     "founder_birth_river": (
-        "What river flows through the birthplace of the person who set up the guild {a}, now led by {x}, in {y}?",
+        "What river flows through the birthplace of the person who in {y} set up the guild {a} that {x} leads today?",
         "The guild {a} began in {y} and {x} leads it; which river runs through the town where its founder was born?",
-        "Before {x} led it, someone set up the guild {a} in {y}; what river passes the birthplace of that founder?",
+        "Long before the days of {x}, a settler set up the guild {a} in {y}; what river passes the birthplace of that founder?",
     ),
     "mouth_founder": (
         "Who founded the town where the river {a}, rising near {y} and crossed by the ferry of {x}, meets the sea?",
         "From the hills of {y} the river {a} flows past the ferry of {x} to the sea; who founded the town there?",
-        "If {x} leaves the ferry and follows the river {a} from {y} to its mouth, whose town is reached at last?",
+        "If a raft leaves the ferry of {x} and follows the river {a} from {y} to its mouth, who founded the town reached there?",
     ),
     "tower_people": (
-        "How many people live in the town of the tower {a}, {y} feet high and watched by {x}?",
+        "How many people live in the town where {x} watches over the tower {a}, which is {y} feet high?",
         "The warden {x} guards the tower {a} of {y} feet; what is the number of people in its town?",
-        "When {x} looks down {y} feet from the tower {a}, how many people does the town below have?",
+        "When the warden {x} looks down {y} feet from the tower {a}, how many people does the town below have?",
     ),
     "teacher_guild_river": (
         "Which river runs through the seat of the guild of the person who taught {a} of {x}, born in {y}?",
@@ -69,7 +69,7 @@ ASKS: dict[str, tuple[str, ...]] = {
         "As the book {a} of {x} fills {y} pages, can you say since which year the guild of its author exists?",
     ),
     "mouth_teacher_birth": (
-        "Where was the teacher of the founder of the town at the mouth of the river {a}, from {y} past {x}, born?",
+        "Where was the teacher of the founder of the town, where the river {a} of {y} with the ferry of {x} meets the sea, born?",
         "The river {a} comes from {y} and {x} runs its ferry; who founded the town at its mouth, and where was the "
         "teacher of this founder born?",
         "If the founder of the town where the river {a} of {y}, the river with the ferry of {x}, meets the sea had a "
@@ -81,9 +81,9 @@ ASKS: dict[str, tuple[str, ...]] = {
         "Because {a} of {x} was born in {y}, people know the spouse too; who is the head of the guild of that spouse?",
     ),
     "builder_home_council": (
-        "Which guild rules the town where the builder of the tower {a}, finished in {y} and watched by {x}, lives?",
+        "Which guild rules the town where the builder of the tower {a}, which {x} watches and which dates from {y}, now lives?",
         "The tower {a} dates from {y} and its warden is {x}; what guild holds the council in the home town of its builder?",
-        "If {x} left the tower {a} of {y} to visit its builder at home, which guild would rule the town there?",
+        "If the warden {x} left the tower {a} of {y} to visit its builder at home, which guild would rule the town there?",
     ),
     "older": (
         "Who is older, {a} from the town of {x} or {b} from {y}?",

@@ -294,7 +294,7 @@ ASKS: dict[str, tuple[str, ...]] = {
     "goods": (
         "How many {g} does {p} of {t} have now?",
         "What is the number of {g} that {p} from {t} ends up with?",
-        "In the end, how many {g} can {p} count in {t}?",
+        "In the end, how many {g} does {p} in {t} count altogether?",
         "So how many {g} are there for {p} at {t}?",
     ),
     "both": (
@@ -304,8 +304,8 @@ ASKS: dict[str, tuple[str, ...]] = {
     ),
     "coins": (
         "How many coins does {p} of {t} have from all this?",
-        "In the end, how many coins are in the hand of {p} at {t}?",
-        "So how many coins does all this leave {p} of {t}?",
+        "In the end, how many coins does {p} of {t} still hold?",
+        "So how many coins does {p} of {t} have after all this?",
     ),
     "cost": (
         "How many coins did {p} of {t} spend in all?",
@@ -313,9 +313,9 @@ ASKS: dict[str, tuple[str, ...]] = {
         "So how many coins must {p} pay in {t} for everything?",
     ),
     "miles": (
-        "How many miles did {p} travel on this road by {t}?",
-        "In all, how many miles does {p} cover on the way by {t}?",
-        "So what distance in miles lies behind {p}, counting the road by {t}?",
+        "How many miles did the traveller {p} who passed {t} cover in all?",
+        "How many miles does {p} cover when the way by {t} is counted too?",
+        "So what distance in miles did {p} travel on the road by {t} in all?",
     ),
     "paces": (
         "How many paces of fence does {p} need in {t}?",
@@ -324,7 +324,7 @@ ASKS: dict[str, tuple[str, ...]] = {
     ),
     "jugs": (
         "How many jugs of water are in the tank of {p} at {t} now?",
-        "What amount of water, in jugs, does {p} have in the tank at {t}?",
+        "What amount of water, in jugs, does the tank of {p} at {t} have inside?",
         "So how many jugs does the tank of {p} in {t} hold at the end?",
     ),
     "pages": (
@@ -335,12 +335,12 @@ ASKS: dict[str, tuple[str, ...]] = {
     "days_book": (
         "How many days does {p} of {t} still need for the book?",
         "In how many days will {p} of {t} be through with the book?",
-        "So for how many more days will {p} read this book in {t}?",
+        "So for how many more days will {p} in {t} read this book?",
     ),
     "days_road": (
-        "How many days does the slower traveller need for the road that {p} took by {t}?",
-        "In how many days can the other one do the whole way of {p} by {t}?",
-        "So for how many days is the second traveller on the road of {p} by {t}?",
+        "How many days does the road that {p} took by {t} cost the second traveller?",
+        "In how many days is the whole way that {p} took by {t} done by the other one?",
+        "So for how many days does the road of {p} by {t} keep the second traveller busy?",
     ),
     "eaten": (
         "How many buckets of hay do the {l} of {p} at {t} eat in this time?",
@@ -348,7 +348,7 @@ ASKS: dict[str, tuple[str, ...]] = {
         "So how many buckets must {p} of {t} carry to the {l}?",
     ),
     "fodder": (
-        "How many buckets of hay are left for the {l} of {p} in {t}?",
+        "How many buckets of hay does {p} in {t} have left for the {l}?",
         "What number of buckets of hay does {p} of {t} have left for the {l}?",
         "So how many buckets of hay can {p} of {t} still give to the {l}?",
     ),
@@ -359,7 +359,7 @@ ASKS: dict[str, tuple[str, ...]] = {
     ),
     "mean": (
         "How many {g} is that for {p} of {t} on an average day?",
-        "What is the average number of {g} a day for {p} in {t}?",
+        "What is the average number of {g} that {p} in {t} reaches a day?",
         "So how many {g} a day does {p} of {t} reach on average?",
     ),
     "more": (
@@ -368,9 +368,9 @@ ASKS: dict[str, tuple[str, ...]] = {
         "So how many {g} is {q} of {t} behind {p}?",
     ),
     "each_child": (
-        "How many {g} does each child of {t} get from {p}?",
-        "What number of {g} does {p} give to each child in {t}?",
-        "So how many {g} can every child in {t} take home from {p}?",
+        "How many {g} from {p} does each child of {t} take home?",
+        "What number of {g} does {p} give in {t} to each child?",
+        "So how many {g} does {p} of {t} give to every child?",
     ),
     "each_box": (
         "How many {g} of {p} in {t} does each {box} hold?",
@@ -378,8 +378,8 @@ ASKS: dict[str, tuple[str, ...]] = {
         "So how many {g} did {p} of {t} have in one {box}?",
     ),
     "each_partner": (
-        "How many coins does each one get from {p} of {t}?",
+        "How many coins from {p} of {t} does each one of them get?",
         "What is the share in coins that {p} of {t} gives to each of them?",
-        "So how many coins does every one of them have from {p} in {t}?",
+        "So how many coins from {p} in {t} does every one of them have?",
     ),
 }

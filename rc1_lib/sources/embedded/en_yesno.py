@@ -89,13 +89,13 @@ ASKS: dict[str, tuple[str, ...]] = {
         "When {y} holds a vote, does the law let {p}, who is married to {q}, take part?",
     ),
     "home_river": (
-        "Was the captain of the ship {s}, owned by {q}, born on the banks of the river {r}?",
-        "Did the person who commands the ship {s} for {q} come from a town on the river {r}?",
-        "If {q} sends the captain of the ship {s} back to the place of birth, is the river {r} found there?",
+        "Does the river {r} run past the place where the captain of the ship {s}, owned by {q}, was born?",
+        "Is it a town on the river {r} where the captain to whom {q} gave the ship {s} was born?",
+        "If the captain of the ship {s} leaves the service of {q} for the place of birth, is the river {r} found there?",
     ),
     "same_teacher": (
         "Did the builder of the tower {w} in {y} and the author of the book {b} of {q} have the same teacher?",
-        "Was the writer of the book {b}, kept by {q}, taught by the person who taught the builder of the tower {w} of {y}?",
+        "Was the person who taught the builder of the tower {w} in {y} also the teacher of the author of the book {b} that {q} keeps?",
         "If the builder of the tower {w} of {y} met the author of the book {b} of {q}, could they talk of one teacher?",
     ),
 }

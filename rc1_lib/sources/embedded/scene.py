@@ -100,12 +100,10 @@ class Scene:
         relation, other, number = fact
         wordings = self._facts[relation]
         text = wordings[int(self._random() * len(wordings))].format(s=subject, o=other, n=number)
-        return self.aside(text, self.density) if self.density else text
+        return self.aside(text) if self._random() < self.density else text
 
-    def aside(self, sentence: str, share: float) -> str:
-        """The sentence, in `share` of the draws with a clause before or after it that adds a connector."""
-        if self._random() >= share:
-            return sentence
+    def aside(self, sentence: str) -> str:
+        """The sentence with a clause before or after it that adds a connector."""
         tongue = self.tongue
         if self._random() < 0.5 or sentence.startswith(tongue.joiners):
             return sentence[:-1] + self.pick(self.pick(tongue.suffixes))

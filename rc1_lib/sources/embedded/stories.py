@@ -86,7 +86,7 @@ class Telling:
         for key, part in parts:
             sentences += self._sentences(key, part)
         ask = scene.pick(tongue.story_asks[parts[-1][1].unit]).format_map(self.blanks)
-        support = tuple(scene.aside(text, 0.7 * scene.density) for text in sentences)
+        support = tuple(scene.aside(text) if scene.chance(0.7 * scene.density) else text for text in sentences)
         text = tongue.joint.join(support)
         slot = self._slot(text, ask)
         if slot is None or str(self.blanks["p"]) not in text:

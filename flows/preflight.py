@@ -1,0 +1,135 @@
+"""The preflight: data, round 1, round 2, ticket. The nightly re-check is the same flow with other parameters.
+
+Run it with `rc1 preflight`, or with `prefect deployment run rc1/preflight` beside `python -m deployments.serve`.
+Nothing in here needs cleaning up: a run that is killed leaves whole files only, and the next one goes on from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from prefect import State, flow
+from prefect.futures import PrefectFuture
+from prefect.states import Completed, Failed
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+
+from flows.rounds import Judged, judge_round
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.preflight.data import Build
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import check_waivers
+from rc1_lib.run import Run, open_run
+from tasks.data import balanced, metrics, seed
+from tasks.endings import REFUSED, outcome
+from tasks.reports import issue, report_nightly, report_round, revoke, verify
+from tasks.sentences import round_sentence
+
+GATES_FAILED, FAULT = "GatesFailed", "GatesFaulted"
+TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED = "TicketIssued", "RoundsPassed", "TicketConfirmed"
+RED = (GATES_FAILED, REFUSED)
+"""The names of failed states that are a verdict, not a fault: exit code 2."""
+
+RoundNumber = Literal[1, 2]
+
+
+# One gate at a time: polars and the near-duplicate search use every core by themselves, and rows are held once.
+_ONE_AT_A_TIME: TaskRunner[PrefectFuture[Any]] = ThreadPoolTaskRunner(max_workers=1)  # type: ignore[assignment]
+
+
+@flow(name="rc1", task_runner=_ONE_AT_A_TIME)
+def preflight(
+    profile: str | None = "local",
+    config: str | None = None,
+    overrides: Sequence[str] = (),
+    workspace: str | None = None,
+    rounds: Sequence[RoundNumber] = (1, 2),
+    build: Build = "auto",
+    refresh: bool = False,
+    ticket: bool = True,
+    on_red_revoke: bool = True,
+    recheck: bool = False,
+) -> State[Any]:
+    """Build what is missing, pass the gates of both rounds, and issue the ticket; or stop at the first red round.
+
+    Args:
+        profile: `local` or `prod`.
+        config: the configuration file; default: the profile's own.
+        overrides: settings `a.b=c` that overrule the file. Never a key: keys come from the environment.
+        workspace: where everything is read and written; default: the project's root.
+        rounds: which rounds to run.
+        build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
+        refresh: evaluate every gate anew instead of believing cached verdicts.
+        ticket: issue the ticket when round 2 was run and nothing is red.
+        on_red_revoke: revoke an existing ticket when something is red: the newest evidence says no.
+        recheck: the nightly's way: verify the existing ticket first, run the gates without writing their reports
+            (the ticket vouches for those), and issue nothing.
+    """
+    try:
+        run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+        if not rounds:
+            raise ConfigError("rounds: none was named, expected 1, 2 or both; a run of no round proves nothing")
+        if recheck:
+            return _nightly(run, rounds, build, refresh, on_red_revoke)
+        return _preflight(run, rounds, build, refresh, ticket, on_red_revoke)
+    except RC1Error as refusal:
+        return Failed(name=REFUSED, message=str(refusal))
+
+
+def _preflight(
+    run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: bool, ticket: bool, on_red_revoke: bool
+) -> State[Any]:
+    _prepare(run, build)
+    judged: list[Judged] = []
+    for number in sorted(set(rounds)):
+        judged.append(judge_round(run, number, refresh=refresh))
+        report_round(run, number, judged[-1].results)
+        if not judged[-1].passed:
+            return _red(run, judged[-1], on_red_revoke)
+    sentence = _green_sentence(judged)
+    if ticket and 2 in rounds:
+        issued = outcome(issue(run, return_state=True))
+        return Completed(name=TICKET_ISSUED, message=f"{sentence}; ticket until {issued['expires']}")
+    return Completed(name=ROUNDS_PASSED, message=sentence)
+
+
+def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: bool, on_red_revoke: bool) -> State[Any]:
+    try:
+        outcome(verify(run, return_state=True))
+    except RC1Error as refusal:
+        report_nightly(run, str(refusal), False, {})
+        if on_red_revoke:
+            revoke(run, f"nightly re-check: {refusal}")
+        return Failed(name=GATES_FAILED, message=str(refusal))
+    _prepare(run, build)
+    judged: list[Judged] = []
+    for number in sorted(set(rounds)):
+        judged.append(judge_round(run, number, refresh=refresh))
+        report_round(run, number, judged[-1].results, write=False)
+        if not judged[-1].passed:
+            break
+    found = {f"round{one.number}": one.results for one in judged}
+    if not judged[-1].passed:
+        report_nightly(run, round_sentence(judged[-1].results), False, found)
+        return _red(run, judged[-1], on_red_revoke)
+    sentence = f"the ticket holds; {_green_sentence(judged)}"
+    report_nightly(run, sentence, True, found)
+    return Completed(name=TICKET_CONFIRMED, message=sentence)
+
+
+def _prepare(run: Run, build: Build) -> None:
+    check_waivers(Evidence(run))
+    run.write_effective_config()
+    for stage in (seed, metrics, balanced):
+        outcome(stage(run, build, return_state=True))
+
+
+def _red(run: Run, judged: Judged, on_red_revoke: bool) -> State[Any]:
+    sentence = f"round {judged.number}: {round_sentence(judged.results)}"
+    if on_red_revoke:
+        revoke(run, sentence)
+    return Failed(name=FAULT if judged.faults else GATES_FAILED, message=sentence)
+
+
+def _green_sentence(judged: Sequence[Judged]) -> str:
+    return "; ".join(f"round {one.number}: {round_sentence(one.results)}" for one in judged)

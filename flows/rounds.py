@@ -1,0 +1,106 @@
+"""One round: every gate of it is evaluated, whatever the others say, and no cached verdict is believed unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prefect import State
+from prefect.futures import wait
+from prefect.logging import get_run_logger
+
+from rc1_lib.code import code_sha256
+from rc1_lib.preflight.gates import gates_of_round
+from rc1_lib.preflight.rounds import round_passed
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import Run
+from tasks.gates import CACHED, AllFiles, files_now, files_read, gate
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts of a round.
+
+    Attributes:
+        number: the round.
+        results: one verdict a gate, in the round's order; never fewer than its gates.
+        faults: gates that could not be evaluated because of a fault in program or machine -> the fault.
+    """
+
+    number: int
+    results: list[GateResult]
+    faults: dict[str, str]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gate is green."""
+        return round_passed(self.results, self.number)
+
+
+def judge_round(run: Run, number: int, *, refresh: bool = False) -> Judged:
+    """Evaluate every gate of a round, and those again whose evidence changed meanwhile or whose cache is damaged.
+
+    Args:
+        run: whose files and configuration.
+        number: 1 or 2.
+        refresh: evaluate everything, believe no cache.
+    """
+    names = [spec.name for spec in gates_of_round(number)]
+    verdicts = _judge(run, number, names, files_now(run), refresh)
+    now = files_now(run)
+    doubtful = [name for name in names if not _holds(verdicts[name], now)]
+    if doubtful:
+        get_run_logger().warning("evaluated once more, without the cache: %s", ", ".join(doubtful))
+        verdicts |= _judge(run, number, doubtful, now, True)
+        now = files_now(run)
+    results, faults = [], {}
+    for name in names:
+        verdict = verdicts[name]
+        if verdict.result is None:
+            faults[name] = verdict.fault
+            results.append(GateResult(name, error=f"a fault kept it from being evaluated: {verdict.fault}"))
+        elif _holds(verdict, now):
+            results.append(verdict.result)
+        else:
+            results.append(GateResult(name, error="its files changed while it was evaluated; run again when at rest"))
+    return Judged(number, results, faults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What one task run came to: a result, or the fault that kept it from one."""
+
+    name: str
+    result: GateResult | None
+    fault: str = ""
+
+
+def _judge(run: Run, number: int, names: Sequence[str], files: AllFiles, refresh: bool) -> dict[str, _Verdict]:
+    code = code_sha256()
+    this_round = gate.with_options(tags=[f"round{number}"], refresh_cache=refresh)
+    futures = {name: this_round.submit(run, name, number, files_read(name, files), code) for name in names}
+    wait(list(futures.values()))
+    return {name: _verdict(name, future.state) for name, future in futures.items()}
+
+
+def _verdict(name: str, state: State[Any]) -> _Verdict:
+    """Read a verdict from what the gate found, never from the colour of its state."""
+    body = state.result(raise_on_failure=False)
+    if isinstance(body, BaseException):
+        return _Verdict(name, None, f"{type(body).__name__}: {body}")
+    try:
+        result = GateResult.from_dict(body)
+    except (KeyError, TypeError):
+        return _Verdict(name, None, "its task left no verdict")
+    if result.name != name or (state.name == CACHED and result.status is not Status.PASSED):
+        return _Verdict(name, None, "the cached verdict is not one of this gate")
+    return _Verdict(name, result)
+
+
+def _holds(verdict: _Verdict, now: AllFiles) -> bool:
+    """Whether there is a verdict, and the files it rests on are what they were."""
+    if verdict.result is None:
+        return False
+    rests_on_files = verdict.result.status in (Status.PASSED, Status.FAILED)
+    return not rests_on_files or verdict.result.evidence == files_read(verdict.name, now)

@@ -1,0 +1,34 @@
+"""`config verify` and `config show`."""
+
+from __future__ import annotations
+
+from rc1_lib.cli.session import Session
+from rc1_lib.cli.verdicts import conclude, judge
+
+_GATES = ("training_config", "overclar_penalty", "weights")
+_REPORT = "reports/rc1/config_verify.json"
+
+
+def show(session: Session) -> int:
+    """Print the effective configuration: the file with --set and the environment applied."""
+    from rc1_lib.config_file import dump_config
+
+    run = session.open()
+    session.show(dump_config(run.config).rstrip())
+    session.document(run.config.model_dump(mode="json"))
+    return 0
+
+
+def verify(session: Session) -> int:
+    """Check that the configuration is whole and may train, and print the effective one."""
+    from rc1_lib.config_file import dump_config
+    from rc1_lib.preflight.evidence import Evidence
+    from rc1_lib.preflight.gates import check_waivers
+
+    run = session.open()
+    check_waivers(Evidence(run))
+    session.show(dump_config(run.config).rstrip())
+    results = judge(session, run, _GATES)
+    session.started = False  # a refused configuration has run nothing that would be worth packing
+    further = {"config": run.config.model_dump(mode="json"), "overrides": list(run.overrides)}
+    return conclude(session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further)

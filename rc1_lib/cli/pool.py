@@ -1,0 +1,204 @@
+"""`build-pool`, `validate-pool` and `diversity-report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rc1_lib.cli.options import (
+    ByTask,
+    Mix,
+    Rebuild,
+    Seed,
+    Sources,
+    TemplatesDir,
+    by_task,
+    names,
+    overrides,
+    shares,
+    source,
+)
+from rc1_lib.cli.session import Session
+from rc1_lib.cli.verdicts import conclude, judge
+from rc1_lib.cli.writing import to_write
+from rc1_lib.errors import TemplateError
+from rc1_lib.records import TASKS
+
+if TYPE_CHECKING:
+    from rc1_lib.run import Run
+
+_GATES = ("mix", "length", "diversity", "duplicates", "leakage")
+_REPORT = "reports/rc1/validate_pool.json"
+_DIVERSITY = "reports/diversity_report.json"
+
+
+def build_pool(
+    session: Session,
+    out: Annotated[Path | None, typer.Option(help="The pool, below the workspace (pool.path).")] = None,
+    n: Annotated[int | None, typer.Option(help="Rows of the pool (pool.n).")] = None,
+    mix: Mix = None,
+    max_turns: Annotated[int | None, typer.Option(help="Most assistant turns of a dialogue (pool.max_turns).")] = None,
+    clarify_rate: Annotated[
+        float | None, typer.Option(help="Share of dialogues that ask the user (pool.clarify_rate).")
+    ] = None,
+    tools: Annotated[str | None, typer.Option(help='Tools of the assistant, "wiki,calc" (pool.tools).')] = None,
+    templates_dir: TemplatesDir = None,
+    sources: Sources = None,
+    seed: Seed = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that write rows (pool.workers).")] = None,
+    rebuild: Rebuild = False,
+) -> int:
+    """Build the shadow set and the seed pool from a source of questions and a template pack."""
+    chosen = names("--tools", tools, ("wiki", "calc"))
+    run = session.open(
+        overrides(
+            {
+                "pool.path": session.inside("--out", out),
+                "pool.n": n,
+                "datasets": shares("--mix", mix, TASKS),
+                "pool.max_turns": max_turns,
+                "pool.clarify_rate": clarify_rate,
+                "pool.tools": list(chosen) if chosen else None,
+                "pool.templates_dir": session.given(templates_dir),
+                "sources.use": source(sources),
+                "pool.seed": seed,
+                "pool.workers": workers,
+            }
+        )
+    )
+    return _build(session, run, rebuild)
+
+
+def _build(session: Session, run: Run, rebuild: bool) -> int:
+    from rc1_lib.artifacts import read_manifest
+    from rc1_lib.pool.seed import build_seed, seed_state
+
+    session.started = True
+    paths = {"shadow": run.config.shadow.path, "pool": run.config.pool.path}
+    with session.progress("building the pool") as report:
+        states = {"shadow": seed_state(run, "shadow"), "pool": seed_state(run, "pool")}
+        wanted = [part for part in ("shadow", "pool") if to_write(run, paths[part], states[part], rebuild)]
+        if wanted:
+            build_seed(run, wanted, report)  # type: ignore[arg-type]
+    manifests: dict[str, Any] = {part: read_manifest(run.workspace, path) for part, path in paths.items()}
+    for part, path in paths.items():
+        done = "written" if part in wanted else "unchanged: it is already what this configuration makes"
+        session.show(f"{part}: {manifests[part]['rows']} rows, {run.workspace.path(path)}, {done}")
+        session.show(f"    sha256 {manifests[part]['sha256']}")
+    body = manifests["pool"]["report"]
+    session.show(f"rows by task: {body['rows']}", f"second uses of a question: {body['second_uses_of_a_question']}")
+    session.show(*(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count))
+    for task, reasons in manifests["pool"]["skipped_records"].items():
+        session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
+    session.document({part: {**manifests[part], "written_now": part in wanted} for part in paths})
+    return 0
+
+
+def validate_pool(
+    session: Session,
+    pool: Annotated[Path | None, typer.Argument(help="The pool to judge. [default: pool.path]")] = None,
+    min_distinct2: Annotated[float | None, typer.Option(help="Lowest distinct-2, on windows.")] = None,
+    kl3_min: Annotated[float | None, typer.Option(help="Lowest 3-gram KL against the old pack.")] = None,
+    roles_min: Annotated[int | None, typer.Option(help="Fewest roles.")] = None,
+    styles_min: Annotated[int | None, typer.Option(help="Fewest styles.")] = None,
+    max_dup_pct: Annotated[float | None, typer.Option(help="Most duplicate rows, in percent.")] = None,
+    max_len: Annotated[int | None, typer.Option(help="Longest row, in tokens.")] = None,
+    min_len: Annotated[int | None, typer.Option(help="Shortest row, in tokens.")] = None,
+    leak_check: Annotated[Path | None, typer.Option(help="The shadow set. [default: shadow.path]")] = None,
+    leak_ngram: Annotated[int | None, typer.Option(help="Words of an n-gram of the leak check.")] = None,
+    leak_sim: Annotated[float | None, typer.Option(help="Highest similarity to a shadow question.")] = None,
+    tasks: ByTask = None,
+    mix: Mix = None,
+    seed: Seed = None,
+) -> int:
+    """Judge a pool: task mix, length, diversity, duplicates, and leakage from the shadow set."""
+    from rc1_lib.preflight.evidence import Evidence
+
+    run = session.open(
+        overrides(
+            {
+                "pool.path": session.given(pool),
+                "shadow.path": session.given(leak_check),
+                "datasets": shares("--mix", mix, TASKS),
+                "pool.seed": seed,
+                "gates.diversity.min_distinct2": min_distinct2,
+                "gates.diversity.kl3_min": kl3_min,
+                "gates.diversity.roles_min": roles_min,
+                "gates.diversity.styles_min": styles_min,
+                "gates.duplicates.max_dup_pct": max_dup_pct,
+                "gates.length.max_len": max_len,
+                "gates.length.min_len": min_len,
+                "gates.leakage.ngram": leak_ngram,
+                "gates.leakage.max_similarity": leak_sim,
+            }
+        )
+    )
+    judged = by_task(tasks, run.config.datasets)
+    evidence = Evidence(run)
+    for name in ("pool", "shadow"):
+        evidence.rows(name)  # a missing or damaged file is one sentence, not one a gate
+    results = judge(session, run, _GATES, judged)
+    read = {name: {"path": evidence.label(name), "sha256": evidence.sha256(name)} for name in ("pool", "shadow")}
+    return conclude(session, run, f"pool {read['pool']['path']}", results, _REPORT, {"files": read, "by_task": judged})
+
+
+def report_diversity(
+    session: Session,
+    pool: Annotated[
+        Path | None, typer.Argument(help="Measure the rows of this pool. [default: the text of the pack itself]")
+    ] = None,
+    templates_dir: TemplatesDir = None,
+    reference_dir: Annotated[
+        Path | None, typer.Option(help="Pack that the divergence is measured against (pool.reference_templates_dir).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help=f"The report. [default: {_DIVERSITY}]")] = None,
+    seed: Seed = None,
+) -> int:
+    """Measure diversity: distinct-1/2, type-token ratio, 3-gram KL against the old pack, Zipf slope, coverage."""
+    from rc1_lib.artifacts import write_json
+
+    target = session.inside("--out", out) or _DIVERSITY
+    run = session.open(
+        overrides(
+            {
+                "pool.path": session.given(pool),
+                "pool.templates_dir": session.given(templates_dir),
+                "pool.reference_templates_dir": session.given(reference_dir),
+                "pool.seed": seed,
+            }
+        )
+    )
+    report = _diversity(run, of_rows=pool is not None)
+    write_json(run.workspace.path(target), report)
+    for name, value in report.items():
+        session.show(f"{name}: {value}")
+    session.show(f"report: {run.workspace.path(target)}")
+    session.document(report)
+    return 0
+
+
+def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
+    from rc1_lib.pool.diversity_report import diversity_report, pack_texts
+    from rc1_lib.pool.frame import with_texts
+    from rc1_lib.pool.rewording import plain_wording
+    from rc1_lib.pool.templates import load_pack
+    from rc1_lib.preflight.evidence import Evidence
+
+    limits, evidence = run.config.gates.diversity, Evidence(run)
+    pack, reference = load_pack(evidence.path("templates")), load_pack(evidence.path("reference_templates"))
+    if pack.sha256 == reference.sha256:
+        raise TemplateError(
+            f"{evidence.path('templates')}: is the reference pack itself; name another with --templates-dir"
+        )
+    if of_rows:
+        rows = with_texts(evidence.rows("pool"))
+        rows = rows.sample(min(rows.height, limits.kl_rows), seed=run.config.pool.seed, shuffle=True)
+        texts, old = rows["written"], plain_wording(rows, reference)
+    else:
+        texts, old = pack_texts(pack), pack_texts(reference)
+    measured = diversity_report(
+        texts, pack, old, window_bigrams=limits.window_bigrams, alpha=limits.kl_alpha, seed=run.config.pool.seed
+    )
+    return {"measured": evidence.label("pool" if of_rows else "templates"), **measured}

@@ -1,0 +1,160 @@
+"""`preflight`, `round1` and `round2`: run the flow, then print the rounds and the ticket."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rc1_lib.cli import tables
+from rc1_lib.cli.failures import failure_package
+from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
+from rc1_lib.cli.session import Session
+
+if TYPE_CHECKING:
+    from rc1_lib.run import Run
+
+Build = Annotated[
+    Literal["auto", "always", "never"],
+    typer.Option(
+        help="Build what is missing or stale (auto), everything (always), or only judge what is there (never)."
+    ),
+]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Evaluate every gate again, whatever is cached.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
+_REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
+
+
+def preflight(
+    session: Session,
+    sources: Sources = None,
+    seed: Seed = None,
+    build: Build = "auto",
+    rebuild: Rebuild = False,
+    refresh: Refresh = False,
+    verbose: Verbose = False,
+) -> int:
+    """Run both rounds of gates and, when both pass, issue the ticket that opens training."""
+    return _run(session, [1, 2], True, sources, seed, "always" if rebuild else build, refresh, verbose)
+
+
+def round1(
+    session: Session,
+    sources: Sources = None,
+    seed: Seed = None,
+    build: Build = "auto",
+    rebuild: Rebuild = False,
+    refresh: Refresh = False,
+    verbose: Verbose = False,
+) -> int:
+    """Run the first round of gates: every check."""
+    return _run(session, [1], False, sources, seed, "always" if rebuild else build, refresh, verbose)
+
+
+def round2(
+    session: Session,
+    sources: Sources = None,
+    seed: Seed = None,
+    build: Build = "auto",
+    rebuild: Rebuild = False,
+    refresh: Refresh = False,
+    verbose: Verbose = False,
+) -> int:
+    """Run the second round and, when the first has passed on the same files, issue the ticket."""
+    return _run(session, [2], True, sources, seed, "always" if rebuild else build, refresh, verbose)
+
+
+def _run(
+    session: Session,
+    rounds: list[int],
+    ticket: bool,
+    sources: str | None,
+    seed: int | None,
+    build: str,
+    refresh: bool,
+    verbose: bool,
+) -> int:
+    begun = time.monotonic()
+    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    before = _stamps(run)
+    if not verbose:
+        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")  # read when Prefect is imported
+    from deployments.local_run import run_preflight
+
+    session.started = True
+    with session.progress(f"round {' and '.join(map(str, rounds))}"):
+        outcome = run_preflight(
+            profile=run.config.profile,
+            config=str(run.config_path),
+            overrides=list(session.overrides),
+            workspace=str(run.workspace.root),
+            rounds=rounds,
+            build=build,
+            refresh=refresh,
+            ticket=ticket,
+        )
+    reports = _fresh_reports(run, before)
+    issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
+    seconds = round(time.monotonic() - begun, 1)
+    _print(session, reports, issued, outcome.message if outcome.exit_code else "", seconds)
+    package = failure_package(session) if outcome.exit_code else None
+    session.document(
+        {
+            "exit_code": outcome.exit_code,
+            "state": outcome.state_name,
+            "message": outcome.message,
+            "flow_run_url": outcome.flow_run_url,
+            "rounds": reports,
+            "ticket": issued,
+            "seconds": seconds,
+            "failpack": package,
+        }
+    )
+    return int(outcome.exit_code)
+
+
+def _print(
+    session: Session, reports: Sequence[dict[str, Any]], issued: dict[str, Any] | None, message: str, seconds: float
+) -> None:
+    for report in reports:
+        number = report["round"].removeprefix("round")
+        session.show(
+            tables.gates_table(f"round {number}: {'passed' if report['pass'] else 'NOT passed'}", report["gates"])
+        )
+        for gate in report["gates"]:
+            listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
+            session.show(*tables.red_lines(gate, listed))
+    if reports:
+        session.show(*tables.notes(reports[-1]))
+    if message:
+        session.show(message)
+    if issued:
+        from rc1_lib.preflight.ticket import TICKET
+
+        session.show(f"ticket: {session.workspace.path(TICKET)}, expires {issued['expires']}")
+    session.show(f"{seconds} s")
+
+
+def _stamps(run: Run) -> dict[str, int]:
+    paths = {relative: run.workspace.path(relative) for relative in _REPORTS}
+    return {relative: path.stat().st_mtime_ns for relative, path in paths.items() if path.exists()}
+
+
+def _fresh_reports(run: Run, before: dict[str, int]) -> list[dict[str, Any]]:
+    """The reports that this run wrote: one of an earlier run is never shown as if it were of this one."""
+    from rc1_lib.artifacts import read_json
+
+    return [
+        read_json(run.workspace.path(relative))
+        for relative, stamp in _stamps(run).items()
+        if before.get(relative) != stamp
+    ]
+
+
+def _ticket(run: Run) -> dict[str, Any]:
+    from rc1_lib.preflight.ticket import read_ticket
+
+    return read_ticket(run)

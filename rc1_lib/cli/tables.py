@@ -1,0 +1,134 @@
+"""Verdicts and distributions as tables that fit 100 columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from rc1_lib.records import BUCKETS
+
+_MARKS = {
+    "passed": ("passed", "green"),
+    "failed": ("FAILED", "bold red"),
+    "waived": ("waived", "yellow"),
+    "error": ("ERROR", "bold red"),
+}
+_BAR = 24
+
+
+def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a gate: its status and the check that decided it (the first that failed, else the closest call)."""
+    table = Table(title=title, title_justify="left", expand=False)
+    table.add_column("gate", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("checks", justify="right", no_wrap=True)
+    table.add_column("deciding check", overflow="fold")
+    table.add_column("value", overflow="fold")
+    for gate in gates:
+        words, style = _MARKS[gate["status"]]
+        counted = [check for check in gate["checks"] if check["op"] != "info"]
+        passed = sum(bool(check["passed"]) for check in counted)
+        name, value = _decision(gate, counted)
+        table.add_row(Text(gate["name"]), Text(words, style), f"{passed}/{len(counted)}", Text(name), Text(value))
+    return table
+
+
+def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
+    """For a red gate: what failed, what to do, and where the rows at fault are listed; nothing for a green one."""
+    if gate["status"] not in ("failed", "error"):
+        return []
+    lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
+    for check in gate["checks"]:
+        if not check["passed"]:
+            lines.append(f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {_wanted(check)}")
+            lines += [f"    {check['advice']}"] if check["advice"] else []
+    if gate["offenders"]:
+        lines.append(f"    {gate['offenders']} rows at fault: {listed}")
+    return lines
+
+
+def notes(report: Mapping[str, Any]) -> list[str]:
+    """What was waived and which thresholds are not the published ones."""
+    lines = [f"waived: {name} ({why})" for name, why in report.get("waived", {}).items()]
+    return lines + [
+        f"threshold changed: {item['key']} = {figure(item['value'])}, published {figure(item['published'])}"
+        for item in report.get("thresholds_changed", ())
+    ]
+
+
+def buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
+    """Rows per task and bucket, of the pool and of the balanced pool."""
+    table = Table(title="rows per bucket", title_justify="left")
+    for head in ("rows of", "task", *BUCKETS, "total"):
+        table.add_column(head, justify="left" if head in ("rows of", "task") else "right", no_wrap=True)
+    for name, groups in counts.items():
+        for task, found in groups.items():
+            total = found["total"]
+            cells = [f"{found[bucket]} ({100 * found[bucket] / total:.1f} %)" if total else "0" for bucket in BUCKETS]
+            table.add_row(name, task, *cells, str(total))
+    return table
+
+
+def features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Quantiles of every feature, of the pool and of the balanced pool."""
+    table = Table(title="features: p10 / p50 / p90", title_justify="left")
+    for head in ("feature", "pool", "balanced"):
+        table.add_column(head, no_wrap=True)
+    for name, pools in features.items():
+        cells = [" / ".join(figure(pools[pool]["all"][part]) for part in ("p10", "p50", "p90")) for pool in pools]
+        table.add_row(name, *cells)
+    return table
+
+
+def histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
+    """A small text histogram: one bar a bin for the pool, with the counts of both pools beside it."""
+    table = Table(title=name, title_justify="left", box=None, padding=(0, 1))
+    for head in ("from", "", "pool", "balanced"):
+        table.add_column(head, justify="left" if not head else "right", no_wrap=True)
+    highest = max(drawn["pool"], default=0)
+    for edge, pool, balanced in zip(drawn["edges"], drawn["pool"], drawn["balanced"], strict=False):
+        bar = "█" * math.ceil(_BAR * pool / highest) if highest else ""
+        table.add_row(figure(edge), bar, str(pool), str(balanced))
+    return table
+
+
+def figure(value: Any) -> str:
+    """A number, a truth value or a list in few characters."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return " to ".join(figure(item) for item in value)
+    return "none" if value is None else str(value)
+
+
+def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    if gate["status"] == "waived":
+        return gate["waiver"], ""
+    failed = [check for check in counted if not check["passed"]]
+    if not failed and gate["error"]:
+        return gate["error"], ""
+    if not counted:
+        return "", ""
+    check = failed[0] if failed else min(counted, key=_margin)
+    return check["name"], f"{figure(check['value'])} {_wanted(check)}"
+
+
+def _wanted(check: Mapping[str, Any]) -> str:
+    sign = "in" if check["op"] == "within" else check["op"]
+    return f"{sign} {figure(check['threshold'])}"
+
+
+def _margin(check: Mapping[str, Any]) -> float:
+    """How far a passed check is from failing, relative to its threshold; infinite where there is no distance."""
+    value, threshold = check["value"], check["threshold"]
+    bounds = threshold if isinstance(threshold, list) else [threshold]
+    numbers = [item for item in (value, *bounds) if isinstance(item, int | float) and not isinstance(item, bool)]
+    if check["op"] == "==" or len(numbers) < 1 + len(bounds):
+        return math.inf
+    return float(min(abs(value - bound) / max(abs(bound), 1e-9) for bound in bounds))

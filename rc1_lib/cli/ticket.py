@@ -1,0 +1,61 @@
+"""`ticket verify`, `ticket show` and `ticket revoke`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from rc1_lib.cli.options import Seed, Sources, overrides, source
+from rc1_lib.cli.session import Session
+from rc1_lib.errors import TicketError
+
+
+def verify(session: Session, sources: Sources = None, seed: Seed = None) -> int:
+    """Check everything that the ticket vouches for against what is there now; the same flags as for the preflight."""
+    from rc1_lib.preflight.ticket import verify_ticket
+
+    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    ticket = verify_ticket(run)
+    _print(session, ticket)
+    session.show("valid: every file, the code and the configuration are those that passed both rounds")
+    session.document({"valid": True, "ticket": ticket})
+    return 0
+
+
+def show(session: Session) -> int:
+    """Print the ticket as it lies there, unverified."""
+    from rc1_lib.preflight.ticket import read_ticket
+
+    ticket = read_ticket(session.open())
+    _print(session, ticket)
+    session.show("not verified: `rc1 ticket verify` checks it against what is there now")
+    session.document(ticket)
+    return 0
+
+
+def revoke(session: Session, reason: Annotated[str, typer.Option(help="Why; kept in the ticket.")]) -> int:
+    """Mark the ticket as revoked: it opens nothing any more, and stays for whoever asks why."""
+    from rc1_lib.preflight.ticket import TICKET, read_ticket, revoke_ticket
+
+    if not reason.strip():
+        raise TicketError("--reason is empty; say why the ticket is revoked")
+    run = session.open()
+    if not revoke_ticket(run, reason):
+        raise TicketError(f"{run.workspace.path(TICKET)}: there is no ticket to revoke")
+    revoked = read_ticket(run)["revoked"]
+    session.show(f"revoked at {revoked['time']}: {revoked['reason']}")
+    session.document({"revoked": revoked})
+    return 0
+
+
+def _print(session: Session, ticket: dict[str, Any]) -> None:
+    revoked = ticket.get("revoked")
+    session.show(f"ticket of profile {ticket['profile']}, issued {ticket['issued']}, expires {ticket['expires']}")
+    session.show(
+        f"commit {ticket['commit'] or 'unknown'}, judge {ticket['judge']['provider']} {ticket['judge']['spec']}"
+    )
+    session.show(*(f"waived: {name} ({why})" for name, why in ticket["waived"].items()))
+    session.show(*(f"{(file['sha256'] or 'missing')[:16]}  {file['path']}" for file in ticket["files"].values()))
+    if revoked:
+        session.show(f"REVOKED at {revoked['time']}: {revoked['reason']}")

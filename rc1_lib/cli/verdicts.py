@@ -1,0 +1,92 @@
+"""Judging some gates outside a round: evaluate, write a report with the rows at fault, and print it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rc1_lib.cli import tables
+from rc1_lib.cli.session import Session
+from rc1_lib.records import TASKS, GateResult, Status
+
+if TYPE_CHECKING:
+    from rc1_lib.run import Run
+
+_WHOLE = ("mix",)
+"""Gates whose per-task checks are the gate itself and are kept whatever --by-task says."""
+
+
+def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] = TASKS) -> list[GateResult]:
+    """Evaluate gates of the preflight on the files of `run`; only `tasks` are judged by themselves."""
+    from rc1_lib.preflight.evidence import Evidence
+    from rc1_lib.preflight.gates import evaluate
+
+    session.started = True
+    evidence = Evidence(run)
+    results = []
+    with session.progress("judging") as report:
+        for done, name in enumerate(gates):
+            report(done, len(gates))
+            results.append(_of_tasks(evaluate(name, evidence, 1), tasks))
+    return results
+
+
+def conclude(
+    session: Session,
+    run: Run,
+    title: str,
+    results: Sequence[GateResult],
+    out: str,
+    further: dict[str, Any] | None = None,
+) -> int:
+    """Write the report of `results` to `out` and their rows at fault beside it, print both, and return the exit code."""
+    from rc1_lib.artifacts import now, write_json
+    from rc1_lib.config_file import departures
+    from rc1_lib.run import published_config
+
+    gates = []
+    for result in results:
+        listed = _write_offenders(run, out, result)
+        gates.append({**result.to_dict(), "offenders": len(result.offenders), "offenders_file": listed})
+    passed = all(result.status in (Status.PASSED, Status.WAIVED) for result in results)
+    report: dict[str, Any] = {
+        "pass": passed,
+        "time": now(),
+        "profile": run.config.profile,
+        "config_sha256": run.config_sha256,
+        "waived": {result.name: result.waiver for result in results if result.status is Status.WAIVED},
+        "thresholds_changed": departures(run.config, published_config()),
+        "gates": gates,
+        **(further or {}),
+    }
+    write_json(run.workspace.path(out), report)
+    session.show(tables.gates_table(title, gates))
+    session.show(*(line for gate in gates for line in tables.red_lines(gate, gate["offenders_file"] or "")))
+    session.show(*tables.notes(report), f"report: {run.workspace.path(out)}")
+    session.document({**report, "report": out})
+    return 0 if passed else 2
+
+
+def _of_tasks(result: GateResult, tasks: Collection[str]) -> GateResult:
+    others = tuple(f"[{task}]" for task in TASKS if task not in tasks)
+    if result.name in _WHOLE or not others:
+        return result
+    return replace(result, checks=tuple(check for check in result.checks if not check.name.endswith(others)))
+
+
+def _write_offenders(run: Run, out: str, result: GateResult) -> str | None:
+    """Write the rows at fault beside the report and return the file's name; remove an earlier one when there are none."""
+    import orjson
+
+    from rc1_lib.artifacts import atomic_write
+
+    relative = Path(out).with_name(f"{Path(out).stem}_{result.name}_offenders.jsonl").as_posix()
+    path = run.workspace.path(relative)
+    if not result.offenders:
+        path.unlink(missing_ok=True)
+        return None
+    with atomic_write(path) as stream:
+        stream.writelines(orjson.dumps(dict(record)) + b"\n" for record in result.offenders)
+    return relative

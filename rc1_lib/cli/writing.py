@@ -1,0 +1,27 @@
+"""Never over something that RC1 did not write: the question that every building command asks first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rc1_lib.errors import RowError
+
+if TYPE_CHECKING:
+    from rc1_lib.artifacts import FileState
+    from rc1_lib.run import Run
+
+_WORDS = {"altered": "was altered after RC1 wrote it", "foreign": "was not written by RC1"}
+
+
+def to_write(run: Run, relative: str, state: FileState, rebuild: bool) -> bool:
+    """Whether the file has to be written: not when it is fresh.
+
+    Raises:
+        RowError: when somebody else altered it or brought it along and `rebuild` was not given.
+    """
+    if not rebuild and state.value in _WORDS:
+        raise RowError(
+            f"{run.workspace.path(relative)}: {_WORDS[state.value]}; it is not overwritten. "
+            f"Move it away, or give --rebuild to write it again"
+        )
+    return rebuild or state.value != "fresh"

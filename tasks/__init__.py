@@ -1,0 +1,1 @@
+"""Prefect tasks: each reads files, calls the library once, and writes files or reports a verdict."""

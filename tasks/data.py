@@ -1,0 +1,102 @@
+"""The data stages: shadow set and pool, metrics, balanced pool. Their manifests decide what has to be built.
+
+Prefect's cache stays out of it: a manifest also knows a file that somebody altered, or whose writing was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from prefect import task
+from prefect.logging import get_run_logger
+
+from rc1_lib.artifacts import FileState, read_manifest
+from rc1_lib.difficulty.steps import balanced_state, metrics_state, write_balanced, write_metrics
+from rc1_lib.pool.build import Progress
+from rc1_lib.pool.seed import Part, build_seed, seed_state
+from rc1_lib.preflight.data import Build, needs_build
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.run import Run
+from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
+
+Made = dict[str, Any]
+"""`{file, path, sha256, rows, state, built}`: `state` is the one found before, `rows` None without a true manifest."""
+
+_PARTS: tuple[Part, ...] = ("shadow", "pool")
+
+
+@task(
+    name="seed",
+    task_run_name="shadow set and pool",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+)
+@refusable
+def seed(run: Run, build: Build) -> list[Made]:
+    """Write the shadow set and the seed pool where they have to be built."""
+    states = {part: seed_state(run, part) for part in _PARTS}
+    parts = [part for part, state in states.items() if needs_build(state, build)]
+    if parts:
+        build_seed(run, parts, _log_tenths())
+    return [_made(run, part, state, part in parts) for part, state in states.items()]
+
+
+@task(
+    name="metrics",
+    task_run_name="difficulty metrics",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+)
+@refusable
+def metrics(run: Run, build: Build) -> list[Made]:
+    """Measure the difficulty of the pool's rows where that has to be done."""
+    return [_made(run, "metrics", *_once(metrics_state(run), build, lambda: write_metrics(run)))]
+
+
+@task(
+    name="balanced",
+    task_run_name="balanced pool",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+)
+@refusable
+def balanced(run: Run, build: Build) -> list[Made]:
+    """Draw the balanced pool where that has to be done."""
+    return [_made(run, "balanced", *_once(balanced_state(run), build, lambda: write_balanced(run)))]
+
+
+def _once(state: FileState, build: Build, write: Callable[[], object]) -> tuple[FileState, bool]:
+    due = needs_build(state, build)
+    if due:
+        write()
+    return state, due
+
+
+def _made(run: Run, file: str, state: FileState, built: bool) -> Made:
+    evidence = Evidence(run)
+    path = evidence.label(file)
+    there = evidence.path(file).exists()
+    sha256 = evidence.sha256(file) if there else None
+    manifest = read_manifest(run.workspace, path) or {}
+    rows = manifest.get("rows") if there and manifest.get("sha256") == sha256 else None
+    get_run_logger().info("%s: found %s, %s; rows: %s", path, state.value, "built" if built else "kept", rows)
+    return {"file": file, "path": path, "sha256": sha256, "rows": rows, "state": state.value, "built": built}
+
+
+def _log_tenths() -> Progress:
+    """A progress callback that logs each tenth of the pool once."""
+    logger = get_run_logger()
+    told = 0
+
+    def log(done: int, total: int) -> None:
+        nonlocal told
+        tenth = 10 * done // max(total, 1)
+        if tenth > told:
+            told = tenth
+            logger.info("%d of %d rows written", done, total)
+
+    return log

@@ -1,0 +1,120 @@
+"""What a run leaves behind: the round's report and its table in the UI, the nightly's report, and the ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from prefect import task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+from rc1_lib.artifacts import now, write_json
+from rc1_lib.preflight.rounds import round_passed, write_round
+from rc1_lib.preflight.ticket import issue_ticket, revoke_ticket, verify_ticket
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run
+from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
+from tasks.sentences import amount, gate_sentence, round_sentence
+
+NIGHTLY = "reports/preflight/nightly.json"
+_TICKET_CARD = "rc1-ticket"
+
+
+@task(
+    name="round report",
+    task_run_name="round {number} report",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+)
+def report_round(run: Run, number: int, results: Sequence[GateResult], *, write: bool = True) -> str | None:
+    """Put the round's table into the UI and write its report.
+
+    Args:
+        run: the run.
+        number: the round.
+        results: the verdict of every gate of the round.
+        write: False for a re-check, which must leave the reports that the ticket vouches for as they are.
+
+    Returns:
+        The report's path as reports show it; None when none was written.
+    """
+    path = write_round(run, number, results) if write else None
+    verdict = "passed" if round_passed(results, number) else "FAILED"
+    create_table_artifact(
+        key=f"rc1-round{number}-gates",
+        table=table(results),
+        description=f"Round {number} {verdict} (profile {run.config.profile}): {round_sentence(results)}",
+    )
+    return run.workspace.name(path) if path else None
+
+
+def table(results: Sequence[GateResult]) -> list[dict[str, str]]:
+    """One row for each check of each gate; a gate without checks has one row with its waiver or error as advice."""
+    rows: list[dict[str, str]] = []
+    for result in results:
+        head = {"gate": result.name, "status": result.status.value}
+        if not result.checks or result.waiver or result.error:
+            rows.append({**head, "check": "", "value": "", "op": "", "threshold": "", "advice": gate_sentence(result)})
+        rows += [
+            {
+                **head,
+                "check": check.name,
+                "value": amount(check.value),
+                "op": check.op,
+                "threshold": "" if check.op == "info" else amount(check.threshold),
+                "advice": "" if check.passed else check.advice,
+            }
+            for check in result.checks
+        ]
+    return rows
+
+
+@task(name="issue ticket")
+@refusable
+def issue(run: Run) -> dict[str, str]:
+    """Issue the ticket; refused when a round has not passed for exactly these files."""
+    ticket = issue_ticket(run)
+    waived = "".join(f"\n- waived: **{name}**, {reason}" for name, reason in ticket["waived"].items())
+    create_markdown_artifact(
+        key=_TICKET_CARD,
+        markdown=f"# Ticket issued\n\n- profile: {ticket['profile']}\n- issued: {ticket['issued']}\n"
+        f"- expires: {ticket['expires']}\n- digest: `{ticket['ticket_sha256']}`{waived}\n",
+        description=f"Ticket of profile {ticket['profile']} issued, expires {ticket['expires']}",
+    )
+    return {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
+
+
+@task(name="verify ticket", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
+@refusable
+def verify(run: Run) -> dict[str, str]:
+    """Check everything the ticket vouches for; refused with every cause when something differs."""
+    ticket = verify_ticket(run)
+    return {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
+
+
+@task(name="revoke ticket", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
+def revoke(run: Run, reason: str) -> bool:
+    """Revoke the ticket, if there is one, and say so in the UI; returns whether there was one."""
+    there = revoke_ticket(run, reason)
+    if there:
+        create_markdown_artifact(
+            key=_TICKET_CARD, markdown=f"# Ticket revoked\n\n{reason}\n", description=f"Ticket revoked: {reason}"
+        )
+    return there
+
+
+@task(name="nightly report")
+def report_nightly(run: Run, verdict: str, passed: bool, rounds: dict[str, list[GateResult]]) -> str:
+    """Write what the latest re-check found; the rounds' own reports stay as the ticket knows them."""
+    body: dict[str, Any] = {
+        "time": now(),
+        "pass": passed,
+        "verdict": verdict,
+        "rounds": {
+            name: [{**result.to_dict(), "offenders": len(result.offenders)} for result in results]
+            for name, results in rounds.items()
+        },
+    }
+    write_json(run.workspace.path(NIGHTLY), body)
+    return NIGHTLY

@@ -1,0 +1,46 @@
+"""Verdicts in words: one sentence for a check, a gate and a round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rc1_lib.preflight.rounds import GREEN
+from rc1_lib.records import Check, GateResult, Status
+
+
+def amount(value: object) -> str:
+    """A value as people read it: four significant digits, no quotes."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return " to ".join(amount(part) for part in value)
+    return str(value)
+
+
+def check_sentence(check: Check) -> str:
+    """`distinct-2 0.41, wanted >= 0.6`."""
+    return f"{check.name} {amount(check.value)}, wanted {check.op} {amount(check.threshold)}"
+
+
+def gate_sentence(result: GateResult, advice: bool = True) -> str:
+    """What a gate found, in a line: the failing checks with (if wished) their advice, or why there is no verdict."""
+    if result.status is Status.ERROR:
+        return result.error or "nothing was checked"
+    if result.status is Status.WAIVED:
+        return f"waived: {result.waiver}"
+    if result.status is Status.PASSED:
+        return f"{sum(check.op != 'info' for check in result.checks)} checks passed"
+    return "; ".join(
+        check_sentence(check) + (f" ({check.advice})" if advice and check.advice else "") for check in result.failures
+    )
+
+
+def round_sentence(results: Sequence[GateResult]) -> str:
+    """`2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed and were waived."""
+    red = [result for result in results if result.status not in GREEN]
+    if red:
+        causes = ", ".join(f"{result.name} ({gate_sentence(result, advice=False)})" for result in red)
+        return f"{len(red)} of {len(results)} gates failed: {causes}"
+    waived = [result.name for result in results if result.status is Status.WAIVED]
+    passed = f"{len(results) - len(waived)} of {len(results)} gates passed"
+    return passed + (f", {len(waived)} waived: {', '.join(waived)}" if waived else "")

@@ -1,0 +1,294 @@
+"""The embedded source: exact, distinct, balanced, free of leaks, and written in a small vocabulary."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from rc1_lib.environment.calculator import calculate
+from rc1_lib.errors import SourceError
+from rc1_lib.records import TASKS, Question, Task
+from rc1_lib.sources.embedded import generate
+from rc1_lib.sources.embedded.multihop import CHAINS, CONTRASTS
+from rc1_lib.sources.embedded.names import NAMES
+from rc1_lib.sources.embedded.relations import FILLERS, RELATIONS
+from rc1_lib.sources.embedded.story_openings import OPENINGS
+from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS
+from rc1_lib.sources.embedded.tongues import TONGUES
+from rc1_lib.sources.embedded.yesno import KINDS
+
+WORD = re.compile(r"[\u4e00-\u9fff]|[a-z0-9']+")
+
+
+@cache
+def questions(task: Task, seed: int = 7, count: int = 5000) -> tuple[Question, ...]:
+    return tuple(generate(task, count, seed))
+
+
+def everything(question: Question) -> str:
+    return " ".join([question.ask, *question.support, *(page.text for page in question.passages)])
+
+
+def names_in(text: str, kind: str, lang: str) -> set[str]:
+    return {name for name in NAMES[lang][kind] if name in text}  # type: ignore[index]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_step_returns_what_the_world_or_the_calculator_says(task: Task) -> None:
+    for question in questions(task):
+        pages = {page.title: page.text for page in question.passages}
+        assert len(pages) == len(question.passages)
+        for step in question.steps:
+            expected = pages[step.argument] if step.tool == "wiki" else calculate(step.argument)
+            assert step.result == expected, question.id
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_sums_use_only_numbers_that_were_read_or_worked_out_before(task: Task) -> None:
+    allowed_anyway = {"2", "3", "100"}  # both sides of a field, three days, per cent
+    for question in questions(task):
+        known = set(re.findall(r"\d+", question.ask)) | allowed_anyway
+        for step in question.steps:
+            if step.tool == "calc":
+                assert set(re.findall(r"\d+", step.argument)) <= known, (question.id, step)
+            known |= set(re.findall(r"\d+", step.result))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_support_stands_in_the_pages_that_the_solution_looks_up(task: Task) -> None:
+    for question in questions(task):
+        looked_up = [step.argument for step in question.steps if step.tool == "wiki"]
+        assert [page.title for page in question.passages[: len(looked_up)]] == looked_up
+        read = [page.text for page in question.passages[: len(looked_up)]]
+        assert all(any(sentence in text for text in read) for sentence in question.support), question.id
+
+
+def test_titles_are_named_by_the_ask_an_earlier_page_or_the_lookups() -> None:
+    for task in TASKS:
+        for question in questions(task):
+            known = question.ask + " ".join(question.lookups)
+            for step in question.steps:
+                if step.tool == "wiki":
+                    assert step.argument in known, (question.id, step.argument)
+                    known += step.result
+
+
+def test_multihop_answers_stand_in_the_last_page_or_follow_from_the_comparison() -> None:
+    for question in questions("hotpotqa"):
+        last = question.steps[-1]
+        if last.tool == "wiki":
+            assert question.answer in question.support[-1]
+        elif last.result in ("yes", "no"):
+            numbers = re.split("[<>]", last.argument)
+            number = numbers[0] if last.result == "yes" else numbers[1]
+            winner = next(text for text in question.support if re.search(rf"(?<!\d){number}(?!\d)", text))
+            assert question.answer in winner
+        else:
+            assert question.answer == last.result
+        assert 2 <= len(question.support) <= 4
+        assert 3 <= len(question.passages) - sum(step.tool == "wiki" for step in question.steps) <= 6
+
+
+def test_yes_and_no_follow_from_the_last_comparison() -> None:
+    for question in questions("strategyqa"):
+        assert question.answer in ("yes", "no")
+        last = question.steps[-1]
+        if last.tool == "calc":
+            assert last.result == question.answer, question.id
+
+
+def test_yes_and_no_without_numbers_follow_from_a_shared_entity() -> None:
+    seen: Counter[tuple[str, ...]] = Counter()
+    for question in questions("strategyqa"):
+        if question.steps[-1].tool == "calc":
+            continue
+        kinds = tuple(
+            next(kind for kind in NAMES[question.lang] if step.argument in NAMES[question.lang][kind])
+            for step in question.steps
+        )
+        seen[kinds] += 1
+        told, lang = question.support, question.lang
+        if kinds == ("person", "ship"):
+            shared = names_in(told[0], "guild", lang) == names_in(told[1], "guild", lang)
+        elif kinds == ("town", "town"):
+            shared = names_in(told[0], "river", lang) == names_in(told[1], "river", lang)
+        elif kinds == ("person", "town"):
+            shared = question.steps[1].argument in told[0]
+        elif kinds == ("ship", "person", "town"):
+            shared = bool(names_in(told[2], "river", lang) & names_in(question.ask, "river", lang))
+        else:
+            assert kinds == ("work", "person", "book", "person")
+            shared = bool(
+                (names_in(told[1], "person", lang) - {question.steps[1].argument})
+                & (names_in(told[3], "person", lang) - {question.steps[3].argument})
+            )
+        assert question.answer == ("yes" if shared else "no"), question.id
+    assert len(seen) == 5
+
+
+def test_half_of_the_verdicts_are_yes_in_both_languages() -> None:
+    for lang in ("en", "zh"):
+        answers = [question.answer for question in questions("strategyqa") if question.lang == lang]
+        assert 0.45 <= answers.count("yes") / len(answers) <= 0.55
+
+
+def test_stories_need_one_to_six_sums_about_as_often_as_in_gsm8k() -> None:
+    counts = Counter(len(question.steps) - 1 for question in questions("gsm8k"))
+    shares = [counts[number] / 5000 for number in range(1, 7)]
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares == pytest.approx([0.08, 0.28, 0.28, 0.20, 0.10, 0.06], abs=0.03)
+
+
+def test_stories_are_told_on_one_page_whose_title_the_prompt_gives() -> None:
+    for question in questions("gsm8k"):
+        (page,) = question.passages
+        assert question.lookups == (page.title,)
+        assert page.text == TONGUES[question.lang].joint.join(question.support)
+        assert question.answer == question.steps[-1].result
+        assert page.title not in question.ask + page.text
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_slot_stands_exactly_once_where_it_can_be_taken_out(task: Task) -> None:
+    for question in questions(task):
+        slot = question.slot
+        assert slot is not None
+        field = question.ask if slot.where == "ask" else question.passages[0].text
+        assert field.count(slot.value) == 1
+        if question.lang == "en":
+            assert len(re.findall(rf"(?<!\w){slot.value}(?!\w)", field)) == 1
+        if slot.where == "story":
+            assert slot.value not in question.ask
+            assert "".join(question.support).count(slot.value) == 1
+        assert slot.value not in slot.vague + slot.wanted
+
+
+@pytest.mark.parametrize("task", ("hotpotqa", "strategyqa"))
+def test_what_the_ask_withholds_has_a_page_or_decides_the_verdict(task: Task) -> None:
+    for question in questions(task):
+        assert question.slot is not None
+        used = [step.argument for step in question.steps] + [sentence for sentence in question.support]
+        is_page = question.slot.value in used
+        asked_river = question.slot.value in NAMES[question.lang]["river"] and task == "strategyqa"
+        assert is_page or asked_river, question.id
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_same_arguments_give_the_same_questions_whatever_the_count(task: Task) -> None:
+    assert generate(task, 50, 7) == list(questions(task)[:50])
+    assert generate(task, 50, 8) != generate(task, 50, 7)
+    assert [question.id for question in generate(task, 3, 9)] == [f"embedded/{task}/9/{i}" for i in range(3)]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_eighteen_thousand_questions_of_a_task_all_differ(task: Task) -> None:
+    many = generate(task, 18000, 20250820)
+    told = [" ".join((q.ask, *q.support)) if task == "gsm8k" else q.ask for q in many]
+    assert len({" ".join(WORD.findall(text.lower())) for text in told}) == 18000
+    assert 0.18 <= sum(question.lang == "zh" for question in many) / 18000 <= 0.22
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_no_question_holds_most_of_a_question_of_another_seed(task: Task) -> None:
+    held = random.Random(1).sample(questions(task, seed=99, count=1000), 245)
+    assert max(containments(held, questions(task), story=False)) < 0.85
+    assert max(containments(held, questions(task), story=True)) < 0.85
+
+
+def containments(held: list[Question], pool: tuple[Question, ...], *, story: bool) -> list[float]:
+    """For each held question the largest share of its word 5-grams found in one question of the pool, and back."""
+    pool_grams = [five_grams(question, story) for question in pool]
+    index: dict[tuple[str, ...], list[int]] = {}
+    for place, grams in enumerate(pool_grams):
+        for gram in grams:
+            index.setdefault(gram, []).append(place)
+    found = []
+    for question in held:
+        grams = five_grams(question, story)
+        shared = Counter(place for gram in grams for place in index.get(gram, ()))
+        found.append(max((n / min(len(grams), len(pool_grams[place])) for place, n in shared.items()), default=0.0))
+    return found
+
+
+def five_grams(question: Question, story: bool) -> set[tuple[str, ...]]:
+    text = " ".join((question.ask, *question.support)) if story and question.task == "gsm8k" else question.ask
+    words = WORD.findall(text.lower())
+    return {tuple(words[i : i + 5]) for i in range(len(words) - 4)}
+
+
+def test_the_vocabulary_is_small() -> None:
+    text = "\n".join(everything(question) for task in TASKS for question in questions(task))
+    text += "\n".join(f"{q.slot.vague} {q.slot.wanted}" for task in TASKS for q in questions(task) if q.slot)
+    names = {name for kind in NAMES["en"].values() for name in kind}
+    words = {word.lower() for word in re.findall(r"[A-Za-z']+", text) if word not in names}
+    assert len(words) < 1500
+    assert len(set(re.findall(r"[\u4e00-\u9fff]", text))) < 600
+    numbers = [int(number) for number in re.findall(r"\d+", text)]
+    assert sum(number > 999 for number in numbers) < 0.01 * len(numbers)
+
+
+def test_names_are_single_words_that_nothing_else_uses() -> None:
+    for names in NAMES.values():
+        every = [name for kind in names.values() for name in kind]
+        assert len(every) == len(set(every)) == 700 + 350 + 250
+        assert all(name.isalpha() for name in every)
+    wording = " ".join(" ".join(texts) for texts in (*TONGUES["en"].facts.values(), *TONGUES["en"].words.values()))
+    assert not {word.lower() for word in re.findall(r"[A-Za-z]+", wording)} & {
+        name.lower() for kind in NAMES["en"].values() for name in kind
+    }
+
+
+@pytest.mark.parametrize("lang", ("en", "zh"))
+def test_every_kind_is_worded_at_least_three_times_in_both_languages(lang: str) -> None:
+    tongue = TONGUES[lang]  # type: ignore[index]
+    assert len(CHAINS) >= 14 and len(KINDS) >= 12 and len(OPENINGS) >= 18
+    assert tongue.facts.keys() == RELATIONS.keys()
+    assert tongue.hops.keys() == CHAINS.keys() | CONTRASTS.keys()
+    assert tongue.yesno.keys() == KINDS.keys()
+    assert tongue.tellings.keys() == tongue.blanks.keys() == OPENINGS.keys() | TURNS.keys()
+    for table in (tongue.facts, tongue.hops, tongue.yesno, tongue.tellings, tongue.story_asks):
+        assert all(len(set(wordings)) >= 3 for wordings in table.values())
+
+
+def test_every_turn_and_filler_named_exists() -> None:
+    assert {turn for turns in (*FOLLOWING.values(), *LAST.values()) for turn in turns} == TURNS.keys()
+    assert all(RELATIONS[name].subject == kind for kind, names in FILLERS.items() for name in names)
+
+
+def test_connectors_are_dense_in_some_questions_and_rare_in_others() -> None:
+    connectors = re.compile(r"\b(?:if|because|but|then|while|although|though|since|so|unless|after|before|when)\b", re.I)
+    density = []
+    for question in questions("hotpotqa"):
+        if question.lang == "en":
+            text = everything(question)
+            density.append(100 * len(connectors.findall(text)) / len(text.split()))
+    shares = [sum(low <= d < high for d in density) / len(density) for low, high in ((0, 3), (3, 6), (6, 100))]
+    assert min(shares) > 0.1
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_sentences_are_told_without_open_blanks_or_doubled_spaces(task: Task) -> None:
+    for question in questions(task):
+        text = everything(question)
+        assert not re.search(r"[{}|]|  |\.\.|。。|，，", text), question.id
+        assert question.lang == "en" or not re.search(r"[A-Za-z ]", question.ask + "".join(question.support))
+        assert question.ask.endswith(("?", "？"))
+
+
+def test_shares_of_chinese_are_as_asked_for() -> None:
+    assert {question.lang for question in generate("gsm8k", 200, 3, chinese_share=0.0)} == {"en"}
+    assert {question.lang for question in generate("gsm8k", 200, 3, chinese_share=1.0)} == {"zh"}
+    assert generate("hotpotqa", 0, 3) == []
+
+
+def test_bad_arguments_are_refused_with_what_to_do() -> None:
+    with pytest.raises(SourceError, match="ask for one of hotpotqa"):
+        generate("trivia", 1, 1)  # type: ignore[arg-type]
+    with pytest.raises(SourceError, match="0 or more"):
+        generate("gsm8k", -1, 1)
+    with pytest.raises(SourceError, match="between 0 and 1"):
+        generate("gsm8k", 1, 1, chinese_share=1.5)
