@@ -29,6 +29,5 @@ def verify(session: Session) -> int:
     check_waivers(Evidence(run))
     session.show(dump_config(run.config).rstrip())
     results = judge(session, run, _GATES)
-    session.started = False  # a refused configuration has run nothing that would be worth packing
     further = {"config": run.config.model_dump(mode="json"), "overrides": list(run.overrides)}
     return conclude(session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further)

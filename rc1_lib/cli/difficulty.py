@@ -39,7 +39,9 @@ def difficulty_metrics(
         metrics = write_metrics(run) if due else read_metrics(run)
     found = {bucket: int((metrics["bucket"] == bucket).sum()) for bucket in BUCKETS}
     target = run.workspace.path(path)
-    session.show(f"{metrics.height} rows measured: {found}", f"{target}, {'written' if due else 'unchanged'}")
+    session.show(
+        f"{metrics.height} rows measured: {tables.counts(found)}", f"{target}, {'written' if due else 'unchanged'}"
+    )
     session.document(
         {"path": path, "sha256": sha256_file(target), "rows": metrics.height, "buckets": found, "written_now": due}
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rc1_lib.cli import tables
 from rc1_lib.cli.options import (
     ByTask,
     Mix,
@@ -75,12 +76,12 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
     from rc1_lib.artifacts import read_manifest
     from rc1_lib.pool.seed import build_seed, seed_state
 
-    session.started = True
     paths = {"shadow": run.config.shadow.path, "pool": run.config.pool.path}
     with session.progress("building the pool") as report:
         states = {"shadow": seed_state(run, "shadow"), "pool": seed_state(run, "pool")}
         wanted = [part for part in ("shadow", "pool") if to_write(run, paths[part], states[part], rebuild)]
         if wanted:
+            session.started = True
             build_seed(run, wanted, report)  # type: ignore[arg-type]
     manifests: dict[str, Any] = {part: read_manifest(run.workspace, path) for part, path in paths.items()}
     for part, path in paths.items():
@@ -88,7 +89,8 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
         session.show(f"{part}: {manifests[part]['rows']} rows, {run.workspace.path(path)}, {done}")
         session.show(f"    sha256 {manifests[part]['sha256']}")
     body = manifests["pool"]["report"]
-    session.show(f"rows by task: {body['rows']}", f"second uses of a question: {body['second_uses_of_a_question']}")
+    session.show("rows by task: " + tables.counts(body["rows"]))
+    session.show(f"second uses of a question: {body['second_uses_of_a_question']}")
     session.show(*(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count))
     for task, reasons in manifests["pool"]["skipped_records"].items():
         session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
@@ -173,7 +175,7 @@ def report_diversity(
     report = _diversity(run, of_rows=pool is not None)
     write_json(run.workspace.path(target), report)
     for name, value in report.items():
-        session.show(f"{name}: {value}")
+        session.show(f"{name}: {tables.figure(value)}")
     session.show(f"report: {run.workspace.path(target)}")
     session.document(report)
     return 0
@@ -182,7 +184,7 @@ def report_diversity(
 def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
     from rc1_lib.pool.diversity_report import diversity_report, pack_texts
     from rc1_lib.pool.frame import with_texts
-    from rc1_lib.pool.rewording import plain_wording
+    from rc1_lib.pool.rewording import reworded
     from rc1_lib.pool.templates import load_pack
     from rc1_lib.preflight.evidence import Evidence
 
@@ -192,13 +194,15 @@ def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
         raise TemplateError(
             f"{evidence.path('templates')}: is the reference pack itself; name another with --templates-dir"
         )
+    used: dict[str, Any] = {}
     if of_rows:
         rows = with_texts(evidence.rows("pool"))
         rows = rows.sample(min(rows.height, limits.kl_rows), seed=run.config.pool.seed, shuffle=True)
-        texts, old = rows["written"], plain_wording(rows, reference)
+        texts, old = rows["written"], reworded(rows, reference)
+        used = {f"{name}s_used": sorted(rows[name].unique()) for name in ("role", "style")}
     else:
         texts, old = pack_texts(pack), pack_texts(reference)
     measured = diversity_report(
         texts, pack, old, window_bigrams=limits.window_bigrams, alpha=limits.kl_alpha, seed=run.config.pool.seed
     )
-    return {"measured": evidence.label("pool" if of_rows else "templates"), **measured}
+    return {"measured": evidence.label("pool" if of_rows else "templates"), **measured, **used}

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rc1_lib.cli import tables
 from rc1_lib.cli.options import Rebuild, Sources, overrides, source
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.writing import to_write
@@ -63,7 +64,7 @@ def shadow_run(
     if copy and copy != SAMPLE_MANIFEST:
         write_json(run.workspace.path(copy), sample)
     session.show(
-        f"{sample['n']} rows, {sample['strata']}, {run.workspace.path(path)}, {'written' if due else 'unchanged'}"
+        f"{sample['n']} rows, {tables.counts(sample['strata'])}, {run.workspace.path(path)}, {'written' if due else 'unchanged'}"
     )
     session.show(f"    sha256 {sample['sha256']}", f"manifest: {run.workspace.path(copy or SAMPLE_MANIFEST)}")
     session.document({**sample, "written_now": due})

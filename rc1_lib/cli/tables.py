@@ -96,14 +96,21 @@ def histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
     return table
 
 
+def counts(found: Mapping[str, int]) -> str:
+    """`a 3, b 5`."""
+    return ", ".join(f"{name} {count}" for name, count in found.items())
+
+
 def figure(value: Any) -> str:
-    """A number, a truth value or a list in few characters."""
+    """A number, a truth value, a list or a mapping in few characters."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list):
-        return " to ".join(figure(item) for item in value)
+        return (" to " if all(isinstance(item, int | float) for item in value) else ", ").join(map(figure, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {figure(item)}" for key, item in value.items())
     return "none" if value is None else str(value)
 
 

@@ -23,7 +23,6 @@ def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[st
     from rc1_lib.preflight.evidence import Evidence
     from rc1_lib.preflight.gates import evaluate
 
-    session.started = True
     evidence = Evidence(run)
     results = []
     with session.progress("judging") as report:

@@ -11,7 +11,8 @@ import polars as pl
 from rc1_lib.records import BUCKETS
 
 FEATURES = (
-    "len_tokens", "turns", "tool_hops", "entities", "ops_numeric", "connector_density", "coref_pronouns", "clue_overlap",
+    "len_tokens", "turns", "tool_hops", "entities",
+    "ops_numeric", "connector_density", "coref_pronouns", "clue_overlap",
 )  # fmt: skip
 _BINS = 20
 _QUANTILES = {"p10": 0.10, "p50": 0.50, "p90": 0.90}

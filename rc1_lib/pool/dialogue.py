@@ -28,12 +28,10 @@ def kind_of(task: str, cue: bool) -> str:
     return "clarification" if cue else _KIND_OF[task]
 
 
-def write_row(
-    planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, attempt: int = 0
-) -> dict[str, Any] | None:
+def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack) -> dict[str, Any] | None:
     """The row as a JSON-ready dict, posed by the recipe of `bucket`.
 
-    Every random choice depends on the row, the recipe and the attempt alone, never on other rows.
+    Every random choice depends on the row and the recipe alone, never on other rows.
 
     Returns:
         The row, or None when the dialogue would exceed `pool.max_turns`.
@@ -44,7 +42,7 @@ def write_row(
     cue = habits.random() < pool.teacher.cue_rate
     asks = habits.random() < ask_chance(pool.clarify_rate, pool.teacher.cue_rate, pool.teacher.cue_pull, cue)
     withhold = habits.random() < recipe.withhold and question.slot is not None
-    rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}/{attempt}")
+    rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}")
     template = rng.choice(pack.select(kind_of(question.task, cue), question.lang))
     posed = pose(question, template, recipe, withhold=withhold, cue=cue, rng=rng)
     wanted = _question_to_user(question, template, posed.needs, rng)

@@ -20,7 +20,6 @@ from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Bucket
 
 _CHUNK = 500
-_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +49,10 @@ def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> l
     lines: list[bytes] = []
     for place, planned in enumerate(chunk):
         for recipe in BUCKETS:
-            for attempt in range(_ATTEMPTS):
-                row = write_row(planned, recipe, config.pool, pack, attempt)
-                if row is not None:
-                    places.append((place, recipe))
-                    lines.append(orjson.dumps({**row, "id": planned.id}) + b"\n")
+            row = write_row(planned, recipe, config.pool, pack)
+            if row is not None:
+                places.append((place, recipe))
+                lines.append(orjson.dumps(row) + b"\n")
     frame = pl.read_ndjson(io.BytesIO(b"".join(lines)), schema=pl.Schema(ROW_COLUMNS))
     measured = measure(frame, config.difficulty)
     bounds = config.gates.length

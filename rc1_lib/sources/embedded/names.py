@@ -35,20 +35,21 @@ _ENGLISH = {
     "work": _join("Ang Bast Crag Drum Estr Grim Holl Keep Pyl Spir", "alon ebor ioth unda ovel"),
 }
 
+# Few characters in all: towns begin like people do, and then go on with a character that no person's name ends in.
 _CHINESE = {
     "person": _join(
         "布 奇 卓 费 格 赫 伊 乔 克 卢 米 努 奥 普 奎 罗 塞 图 乌 瓦 温 约 赞 德 弗 林 斯 托",
         "达 黎 诺 佩 鲁 坎 维 恩 泽 贝 莫 加 胡 菲 科 雷 锦 戈 伦 梅 尼 帕 丝 巴 顿",
     ),
     "town": _join(
-        "阿 波 卡 多 艾 法 高 洪 易 嘉 凯 洛 蒙 纳 欧 培 夸 若 萨 塔 乐 沃 韦 雅 齐",
-        "梅尔 瓦尔 尔姆 恩纳 斯卡 尔托 杜恩 沃德 布隆 奥塔 隆加 塞尔 鲁恩 尔甸",
+        "布 奇 卓 费 格 赫 伊 乔 克 卢 米 努 普 奎 罗 图 乌 温 约 赞 德 弗 林 乐 齐",
+        "瓦尔 尔姆 斯卡 尔托 沃尔 沃姆 隆尔 隆姆 塞尔 奥塔 瓦姆 斯塔 沃斯 隆斯",
     ),
-    "river": _join("泽 银 玉 霜 翠 幽 曲 鸣 碧 岚", "索河 漪河 沙河 芦河 汀河"),
-    "ship": _join("飞 破 追 逐 远 海 星 晨 暮 银", "浪号 鸥号 帆号 鲸号 鹭号"),
-    "book": _join("云 灯 石 松 砚 竹 雾 花 雁 冬", "山录 窗录 渡录 野录 堂录"),
-    "guild": _join("铁 铜 丝 陶 木 盐 麦 琴 墨 羽", "锤会 轮会 灯会 盾会 针会"),
-    "work": _join("玄 朱 苍 赤 白 金 寒 晚 伏 连", "鹤 虎 狮 鹿 雀"),
+    "river": _join("银 玉 白 青 长 清 明 黑 金 石", "沙河 花河 草河 星河 月河"),
+    "ship": _join("飞 远 海 星 银 白 红 金 长 明", "鱼号 帆号 马号 鸟号 风号"),
+    "book": _join("云 灯 石 松 竹 花 雨 海 山 水", "窗录 路录 野录 夜录 门录"),
+    "guild": _join("铁 铜 丝 陶 木 盐 麦 金 羊 纸", "轮会 灯会 针会 锅会 旗会"),
+    "work": _join("白 金 红 黑 青 银 铁 石 木 玉", "狮 虎 鹿 狐 猫"),
 }
 
 NAMES: Mapping[Language, Mapping[str, tuple[str, ...]]] = {"en": _ENGLISH, "zh": _CHINESE}
