@@ -54,10 +54,10 @@ for _name, _function in (
     ("validate-difficulty", difficulty.validate_difficulty),
     ("probe-scorer", judge.probe_scorer),
     ("assert-not-simulated", judge.assert_not_simulated),
-    ("serve", serve.serve),
     ("failpack", failures.failpack),
 ):
     command(app, _name, _function)
+command(app, "serve", serve.serve, without=("config", "profile", "overrides", "as_json"))
 
 _ticket = typer.Typer(no_args_is_help=True, help="The ticket that opens training: verify it, show it, revoke it.")
 command(_ticket, "verify", ticket.verify)

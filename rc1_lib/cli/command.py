@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -21,10 +22,17 @@ Function = Callable[..., int]
 REFUSED, FAULT, INTERRUPTED = 2, 1, 130
 
 
-def command(app: typer.Typer, name: str, function: Function) -> None:
-    """Register `function(session, **own options) -> exit code` with the shared options added to its own."""
+def command(app: typer.Typer, name: str, function: Function, without: Collection[str] = ()) -> None:
+    """Register `function(session, **own options) -> exit code` with the shared options added to its own.
+
+    Args:
+        app: where to register it.
+        name: the command's name.
+        function: its body.
+        without: shared options (by the names of `shared`) that would have no effect here and are left out.
+    """
     own = list(inspect.signature(function).parameters.values())[1:]
-    common = list(inspect.signature(shared).parameters.values())
+    common = [given for given in inspect.signature(shared).parameters.values() if given.name not in without]
     hints = get_type_hints(function, include_extras=True) | get_type_hints(shared, include_extras=True)
 
     def entry(**values: Any) -> None:
@@ -68,11 +76,22 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
         words = str(error) or type(error).__name__
         print(f"FATAL: {words}", file=sys.stderr)
-        print(f"rc1: see {write_error(session, error, log)}", file=sys.stderr)
-    package = failure_package(session) if code == FAULT or session.started else None
+        _leave("error report", partial(write_error, session, error, log))
+    package = _leave("failure package", partial(failure_package, session)) if code == FAULT or session.started else None
     if not session.documented:
         session.document({"exit_code": code, "error": words, "failpack": package})
     return code
+
+
+def _leave(what: str, write: Callable[[], Path]) -> str | None:
+    """Write what a failure leaves behind; a disk that refuses it must not hide the failure itself."""
+    try:
+        path = write()
+    except OSError as error:
+        print(f"rc1: the {what} could not be written: {error}", file=sys.stderr)
+        return None
+    print(f"rc1: {what}: {path}", file=sys.stderr)
+    return str(path)
 
 
 def _log_command(log: Path) -> None:

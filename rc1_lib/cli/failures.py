@@ -34,11 +34,9 @@ def write_error(session: Session, error: Exception, log: Path) -> Path:
     return path
 
 
-def failure_package(session: Session) -> str:
-    """Write the failure package of a run that failed, say where, and return its path."""
-    path = write_failpack(session.run or session.workspace, _refused(session))
-    print(f"rc1: packed logs, reports and configurations into {path}", file=sys.stderr)
-    return str(path)
+def failure_package(session: Session) -> Path:
+    """Write the failure package of what the session has worked on: its run, or only its workspace."""
+    return write_failpack(session.run or session.workspace, _refused(session))
 
 
 def failpack(session: Session) -> int:
@@ -48,7 +46,7 @@ def failpack(session: Session) -> int:
     except RC1Error as error:
         # A configuration that is refused is a reason to pack, not a reason not to.
         print(f"rc1: packing without a run: {error}", file=sys.stderr)
-    path = write_failpack(session.run or session.workspace, _refused(session))
+    path = failure_package(session)
     session.show(str(path))
     session.document({"exit_code": 0, "failpack": str(path)})
     return 0

@@ -81,7 +81,6 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
         states = {"shadow": seed_state(run, "shadow"), "pool": seed_state(run, "pool")}
         wanted = [part for part in ("shadow", "pool") if to_write(run, paths[part], states[part], rebuild)]
         if wanted:
-            session.started = True
             build_seed(run, wanted, report)  # type: ignore[arg-type]
     manifests: dict[str, Any] = {part: read_manifest(run.workspace, path) for part, path in paths.items()}
     for part, path in paths.items():

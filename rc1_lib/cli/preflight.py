@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -80,13 +79,12 @@ def _run(
     begun = time.monotonic()
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
     before = _stamps(run)
-    if not verbose:
-        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")  # read when Prefect is imported
     from deployments.local_run import run_preflight
 
     session.started = True
     with session.progress(f"round {' and '.join(map(str, rounds))}"):
         outcome = run_preflight(
+            verbose=verbose,
             profile=run.config.profile,
             config=str(run.config_path),
             overrides=list(session.overrides),
@@ -100,7 +98,7 @@ def _run(
     issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
     _print(session, reports, issued, outcome.message if outcome.exit_code else "", seconds)
-    package = failure_package(session) if outcome.exit_code else None
+    package = str(failure_package(session)) if outcome.exit_code else None
     session.document(
         {
             "exit_code": outcome.exit_code,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from rc1_lib.cli.session import Session
 
 
-def serve(session: Session) -> int:
+def serve(
+    session: Session,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where the server listens, on this machine only.")] = 4200,
+) -> int:
     """Start a Prefect server with RC1's deployments, and serve them until interrupted."""
-    from deployments.serve import main
+    from deployments.serve import serve as serve_until_interrupted
 
-    session.open()  # a configuration that is refused is refused before a server comes up
-    main()
-    return 0
+    return serve_until_interrupted(session.workspace.root, port)

@@ -31,7 +31,7 @@ class Session:
         stdout: where the JSON document goes; tables go to `sys.stdout`, which is stderr while JSON was asked for.
         run: the run once it was opened.
         overrides: what the command line overrides in the configuration, without what the environment adds.
-        started: whether gates or builders have begun; a failure from then on is worth a package.
+        started: whether a preflight has begun; even a refusal from then on is worth a package.
         documented: whether the JSON document was printed.
     """
 

@@ -63,9 +63,8 @@ def shadow_run(
     sample = read_json(run.workspace.path(SAMPLE_MANIFEST))
     if copy and copy != SAMPLE_MANIFEST:
         write_json(run.workspace.path(copy), sample)
-    session.show(
-        f"{sample['n']} rows, {tables.counts(sample['strata'])}, {run.workspace.path(path)}, {'written' if due else 'unchanged'}"
-    )
+    done = "written" if due else "unchanged"
+    session.show(f"{sample['n']} rows, {tables.counts(sample['strata'])}, {run.workspace.path(path)}, {done}")
     session.show(f"    sha256 {sample['sha256']}", f"manifest: {run.workspace.path(copy or SAMPLE_MANIFEST)}")
     session.document({**sample, "written_now": due})
     return 0

@@ -96,7 +96,7 @@ def histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
     return table
 
 
-def counts(found: Mapping[str, int]) -> str:
+def counts(found: Mapping[Any, int]) -> str:
     """`a 3, b 5`."""
     return ", ".join(f"{name} {count}" for name, count in found.items())
 
@@ -138,4 +138,6 @@ def _margin(check: Mapping[str, Any]) -> float:
     numbers = [item for item in (value, *bounds) if isinstance(item, int | float) and not isinstance(item, bool)]
     if check["op"] == "==" or len(numbers) < 1 + len(bounds):
         return math.inf
+    if len(bounds) > 1 and figure(bounds[0]) == figure(bounds[-1]):
+        return math.inf  # an equality in all but name
     return float(min(abs(value - bound) / max(abs(bound), 1e-9) for bound in bounds))

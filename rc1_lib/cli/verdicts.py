@@ -40,7 +40,7 @@ def conclude(
     out: str,
     further: dict[str, Any] | None = None,
 ) -> int:
-    """Write the report of `results` to `out` and their rows at fault beside it, print both, and return the exit code."""
+    """Write the report of `results` to `out` and their rows at fault beside it, print both; give the exit code."""
     from rc1_lib.artifacts import now, write_json
     from rc1_lib.config_file import departures
     from rc1_lib.run import published_config
@@ -76,7 +76,7 @@ def _of_tasks(result: GateResult, tasks: Collection[str]) -> GateResult:
 
 
 def _write_offenders(run: Run, out: str, result: GateResult) -> str | None:
-    """Write the rows at fault beside the report and return the file's name; remove an earlier one when there are none."""
+    """Write the rows at fault beside the report and return the file's name; without any, remove an earlier one."""
     import orjson
 
     from rc1_lib.artifacts import atomic_write

@@ -61,8 +61,7 @@ def split_shadow(
     """
     held, free = [], []
     for task, count in shadow_counts(config).items():
-        shuffled = sorted(questions[task], key=lambda question: question.id)
-        random.Random(f"{config.shadow.seed}/shadow/{task}").shuffle(shuffled)
+        shuffled = _drawn(questions[task], f"{config.shadow.seed}/shadow/{task}")
         # The leak gate cannot check a question shorter than its n-grams, so none is held out.
         checkable = [question for question in shuffled if len(tokenize(held_text(question))) >= config.gates.leakage.ngram]
         if len(checkable) < count or len(shuffled) == count:
@@ -74,6 +73,17 @@ def split_shadow(
         held += checkable[:count]
         free += [question for question in shuffled if question.id not in chosen]
     return held, free
+
+
+def _drawn(questions: Sequence[Question], seed: str) -> list[Question]:
+    """The questions in random order."""
+    # Procedural ones are random draws already: left in their order, the first ones stay the same however many are
+    # made, and so does the shadow set.
+    if all(question.source == "embedded" for question in questions):
+        return list(questions)
+    shuffled = sorted(questions, key=lambda question: question.id)
+    random.Random(seed).shuffle(shuffled)
+    return shuffled
 
 
 def plan_shadow(questions: Sequence[Question]) -> list[PlannedRow]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -12,10 +14,13 @@ from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
-from rc1_lib.pool.rewording import reworded
+from rc1_lib.pool.seed import build_seed
 from rc1_lib.pool.templates import load_pack
+from rc1_lib.pool.frame import read_rows
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import TASKS, GateResult, Status
+from rc1_lib.run import open_run
+from tests.conftest import SMALL
 
 
 class PoolGates:
@@ -151,17 +156,13 @@ def test_two_styles_turn_only_the_diversity_red(gates: PoolGates, rows: pl.DataF
     assert gates.red(damaged) == {"diversity"}
 
 
-def test_a_pool_in_the_old_packs_words_turns_the_divergence_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    old = reworded(rows, gates.reference)
-    records = rows.to_dicts()
-    for record, text in zip(records, old, strict=True):
-        record["messages"] = [
-            {"role": "system", "content": text.split("\n")[0]},
-            {"role": "user", "content": "\n".join(text.split("\n")[1:-1])},
-            {"role": "assistant", "content": text.split("\n")[-1]},
-        ]
-    failed = gates.judge(pl.DataFrame(records, schema=rows.schema))["diversity"].failures
-    assert "3-gram KL" in {check.name for check in failed}
+def test_a_pool_built_in_the_old_packs_words_turns_the_divergence_red(gates: PoolGates, tmp_path: Path) -> None:
+    old = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=400", "pool.templates_dir=templates/pack_v1"])
+    build_seed(old, ("pool",))
+    damaged = read_rows(tmp_path / old.config.pool.path)
+    failed = {check.name for check in gates.judge(damaged)["diversity"].failures}
+    assert {"3-gram KL", *(f"3-gram KL[{task}]" for task in TASKS)} <= failed
+    assert gates.red(damaged) == {"diversity"}
 
 
 class TestDifficulty:

@@ -17,7 +17,11 @@ from rc1_lib.sources.embedded.yesno import yesno
 
 __all__ = ["generate"]
 
-_WRITERS: Mapping[Task, Callable[[Scene], Question | None]] = {"hotpotqa": multihop, "strategyqa": yesno, "gsm8k": story}
+_WRITERS: Mapping[Task, Callable[[Scene], Question | None]] = {
+    "hotpotqa": multihop,
+    "strategyqa": yesno,
+    "gsm8k": story,
+}
 
 
 def generate(task: Task, count: int, seed: int, chinese_share: float = 0.2) -> list[Question]:

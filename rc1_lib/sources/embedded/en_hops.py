@@ -34,24 +34,29 @@ ASKS: dict[str, tuple[str, ...]] = {
         "When the warden {x} shows the tower {a} of the year {y}, who is named as the teacher of its builder?",
     ),
     "author_teacher_birth": (
-        "Where was the person born who taught the author of the book {a}, which dates from {y} and which {x} keeps today?",
+        "Where was the person born who taught the author of the book {a}, which dates from {y} and which {x} keeps "
+        "today?",
         "The book {a} of {y} belongs to {x}; in which town was the person who taught its author born?",
         "If one day {x} asks about the book {a} from {y}, what is the birthplace of the teacher of its author?",
     ),
     "captain_town_year": (
-        "In what year did people found the birthplace of the captain whom {x} gave the ship {a}, which is {y} feet long?",
+        "In what year did people found the birthplace of the captain whom {x} gave the ship {a}, which is {y} feet "
+        "long?",
         "The captain of the ship {a}, which measures {y} feet and serves {x}, comes from a town; when was it founded?",
-        "The ship {a} of {y} feet belongs to {x}, but its captain was born elsewhere; in which year was that town founded?",
+        "The ship {a} of {y} feet belongs to {x}, but its captain was born elsewhere; in which year was that town "
+        "founded?",
     ),
     "founder_birth_river": (
         "What river flows through the birthplace of the person who in {y} set up the guild {a} that {x} leads today?",
         "The guild {a} began in {y} and {x} leads it; which river runs through the town where its founder was born?",
-        "Long before the days of {x}, a settler set up the guild {a} in {y}; what river passes the birthplace of that founder?",
+        "Long before the days of {x}, a settler set up the guild {a} in {y}; what river passes the birthplace of that "
+        "founder?",
     ),
     "mouth_founder": (
         "Who founded the town where the river {a}, rising near {y} and crossed by the ferry of {x}, meets the sea?",
         "From the hills of {y} the river {a} flows past the ferry of {x} to the sea; who founded the town there?",
-        "If a raft leaves the ferry of {x} and follows the river {a} from {y} to its mouth, who founded the town reached there?",
+        "If a raft leaves the ferry of {x} and follows the river {a} from {y} to its mouth, who founded the town "
+        "reached there?",
     ),
     "tower_people": (
         "How many people live in the town where {x} watches over the tower {a}, which is {y} feet high?",
@@ -61,7 +66,8 @@ ASKS: dict[str, tuple[str, ...]] = {
     "teacher_guild_river": (
         "Which river runs through the seat of the guild of the person who taught {a} of {x}, born in {y}?",
         "Born in the year {y}, {a} of {x} had a teacher; what river flows past the seat of the guild of that teacher?",
-        "If {a}, who came to {x} and was born in {y}, visits the seat of the guild of the teacher, which river is there?",
+        "If {a}, who came to {x} and was born in {y}, visits the seat of the guild of the teacher, which river is "
+        "there?",
     ),
     "author_guild_year": (
         "In which year was the guild of the author of the book {a}, {y} pages long and kept by {x}, set up?",
@@ -69,7 +75,8 @@ ASKS: dict[str, tuple[str, ...]] = {
         "As the book {a} of {x} fills {y} pages, can you say since which year the guild of its author exists?",
     ),
     "mouth_teacher_birth": (
-        "Where was the teacher of the founder of the town, where the river {a} of {y} with the ferry of {x} meets the sea, born?",
+        "Where was the teacher of the founder of the town, where the river {a} of {y} with the ferry of {x} meets the "
+        "sea, born?",
         "The river {a} comes from {y} and {x} runs its ferry; who founded the town at its mouth, and where was the "
         "teacher of this founder born?",
         "If the founder of the town where the river {a} of {y}, the river with the ferry of {x}, meets the sea had a "
@@ -81,9 +88,12 @@ ASKS: dict[str, tuple[str, ...]] = {
         "Because {a} of {x} was born in {y}, people know the spouse too; who is the head of the guild of that spouse?",
     ),
     "builder_home_council": (
-        "Which guild rules the town where the builder of the tower {a}, which {x} watches and which dates from {y}, now lives?",
-        "The tower {a} dates from {y} and its warden is {x}; what guild holds the council in the home town of its builder?",
-        "If the warden {x} left the tower {a} of {y} to visit its builder at home, which guild would rule the town there?",
+        "Which guild rules the town where the builder of the tower {a}, which {x} watches and which dates from {y}, "
+        "now lives?",
+        "The tower {a} dates from {y} and its warden is {x}; what guild holds the council in the home town of its "
+        "builder?",
+        "If the warden {x} left the tower {a} of {y} to visit its builder at home, which guild would rule the town "
+        "there?",
     ),
     "older": (
         "Who is older, {a} from the town of {x} or {b} from {y}?",
@@ -131,9 +141,11 @@ ASKS: dict[str, tuple[str, ...]] = {
         "When the captains of the ship {a}, sent by {x}, and the ship {b}, sent by {y}, meet, who is older?",
     ),
     "bigger_yard": (
-        "Which town has more people, the one that built the ship {a} for {x} or the one that built the ship {b} for {y}?",
+        "Which town has more people, the one that built the ship {a} for {x} or the one that built the ship {b} for "
+        "{y}?",
         "The ship {a} of {x} and the ship {b} of {y} come from different yards; which yard lies in the larger town?",
-        "If {x} sends the ship {a} back to its yard and {y} does so with the ship {b}, which ship reaches the town with "
+        "If {x} sends the ship {a} back to its yard and {y} does so with the ship {b}, which ship reaches the town "
+        "with "
         "more people, and what town is that?",
     ),
     "age_gap": (

@@ -9,7 +9,8 @@ def _list(text: str) -> tuple[str, ...]:
 
 WORDS: dict[str, tuple[str, ...]] = {
     "trades": _list(
-        "potter, weaver, baker, tanner, cooper, smith, miller, fisher, carpenter, mason, tailor, painter, dyer, barber, "
+        "potter, weaver, baker, tanner, cooper, smith, miller, fisher, carpenter, mason, tailor, painter, dyer, "
+        "barber, "
         "singer, clerk, hunter, shepherd, glazier, saddler, brewer, gardener, healer, porter, scribe, roofer"
     ),
     "likings": _list(
@@ -19,7 +20,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     ),
     "wares": _list(
         "dried figs, blue wool, copper pots, salt, white candles, smoked eel, silk ribbons, iron nails, amber beads, "
-        "goat cheese, black pepper, reed mats, glass cups, barley, cedar chests, clay pipes, olive oil, fur hats, paper, "
+        "goat cheese, black pepper, reed mats, glass cups, barley, cedar chests, clay pipes, olive oil, fur hats, "
+        "paper, "
         "plum wine, soap, tin bells"
     ),
     "stones": _list(
@@ -27,7 +29,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "polished granite, round pebbles, blue clay, dark basalt, rough flint, silver birch"
     ),
     "fishes": _list(
-        "trout, green frogs, silver eels, pike, crayfish, fat carp, otters, perch, swans, salmon, herons, water snails, "
+        "trout, green frogs, silver eels, pike, crayfish, fat carp, otters, perch, swans, salmon, herons, water "
+        "snails, "
         "ducks, newts"
     ),
     "topics": _list(
@@ -39,7 +42,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "a green leaf, an open hand, a silver comb, a broken chain, a laughing mask, a sleeping cat"
     ),
     "goods": _list(
-        "jars, lamps, candles, buttons, shells, ropes, pears, plums, nails, bricks, tiles, spoons, bowls, combs, needles, "
+        "jars, lamps, candles, buttons, shells, ropes, pears, plums, nails, bricks, tiles, spoons, bowls, combs, "
+        "needles, "
         "ribbons, masks, drums, flutes, kites, whistles, rings, beads, cheeses, eggs, apples, figs, lemons, melons, "
         "blankets, hats, gloves, brushes, mirrors, maps, bells, cups, plates, dolls, pencils"
     ),
@@ -52,7 +56,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "a long dinner, a music lesson, a sharp saw, the toll, a bag of seed, a painted sign"
     ),
     "losses": _list(
-        "on a bad road, in a storm, during the night, at the river crossing, because of a fire, to a thief, in the crowd, "
+        "on a bad road, in a storm, during the night, at the river crossing, because of a fire, to a thief, in the "
+        "crowd, "
         "when a wheel broke, after heavy rain, because of the heat"
     ),
     "openings": (
@@ -65,15 +70,18 @@ WORDS: dict[str, tuple[str, ...]] = {
     ),
     "moods": _list("cold, warm, busy, quiet, windy, sunny, grey, long, dry, rainy"),
     "j": _list(
-        "old, plain, northern, southern, royal, secret, famous, hidden, honest, local, eastern, western, foreign, clever, "
+        "old, plain, northern, southern, royal, secret, famous, hidden, honest, local, eastern, western, foreign, "
+        "clever, "
         "loud, rare, strange, early, late, trusted, simple, nameless"
     ),
     "k": _list(
-        "rolls, letters, songs, charts, lists, tales, records, notes, scrolls, tablets, verses, drawings, poems, diaries, "
+        "rolls, letters, songs, charts, lists, tales, records, notes, scrolls, tablets, verses, drawings, poems, "
+        "diaries, "
         "ledgers, maps, chronicles, sagas, prints, pictures"
     ),
     "f": _list(
-        "witnesses, teachers, monks, sailors, clerks, neighbours, singers, farmers, guests, travellers, children, judges, "
+        "witnesses, teachers, monks, sailors, clerks, neighbours, singers, farmers, guests, travellers, children, "
+        "judges, "
         "cooks, soldiers, widows, priests, beggars, elders, students, merchants"
     ),
 }
@@ -84,14 +92,14 @@ PREFIXES: tuple[str, ...] = (
     "Although few {f} mention it, ",
     "Because the {j} {k} agree, we know that ",
     "While some {j} {f} are silent, ",
-    "After reading the {j} {k}, we can say that ",
-    "As the {j} {f} tell us, ",
+    "If {k} count for anything, ",
+    "Since {j} {f} say so, ",
     "Since the {j} {k} were found, it is clear that ",
     "Though {j} {f} seldom tell it, ",
-    "When asked, {f} say that ",
+    "So {j} {f} say that ",
     "Unless the {f} lie, ",
-    "However strange it seems to {f}, ",
-    "Before the {j} {k} were lost, people learned that ",
+    "However the {f} tell it, ",
+    "Before the {k} were lost, we learned that ",
 )
 
 SUFFIXES: tuple[str, ...] = (
@@ -103,7 +111,7 @@ SUFFIXES: tuple[str, ...] = (
     ", while {j} {f} keep quiet.",
     ", since all {k} agree.",
     ", if {j} {k} can be trusted.",
-    ", as {f} often repeat.",
+    ", or so {f} say.",
     ", though no {j} {k} praise it.",
     ", therefore {f} still talk of it.",
     ", unless the {j} {k} are wrong.",
@@ -111,7 +119,21 @@ SUFFIXES: tuple[str, ...] = (
 
 # A sentence that opens with one of these takes no aside in front.
 JOINERS = frozenset(
-    {"But", "Then", "So", "After", "Because", "If", "When", "While", "However,", "Later", "Since", "Therefore", "Although"}
+    {
+        "But",
+        "Then",
+        "So",
+        "After",
+        "Because",
+        "If",
+        "When",
+        "While",
+        "However,",
+        "Later",
+        "Since",
+        "Therefore",
+        "Although",
+    }
 )
 
 VAGUE: dict[str, tuple[str, ...]] = {

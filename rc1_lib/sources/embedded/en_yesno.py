@@ -16,7 +16,8 @@ ASKS: dict[str, tuple[str, ...]] = {
     "grown": (
         "Was {p} of {x} more than {n} years old when the tower {w} in {y} was finished?",
         "When {y} finished the tower {w}, had {p}, who lives in {x}, lived for more than {n} years?",
-        "Because {p} from {x} came to see the tower {w} in {y} on its first day, was this a guest of more than {n} years?",
+        "Because {p} from {x} came to see the tower {w} in {y} on its first day, was this a guest of more than {n} "
+        "years?",
     ),
     "jubilee": (
         "Did the guild {g}, now under {p}, turn {n} years old before the ship {s} of {q} was launched?",
@@ -91,11 +92,13 @@ ASKS: dict[str, tuple[str, ...]] = {
     "home_river": (
         "Does the river {r} run past the place where the captain of the ship {s}, owned by {q}, was born?",
         "Is it a town on the river {r} where the captain to whom {q} gave the ship {s} was born?",
-        "If the captain of the ship {s} leaves the service of {q} for the place of birth, is the river {r} found there?",
+        "If the captain of the ship {s} leaves the service of {q} for the place of birth, is the river {r} found "
+        "there?",
     ),
     "same_teacher": (
         "Did the builder of the tower {w} in {y} and the author of the book {b} of {q} have the same teacher?",
-        "Was the person who taught the builder of the tower {w} in {y} also the teacher of the author of the book {b} that {q} keeps?",
+        "Was the person who taught the builder of the tower {w} in {y} also the teacher of the author of the book {b} "
+        "that {q} keeps?",
         "If the builder of the tower {w} of {y} met the author of the book {b} of {q}, could they talk of one teacher?",
     ),
 }

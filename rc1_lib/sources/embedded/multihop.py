@@ -110,7 +110,9 @@ def _contrast(scene: Scene, key: str) -> Question | None:
     first, second = scene.fact(contrast.number), scene.fact(contrast.number)
     while first[2] == second[2]:
         second = scene.fact(contrast.number)
-    ends = [_look(draft, contrast, at, told, fact) for at, told, fact in zip((a, b), beside, (first, second), strict=True)]
+    ends = [
+        _look(draft, contrast, at, told, fact) for at, told, fact in zip((a, b), beside, (first, second), strict=True)
+    ]
     answer = _decide(draft, contrast, ends, (first[2], second[2]))
     draft.crowd()
     ask = scene.pick(scene.tongue.hops[key]).format(a=a, b=b, x=_value(beside[0]), y=_value(beside[1]))

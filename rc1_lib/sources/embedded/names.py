@@ -20,8 +20,10 @@ def _join(heads: str, tails: str) -> tuple[str, ...]:
 
 _ENGLISH = {
     "person": _join(
-        "Bra Chi Dro Fel Gru Hes Ilv Jor Kre Lud Mib Nuv Osk Pra Qui Rho Sev Tul Urv Vax Wem Yor Zan Dwe Fro Glim Stra Thob",
-        "dak lim nor pesh quil rud sken tavi vex wun zel bril mot gath hule fim cobe dresh jin kol lurn mave nesk pago rist",
+        "Bra Chi Dro Fel Gru Hes Ilv Jor Kre Lud Mib Nuv Osk Pra Qui Rho Sev Tul Urv Vax Wem Yor Zan Dwe Fro Glim Stra "
+        "Thob",
+        "dak lim nor pesh quil rud sken tavi vex wun zel bril mot gath hule fim cobe dresh jin kol lurn mave nesk pago "
+        "rist",
     ),
     "town": _join(
         "Abr Bolv Cazh Dorv Eshk Fald Gorv Hulm Ixt Jaln Kelv Lorm Munk Narv Olb Pelth Quar Ruvn Salk Tarv Ulg Vorn "

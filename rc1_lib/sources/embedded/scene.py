@@ -14,7 +14,7 @@ T = TypeVar("T")
 Fact = tuple[str, str, int]
 
 # The share of sentences that carry an aside (and with it a connector), and how often a question has that share.
-_DENSITIES = (0.0, 0.1, 0.1, 0.35, 0.35, 0.35, 0.35, 0.6, 0.6, 0.9)
+_DENSITIES = (0.0, 0.1, 0.1, 0.35, 0.35, 0.35, 0.35, 0.6, 0.9, 1.0)
 
 
 def _draws(tongue: Tongue) -> dict[str, tuple[tuple[str, ...], bool, int, int]]:

@@ -1,6 +1,6 @@
 """The kinds of arithmetic story, each the numbers and sums of its first part.
 
-The texts stand in `en_stories` and `zh_stories` under the same keys. Units: `goods` and `both` (things held by one
+The texts stand in `en_openings` and `zh_openings` under the same keys. Units: `goods` and `both` (things held by one
 person or two), `coins` (earned), `cost` (spent), and others that only some continuations fit.
 """
 

@@ -54,7 +54,11 @@ def delivery(scene: Scene, value: int, unit: str) -> Part | None:
     """Boxes of more: a product of its own, then the sum."""
     k, j = scene.number(2, 15), scene.number(3, 20)
     total = value + k * j
-    return Part({"k": k, "n": j}, ((f"{k}*{j}", k * j), (f"{value}+{total - value}", total)), unit) if total <= _MOST else None
+    return (
+        Part({"k": k, "n": j}, ((f"{k}*{j}", k * j), (f"{value}+{total - value}", total)), unit)
+        if total <= _MOST
+        else None
+    )
 
 
 def bills(scene: Scene, value: int, unit: str) -> Part | None:

@@ -9,12 +9,16 @@ from rc1_lib.records import Language
 from rc1_lib.sources.embedded import (
     en_facts,
     en_hops,
-    en_stories,
+    en_openings,
+    en_story_asks,
+    en_turns,
     en_words,
     en_yesno,
     zh_facts,
     zh_hops,
-    zh_stories,
+    zh_openings,
+    zh_story_asks,
+    zh_turns,
     zh_words,
     zh_yesno,
 )
@@ -27,8 +31,9 @@ Wordings = Mapping[str, tuple[str, ...]]
 class Tongue:
     """One language's names, words and sentence patterns.
 
-    Of `prefixes` and `suffixes` each is one aside in all its wordings. `joint` stands between two sentences. A telling is the tuple of sentences that one story part is told in;
-    `blanks` says of each part which of its numbers can be withheld and what the user is then asked for.
+    Of `prefixes` and `suffixes` each is one aside in all its wordings. `joint` stands between two sentences. A telling
+    is the tuple of sentences that one story part is told in; `blanks` says of each part which of its numbers can be
+    withheld and what the user is then asked for.
     """
 
     lang: Language
@@ -51,7 +56,11 @@ class Tongue:
 def _filled(asides: tuple[str, ...], words: Wordings) -> tuple[tuple[str, ...], ...]:
     """Every way to fill each aside's blanks. Filled once here, since most sentences of a long pool may carry one."""
     return tuple(
-        tuple(dict.fromkeys(aside.format(j=j, k=k, f=f) for j in words["j"] for k, f in zip(words["k"], words["f"], strict=True)))
+        tuple(
+            dict.fromkeys(
+                aside.format(j=j, k=k, f=f) for j in words["j"] for k, f in zip(words["k"], words["f"], strict=True)
+            )
+        )
         for aside in asides
     )
 
@@ -70,9 +79,9 @@ TONGUES: Mapping[Language, Tongue] = {
         facts=en_facts.FACTS,
         hops=en_hops.ASKS,
         yesno=en_yesno.ASKS,
-        tellings=en_stories.TELLINGS,
-        blanks=en_stories.BLANKS,
-        story_asks=en_stories.ASKS,
+        tellings={**en_openings.TELLINGS, **en_turns.TELLINGS},
+        blanks=en_story_asks.BLANKS,
+        story_asks=en_story_asks.ASKS,
     ),
     "zh": Tongue(
         lang="zh",
@@ -87,8 +96,8 @@ TONGUES: Mapping[Language, Tongue] = {
         facts=zh_facts.FACTS,
         hops=zh_hops.ASKS,
         yesno=zh_yesno.ASKS,
-        tellings=zh_stories.TELLINGS,
-        blanks=zh_stories.BLANKS,
-        story_asks=zh_stories.ASKS,
+        tellings={**zh_openings.TELLINGS, **zh_turns.TELLINGS},
+        blanks=zh_story_asks.BLANKS,
+        story_asks=zh_story_asks.ASKS,
     ),
 }

@@ -1,0 +1,53 @@
+# RC1: `make run` and `make test` install what they need by themselves, from exact pins.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+RC1 := $(BIN)/rc1
+PROFILE ?= local
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test serve preflight round1 round2 failpack lint bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml constraints.txt
+	python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+setup: $(STAMP) ## install into .venv, from exact pins
+
+run: $(STAMP) ## the whole loop on the embedded default: pool, two rounds of gates, ticket
+	$(RC1) preflight --profile local $(ARGS)
+
+test: $(STAMP) ## every test, ruff and mypy included
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+serve: $(STAMP) ## Prefect server, deployments and worker with one command
+	$(RC1) serve $(ARGS)
+
+preflight: $(STAMP) ## both rounds and the ticket (PROFILE=local or prod)
+	$(RC1) preflight --profile $(PROFILE) $(ARGS)
+
+round1: $(STAMP) ## round 1 alone
+	$(RC1) round1 --profile $(PROFILE) $(ARGS)
+
+round2: $(STAMP) ## round 2 alone
+	$(RC1) round2 --profile $(PROFILE) $(ARGS)
+
+failpack: $(STAMP) ## pack logs, reports and fingerprints for whoever has to find out what went wrong
+	$(RC1) failpack $(ARGS)
+
+lint: $(STAMP) ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP) ## benchmarks, each against an alternative in the same run
+	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+clean: ## remove caches, never data or reports
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

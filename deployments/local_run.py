@@ -1,0 +1,141 @@
+"""Run the preflight here and now, with nothing running beforehand: what `rc1 preflight` and `make run` do.
+
+The run is recorded in the workspace's own Prefect database, so `make serve` shows it later. When the workspace is being
+served already, that server is used; else a private one lives as long as the run, and dies with it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from deployments import children
+from deployments.server import free_port, running_server, settings, start_server
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.errors import ConfigError
+
+if TYPE_CHECKING:
+    from prefect import State
+
+PASSED, FAULT, REFUSED = 0, 1, 2
+HISTORY_LIMIT_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        exit_code: 0 passed, 2 a gate or the configuration said no, 1 a fault.
+        state_name: the flow run's final state, for example `TicketIssued` or `GatesFailed`.
+        message: one sentence that says why.
+        flow_run_url: where to look at it; empty when its server has ended (`make serve` shows it again).
+    """
+
+    exit_code: int
+    state_name: str
+    message: str
+    flow_run_url: str
+
+
+def run_preflight(*, verbose: bool = False, **flow_parameters: Any) -> Outcome:
+    """Run the preflight flow in this process.
+
+    Args:
+        verbose: show Prefect's own log on stderr; the UI keeps the whole log in any case.
+        flow_parameters: those of `flows.preflight.preflight`.
+
+    Raises:
+        ConfigError: when the workspace is not a folder.
+        ServerFault: when the private server does not come up.
+        Exception: the flow's own, when it ended by a fault.
+    """
+    workspace = Path(flow_parameters.get("workspace") or PROJECT_ROOT).resolve()
+    if workspace.exists() and not workspace.is_dir():
+        raise ConfigError(f"--workspace {workspace}: is a file, expected a folder")
+    with _server(workspace) as (url, lasting):
+        # Before Prefect is imported: it reads its settings and sets up its log then.
+        os.environ.update(settings(workspace, url))
+        os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "INFO" if verbose else "CRITICAL"
+        state = _run(workspace, url, flow_parameters, lasting)
+        fault = state.result(raise_on_failure=False) if state.name not in _verdict_names() else None
+        if isinstance(fault, BaseException):
+            raise fault
+    run_id = state.state_details.flow_run_id
+    return Outcome(
+        exit_code=_exit_code(state),
+        state_name=state.name or state.type.value,
+        message=state.message or "",
+        flow_run_url=f"{url}/runs/flow-run/{run_id}" if lasting else "",
+    )
+
+
+@contextmanager
+def _server(workspace: Path) -> Iterator[tuple[str, bool]]:
+    """The address of a server for the workspace, and whether it outlasts the run."""
+    url = running_server(workspace)
+    if url is not None:
+        yield url, True
+        return
+    private = start_server(workspace, free_port())
+    try:
+        yield private.url, False
+    finally:
+        children.stop(private.process)
+
+
+def _run(workspace: Path, url: str, flow_parameters: dict[str, Any], lasting: bool) -> State[Any]:
+    from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+
+    from flows.preflight import preflight
+
+    here = settings(workspace, url)
+    # For a second run in one process, which finds Prefect imported with the first one's settings.
+    with temporary_settings(
+        {PREFECT_API_URL: here["PREFECT_API_URL"], PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"]}
+    ):
+        state: State[Any] = preflight(**flow_parameters, return_state=True)
+        if not lasting and state.state_details.flow_run_id is not None:
+            _wait_for_history(state.state_details.flow_run_id)
+    return state
+
+
+def _wait_for_history(flow_run_id: UUID) -> None:
+    """Give the server the time to write down how every task ended: its own death would take that along."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogHandler
+
+    APILogHandler().flush()
+    EventsWorker.drain_all()
+    this_run = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
+    deadline, before = time.monotonic() + HISTORY_LIMIT_S, -1
+    with get_client(sync_client=True) as client:
+        while time.monotonic() < deadline:
+            runs = client.read_task_runs(flow_run_filter=this_run, limit=200)
+            if len(runs) == before and all(run.state is not None and run.state.is_final() for run in runs):
+                return
+            before = len(runs)
+            time.sleep(0.3)
+
+
+def _verdict_names() -> tuple[str, ...]:
+    from flows.preflight import FAULT as GATES_FAULTED
+    from flows.preflight import RED
+
+    return (*RED, GATES_FAULTED)
+
+
+def _exit_code(state: State[Any]) -> int:
+    from flows.preflight import RED
+
+    if state.is_completed():
+        return PASSED
+    return REFUSED if state.is_failed() and state.name in RED else FAULT

@@ -1,0 +1,39 @@
+"""Registering the deployments of a workspace with the server named by `PREFECT_API_URL`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prefect import Flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.schedules import Cron
+from prefect.workers.process import ProcessWorker
+
+from rc1_lib.artifacts import PROJECT_ROOT
+
+ENTRYPOINT = "flows/preflight.py:preflight"
+NIGHTLY_CRON = "0 3 * * *"
+NIGHTLY: dict[str, Any] = {"build": "never", "refresh": True, "ticket": False, "recheck": True, "on_red_revoke": True}
+
+
+def register(workspace: Path, pool: str) -> None:
+    """Create the work pool (one run at a time) and register `rc1/preflight` and `rc1/nightly` for the workspace."""
+    template = ProcessWorker.get_default_base_job_template()
+    with get_client(sync_client=True) as client:
+        client.create_work_pool(
+            WorkPoolCreate(name=pool, type="process", base_job_template=template, concurrency_limit=1), overwrite=True
+        )
+    here = {"workspace": str(workspace)}
+    preflight = Flow.from_source(source=str(PROJECT_ROOT), entrypoint=ENTRYPOINT)
+    assert isinstance(preflight, Flow)  # awaitable only where an event loop runs
+    quietly: dict[str, Any] = {"work_pool_name": pool, "print_next_steps": False, "ignore_warnings": True}
+    preflight.deploy(name="preflight", parameters=here, description="data, both rounds, ticket", **quietly)
+    preflight.deploy(
+        name="nightly",
+        parameters={**here, **NIGHTLY},
+        schedules=[Cron(NIGHTLY_CRON, timezone="UTC")],
+        description="everything the ticket vouches for, checked again; a failure revokes it",
+        **quietly,
+    )

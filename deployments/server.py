@@ -1,0 +1,176 @@
+"""The Prefect server of one workspace: settings, starting and finding it; all it keeps lies in `<workspace>/.prefect`.
+
+This module must not import Prefect: its settings are read from the environment at import, and they are made here.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from deployments import children
+from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
+from rc1_lib.errors import RC1Error
+
+HOST = "127.0.0.1"
+HOME = ".prefect"
+RECORD = f"{HOME}/rc1-server.json"
+LOG = f"{HOME}/server.log"
+START_LIMIT_S = 180.0
+
+
+class ServerFault(Exception):
+    """The server did not come up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server: its address, and its process when we started it ourselves."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+    @property
+    def api(self) -> str:
+        """The address that `PREFECT_API_URL` takes."""
+        return api_of(self.url)
+
+
+def settings(workspace: Path, url: str) -> dict[str, str]:
+    """The environment of everything that belongs to a workspace's server. No call leaves the machine.
+
+    A database named in the caller's own environment (PostgreSQL, for example) is kept.
+    """
+    home = workspace / HOME
+    database = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
+    python_path = [str(PROJECT_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "PREFECT_HOME": str(home),
+        "PREFECT_LOCAL_STORAGE_PATH": str(home / "storage"),
+        database: os.environ.get(database) or f"sqlite+aiosqlite:///{home / 'prefect.db'}",
+        "PREFECT_API_URL": api_of(url),
+        "PREFECT_SERVER_API_HOST": HOST,
+        "PREFECT_SERVER_API_PORT": url.rpartition(":")[2],
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        # The new UI asks an outside host from the browser.
+        "PREFECT_SERVER_UI_V2_ENABLED": "false",
+        # A killed run is found out by its missing heartbeat; leases in memory would be lost with a server restart.
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+        "PYTHONPATH": os.pathsep.join(python_path),
+    }
+
+
+def start_server(workspace: Path, port: int, wanted: Callable[[], bool] = lambda: True) -> Server:
+    """Start the workspace's server and wait until it answers.
+
+    Args:
+        workspace: whose database.
+        port: where it listens, on this machine only.
+        wanted: asked while waiting; False gives up.
+
+    Raises:
+        ServerFault: when it ends, or does not answer in time; its log says why.
+    """
+    url = f"http://{HOST}:{port}"
+    prefect = find_spec("prefect")
+    assert prefect is not None and prefect.origin is not None
+    log = workspace / LOG
+    log.parent.mkdir(parents=True, exist_ok=True)
+    # uvicorn itself, not `prefect server start`: that costs seconds more.
+    application = [
+        "--app-dir",
+        str(Path(prefect.origin).parents[1]),
+        "--factory",
+        "prefect.server.api.server:create_app",
+    ]
+    address = ["--host", HOST, "--port", str(port), "--timeout-graceful-shutdown", "5", "--log-level", "warning"]
+    environment = {**os.environ, **settings(workspace, url), "PREFECT__SERVER_FINAL": "1"}
+    with log.open("ab") as output:
+        process = children.start([sys.executable, "-m", "uvicorn", *application, *address], environment, output)
+    server = Server(url, process)
+    try:
+        _wait(server, log, wanted)
+    except BaseException:
+        children.stop(process, 2.0)
+        raise
+    return server
+
+
+def _wait(server: Server, log: Path, wanted: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_LIMIT_S
+    while not healthy(server.url):
+        if server.process.poll() is not None:
+            raise ServerFault(f"the Prefect server ended at once (exit code {server.process.returncode}); see {log}")
+        if not wanted():
+            raise ServerFault("the start of the Prefect server was broken off")
+        if time.monotonic() > deadline:
+            raise ServerFault(f"the Prefect server did not answer within {START_LIMIT_S:.0f} s; see {log}")
+        time.sleep(0.2)
+
+
+def healthy(url: str) -> bool:
+    """Whether a Prefect server answers at `url`."""
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{url}/api/health", timeout=5) as reply:
+            return bool(reply.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def running_server(workspace: Path) -> str | None:
+    """The address of the lasting server that serves this workspace now, or None."""
+    try:
+        record = read_json(workspace / RECORD)
+        url, pid = str(record["url"]), int(record["pid"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return url if children.alive(pid) and healthy(url) else None
+
+
+def record_server(workspace: Path, url: str) -> None:
+    """Write down where this process serves the workspace."""
+    write_json(workspace / RECORD, {"url": url, "pid": os.getpid()})
+
+
+def forget_server(workspace: Path) -> None:
+    """Remove the record that this process wrote."""
+    (workspace / RECORD).unlink(missing_ok=True)
+
+
+def free_port() -> int:
+    """A port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def check_port(port: int) -> None:
+    """Refuse a port that somebody else listens on.
+
+    Raises:
+        RC1Error: naming the port.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise RC1Error(
+                f"port {port} on {HOST} cannot be used ({error.strerror}); name another one with --port"
+            ) from None
+
+
+def api_of(url: str) -> str:
+    """The API's address of a server's address."""
+    return f"{url}/api"

@@ -1,0 +1,169 @@
+"""Every command once, on a small pool of the embedded source."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import SMALL, Rc1
+
+
+def widest_table_line(out: str) -> int:
+    return max(len(line) for line in out.splitlines() if line[:1] in "┏┃┡│└ ")
+
+
+def test_pool_is_built_once_and_then_left_alone(rc1: Rc1, tmp_path: Path) -> None:
+    first = rc1("build_pool", "--workspace", tmp_path, "--n", "120", "--max_turns=6", *SMALL[2:], "--json")
+    body = json.loads(first.out)
+    assert (first.code, body["pool"]["rows"], body["pool"]["written_now"]) == (0, 120, True)
+    again = rc1("build-pool", "--workspace", tmp_path, "--n", "120", "--max-turns", "6", *SMALL[2:], "--json")
+    assert json.loads(again.out)["pool"]["written_now"] is False
+    assert json.loads(again.out)["pool"]["sha256"] == body["pool"]["sha256"]
+
+
+def test_mix_and_output_path_reach_the_builder(rc1: Rc1, tmp_path: Path) -> None:
+    flags = ("--mix", "hotpotqa:0.2,strategyqa:0.2,gsm8k:0.6", "--out", "data/other.jsonl", "--tools", "wiki,calc")
+    done = rc1("build-pool", "--workspace", tmp_path, *SMALL, *flags, "--templates_dir", "templates/pack_v2")
+    assert done.code == 0
+    assert "gsm8k 90" in done.out
+    assert (tmp_path / "data/other.jsonl").exists()
+
+
+def test_pool_is_judged_and_reported(rc1: Rc1, workspace: Path) -> None:
+    done = rc1(
+        "validate-pool", "--workspace", workspace, *SMALL, "data/rollouts/rc1_seed.jsonl", "--max_dup_pct", "100"
+    )
+    report = json.loads((workspace / "reports/rc1/validate_pool.json").read_text())
+    assert [gate["name"] for gate in report["gates"]] == ["mix", "length", "diversity", "duplicates", "leakage"]
+    assert done.code == (0 if report["pass"] else 2)
+    assert {"key": "gates.duplicates.max_dup_pct", "value": 100.0, "published": 2.0} in report["thresholds_changed"]
+    assert widest_table_line(done.out) <= 100
+
+
+def test_by_task_restricts_the_checks_per_task_but_not_the_mix(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("validate-pool", "--workspace", workspace, *SMALL, "--by_task", "gsm8k", "--json")
+    names = {gate["name"]: [check["name"] for check in gate["checks"]] for gate in json.loads(done.out)["gates"]}
+    assert "shortest[gsm8k]" in names["length"]
+    assert "shortest[hotpotqa]" not in names["length"]
+    assert "share[hotpotqa]" in names["mix"]
+
+
+def test_red_gate_exits_2_with_advice_and_the_rows_at_fault(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("validate-pool", "--workspace", workspace, *SMALL, "--min_len", "300")
+    offenders = workspace / "reports/rc1/validate_pool_length_offenders.jsonl"
+    assert done.code == 2
+    assert "wanted >= 300" in done.out
+    assert "rows at fault: reports/rc1/validate_pool_length_offenders.jsonl" in done.out
+    assert json.loads(offenders.read_text().splitlines()[0])["reason"] == "length"
+
+
+def test_offenders_of_an_earlier_run_are_removed(rc1: Rc1, workspace: Path) -> None:
+    rc1("validate-pool", "--workspace", workspace, *SMALL, "--min-len", "300")
+    rc1("validate-pool", "--workspace", workspace, *SMALL, "--min-len", "2")
+    assert not (workspace / "reports/rc1/validate_pool_length_offenders.jsonl").exists()
+
+
+def test_difficulty_report_is_written_and_drawn(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("validate-difficulty", "--workspace", workspace, *SMALL, "--tool_hops_max", "9")
+    report = json.loads((workspace / "reports/rc1/difficulty_report.json").read_text())
+    assert report["counts"]["pool"]["all"]["total"] == 150
+    assert "rows per bucket" in done.out
+    assert "█" in done.out
+    assert widest_table_line(done.out) <= 100
+
+
+def test_difficulty_files_are_fresh_after_they_were_written(rc1: Rc1, workspace: Path) -> None:
+    for name in ("difficulty-metrics", "difficulty-bucketize"):
+        done = rc1(name, "--workspace", workspace, *SMALL, "--json")
+        assert (done.code, json.loads(done.out)["written_now"]) == (0, False)
+
+
+def test_other_target_changes_the_balance(rc1: Rc1, workspace: Path) -> None:
+    flags = (
+        "--target",
+        "easy:0.10,medium:0.45,hard:0.45",
+        "--by_task",
+        "gsm8k,hotpotqa,strategyqa",
+        "--out",
+        "data/b.jsonl",
+    )
+    done = rc1("difficulty-bucketize", "--workspace", workspace, *SMALL, *flags, "--json")
+    assert done.code == 0
+    assert 0 < json.loads(done.out)["rows"] < 150
+
+
+@pytest.mark.parametrize("pool", [(), ("data/rollouts/rc1_seed.jsonl",)], ids=["pack", "rows"])
+def test_diversity_is_reported_for_a_pack_and_for_rows(rc1: Rc1, workspace: Path, pool: tuple[str, ...]) -> None:
+    done = rc1("diversity-report", "--workspace", workspace, *SMALL, *pool, "--json")
+    report = json.loads((workspace / "reports/diversity_report.json").read_text())
+    assert done.code == 0
+    assert json.loads(done.out) == report
+    assert report["kl_3gram"] > 0
+
+
+def test_probe_passes_locally_and_fails_when_somebody_has_to_be_billed(rc1: Rc1, workspace: Path) -> None:
+    assert rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4").code == 0
+    assert rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4", "--live").code == 2
+    done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--provider", "gemini")
+    assert done.code == 2
+    assert "no mock stands in for it" in done.out
+
+
+def test_assert_not_simulated_is_an_error_even_where_the_preflight_waives_it(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("assert_not_simulated", "--workspace", workspace, *SMALL, "--cache_hit_lt", "0.9", "--json")
+    gate = json.loads(done.out)["gates"][0]
+    assert (done.code, gate["status"], gate["waiver"]) == (2, "error", "")
+
+
+def test_shadow_set_is_materialised_with_its_manifest(rc1: Rc1, tmp_path: Path) -> None:
+    flags = (
+        "--n",
+        "30",
+        "--seed",
+        "7",
+        "--stratify",
+        "--materialize",
+        "data/s.jsonl",
+        "--dump_manifest",
+        "reports/m.json",
+    )
+    done = rc1("shadow-run", "--workspace", tmp_path, *SMALL, *flags)
+    manifest = json.loads((tmp_path / "reports/m.json").read_text())
+    assert done.code == 0
+    assert (manifest["n"], manifest["seed"]) == (30, 7)
+    assert len((tmp_path / "data/s.jsonl").read_text().splitlines()) == 30
+
+
+@pytest.mark.parametrize("flags", [(), ("--materialize", "data/s.jsonl", "--tag", "pre_run_check")])
+def test_shadow_comparison_is_refused_honestly(rc1: Rc1, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    done = rc1("shadow-run", "--workspace", tmp_path, *SMALL, *flags)
+    assert done.code == 2
+    assert "not part of this version" in done.err
+    assert not (tmp_path / "data").exists()
+
+
+def test_config_is_shown_with_its_overrides(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=77", "--json")
+    assert json.loads(done.out)["pool"]["n"] == 77
+    assert "n: 77" in rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=77").out
+
+
+def test_config_that_may_not_train_is_refused_by_verify(rc1: Rc1, tmp_path: Path) -> None:
+    assert rc1("config", "verify", "--workspace", tmp_path).code == 0
+    done = rc1("config", "verify", "--workspace", tmp_path, "--set", "steps=10")
+    assert done.code == 2
+    assert "steps is 10, wanted >= 50000" in done.out
+
+
+@pytest.mark.parametrize("words", [("verify",), ("show",), ("revoke", "--reason", "x")])
+def test_ticket_commands_refuse_where_there_is_no_ticket(rc1: Rc1, tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = rc1("ticket", *words, "--workspace", tmp_path)
+    assert done.code == 2
+    assert "there is no ticket" in done.err
+
+
+def test_version_and_help_end_with_0(rc1: Rc1) -> None:
+    assert rc1("--version").out.startswith("rc1 ")
+    assert "Exit codes" in rc1("--help").out

@@ -1,0 +1,136 @@
+"""Faults, interruptions, the log and the failure package."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import Workspace, sha256_file
+from rc1_lib.cli.command import run_command
+from rc1_lib.cli.options import Options
+from rc1_lib.cli.session import Session
+from rc1_lib.failpack import write_failpack
+from rc1_lib.masking import mask, secrets
+
+from .conftest import Rc1
+
+PLANTED = "sk-planted-4711"
+
+
+def options(root: Path, as_json: bool = False) -> Options:
+    return Options(workspace=root, config=None, profile=None, overrides=(), as_json=as_json)
+
+
+def broken(session: Session) -> int:
+    session.show(f"working with {PLANTED}")
+    raise ValueError(f"the disk of {PLANTED} is on fire")
+
+
+def interrupted(session: Session) -> int:
+    raise KeyboardInterrupt
+
+
+def read_package(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as archive:
+        return {name: archive.extractfile(name).read() for name in archive.getnames()}  # type: ignore[union-attr]
+
+
+def test_fault_exits_1_and_leaves_a_report_and_a_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(broken, options(tmp_path), {}) == 1
+    (report,) = (tmp_path / "reports").glob("ERROR_*.json")
+    body = json.loads(report.read_text())
+    assert "FATAL: the disk of" in capsys.readouterr().err
+    assert body["kind"] == "ValueError"
+    assert any("broken" in line for line in body["trace"])
+    assert any(line.startswith("working with") for line in body["last_lines"])
+    (package,) = (tmp_path / "reports/rc1").glob("FAIL_*.tgz")
+    assert f"reports/{report.name}" in read_package(package)
+
+
+def test_interruption_exits_130_without_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(interrupted, options(tmp_path), {}) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert not (tmp_path / "reports").exists()
+
+
+def test_fault_is_still_reported_when_the_disk_refuses_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reports").write_text("a file where a folder should be")
+    assert run_command(broken, options(tmp_path), {}) == 1
+    assert "could not be written" in capsys.readouterr().err
+
+
+def test_planted_key_stands_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", PLANTED)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/older.log").write_text(f"key={PLANTED}\n")
+    (tmp_path / ".env").write_text(f"SCORER_API_KEY={PLANTED}\n")
+    (tmp_path / "reports/.prefect").mkdir(parents=True)
+    (tmp_path / "reports/.prefect/profile.toml").write_text("x")
+    run_command(broken, options(tmp_path, as_json=True), {})
+    assert PLANTED not in "".join(capsys.readouterr())
+    (package,) = (tmp_path / "reports/rc1").glob("FAIL_*.tgz")
+    files = read_package(package)
+    assert files["logs/older.log"] == b"key=***\n"
+    assert not any(".env" in name or ".prefect" in name for name in files)
+    assert not any(PLANTED.encode() in content for content in files.values())
+    assert PLANTED not in "".join(path.read_text() for path in (tmp_path / "logs").glob("ops_*.log"))
+
+
+def test_package_holds_fingerprints_of_the_data_and_not_the_data(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("failpack", "--workspace", workspace, "--json")
+    files = read_package(Path(json.loads(done.out)["failpack"]))
+    listed = {item["path"]: item for item in json.loads(files["FINGERPRINTS.json"])["data"]}
+    pool = workspace / "data/rollouts/rc1_seed.jsonl"
+    assert done.code == 0
+    assert listed["data/rollouts/rc1_seed.jsonl"] == {
+        "path": "data/rollouts/rc1_seed.jsonl", "bytes": pool.stat().st_size, "sha256": sha256_file(pool),
+    }  # fmt: skip
+    assert not any(name.startswith("data/") for name in files)
+    assert "configs/local.yaml" in files
+
+
+def test_package_takes_a_refused_configuration_along(rc1: Rc1, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("profile: nonsense\n")
+    done = rc1("failpack", "--workspace", tmp_path, "--config", tmp_path / "mine.yaml", "--json")
+    assert done.code == 0
+    assert read_package(Path(json.loads(done.out)["failpack"]))["configs/mine.yaml"] == b"profile: nonsense\n"
+
+
+def test_packages_do_not_swallow_earlier_ones_or_overwrite_them(tmp_path: Path) -> None:
+    first, second = (write_failpack(Workspace(tmp_path)) for _ in range(2))
+    assert first != second
+    assert not any(name.endswith(".tgz") for name in read_package(second))
+
+
+def test_secrets_are_found_by_name_and_short_values_are_left_alone() -> None:
+    environment = {"A_KEY": "abcdef-1", "b_token": 'quo"ted-2', "C_PASSWORD": "none", "KEYBOARD": "qwertz-3"}
+    found = secrets(environment)
+    assert mask('abcdef-1 quo"ted-2 quo\\"ted-2 none qwertz-3', found) == "*** *** *** none qwertz-3"
+
+
+def test_secret_of_several_lines_is_hidden_line_by_line() -> None:
+    assert mask("second-line-9", secrets({"PRIVATE_KEY": "first-line-8\nsecond-line-9"})) == "***"
+
+
+def test_log_holds_the_command_and_what_was_printed(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("config", "show", "--workspace", tmp_path, "--json")
+    (log,) = (tmp_path / "logs").glob("ops_*.log")
+    first, *printed = log.read_text().splitlines()
+    assert first.startswith("$ rc1")
+    assert printed == done.out.splitlines()
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ("polars", "pandera", "prefect", "datasets", "pydantic")
+    code = f"import sys; import rc1_lib.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

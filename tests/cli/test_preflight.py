@@ -1,0 +1,47 @@
+"""The preflight from the command line: the flow's verdict, its tables, the ticket and the failure package."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .conftest import SMALL, Rc1
+
+OPEN = (*SMALL, "--set", "gates.resources.min_free_gb=0", "--set", "gates.git.require_commit=false")
+"""The gates ask about the data here, not about the machine that runs the tests."""
+
+
+def test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked(rc1: Rc1, workspace: Path) -> None:
+    place = ("--workspace", workspace, *OPEN)
+    done = rc1("preflight", *place, "--json")
+    body = json.loads(done.out)
+    assert done.code == 0, body["message"]
+    assert [report["round"] for report in body["rounds"]] == ["round1", "round2"]
+    assert body["ticket"]["profile"] == "local"
+    assert body["failpack"] is None
+
+    assert "valid:" in rc1("ticket", "verify", *place).out
+    assert "another one" in rc1("ticket", "verify", *place, "--set", "pool.seed=1").err
+    assert "not verified" in rc1("ticket", "show", *place).out
+    assert rc1("ticket", "revoke", *place, "--reason", "a test").code == 0
+    refused = rc1("ticket", "verify", *place)
+    assert refused.code == 2
+    assert "revoked" in refused.err
+
+
+def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("round1", "--workspace", workspace, *OPEN, "--set", "gates.length.min_len=300", "--build", "never")
+    assert done.code == 2
+    assert "round 1: NOT passed" in done.out
+    assert "length: shortest is" in done.out
+    assert "reports/preflight/round1_length_offenders.jsonl" in done.out
+    assert "threshold changed: gates.length.min_len = 300, published 64" in done.out
+    assert len(list((workspace / "reports/rc1").glob("FAIL_*.tgz"))) == 1
+    assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└") <= 100
+
+
+def test_refused_flag_starts_nothing(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("preflight", "--workspace", tmp_path, "--set", "pool.nn=3")
+    assert done.code == 2
+    assert "did you mean 'n'?" in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs"]

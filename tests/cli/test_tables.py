@@ -1,0 +1,91 @@
+"""Which check is shown as deciding, and how figures read."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from rc1_lib.cli.tables import figure, gates_table, notes, red_lines
+from rc1_lib.difficulty.report import FEATURES, difficulty_report
+from rc1_lib.records import Check, GateResult
+
+
+def gate(*checks: Check, **more: Any) -> dict[str, Any]:
+    return {**GateResult("length", checks, **more).to_dict(), "offenders": 0}
+
+
+def drawn(body: dict[str, Any]) -> str:
+    stream = StringIO()
+    Console(file=stream, width=100).print(gates_table("round 1", [body]))
+    return stream.getvalue()
+
+
+TIGHT = Check("tight", 0.61, ">=", 0.60, True)
+LOOSE = Check("loose", 9.0, ">=", 1.0, True)
+BROKEN = Check("broken", 5, "<=", 4, False, "do less")
+
+
+def test_first_failing_check_decides_a_red_gate() -> None:
+    assert "broken" in drawn(gate(TIGHT, BROKEN))
+    assert red_lines(gate(TIGHT, BROKEN), "x.jsonl") == ["length: broken is 5, wanted <= 4", "    do less"]
+
+
+def test_closest_call_decides_a_green_gate() -> None:
+    text = drawn(gate(LOOSE, TIGHT))
+    assert "tight" in text
+    assert "0.61 >= 0.6" in text
+    assert red_lines(gate(LOOSE, TIGHT), "x.jsonl") == []
+
+
+def test_waiver_and_error_are_told_in_words() -> None:
+    assert "nobody is billed" in drawn(gate(waiver="nobody is billed"))
+    assert red_lines(gate(error="no such file"), "") == ["length: no such file"]
+
+
+def test_notes_name_waivers_and_changed_thresholds() -> None:
+    report = {"waived": {"git": "why"}, "thresholds_changed": [{"key": "gates.a", "value": 1, "published": [1, 2]}]}
+    assert notes(report) == ["waived: git (why)", "threshold changed: gates.a = 1, published 1 to 2"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(True, "yes"), (0.123456, "0.1235"), (None, "none"), ([0.1, 2], "0.1 to 2"), (["a", "b"], "a, b")],
+)
+def test_figures_are_short(value: object, text: str) -> None:
+    assert figure(value) == text
+
+
+def metrics(rows: int) -> pl.DataFrame:
+    numbers = pl.int_range(rows, eager=True)
+    columns = dict.fromkeys(FEATURES, numbers) | {"clue_overlap": numbers / 100}
+    return pl.DataFrame(columns).with_columns(
+        id=numbers.cast(pl.String),
+        task=pl.when(numbers % 2 == 0).then(pl.lit("gsm8k")).otherwise(pl.lit("hotpotqa")),
+        bucket=pl.when(numbers < 5).then(pl.lit("easy")).otherwise(pl.lit("hard")),
+        needs_clarification=numbers % 2 == 0,
+        ambiguity_flags=pl.Series([["vague-time"]] * rows, dtype=pl.List(pl.String)),
+    )
+
+
+def test_difficulty_report_counts_every_row_once() -> None:
+    report = difficulty_report(metrics(11), ["0", "1", "10"])
+    assert report["counts"]["pool"]["all"] == {"easy": 5, "medium": 0, "hard": 6, "total": 11}
+    assert report["counts"]["balanced"]["gsm8k"] == {"easy": 1, "medium": 0, "hard": 1, "total": 2}
+    assert report["features"]["turns"]["pool"]["all"] == {
+        "p10": 1.0, "p50": 5.0, "p90": 9.0, "lowest": 0.0, "highest": 10.0, "mean": 5.0,
+    }  # fmt: skip
+    for drawing in report["histograms"].values():
+        assert (sum(drawing["pool"]), sum(drawing["balanced"])) == (11, 3)
+        assert len(drawing["edges"]) == len(drawing["pool"]) + 1
+    assert report["histograms"]["turns"]["edges"] == list(range(12))
+
+
+def test_difficulty_report_of_one_row_and_of_none_is_still_a_report() -> None:
+    assert sum(difficulty_report(metrics(1), [])["histograms"]["clue_overlap"]["pool"]) == 1
+    empty = difficulty_report(metrics(1).clear(), [])
+    assert empty["counts"]["pool"]["all"]["total"] == 0
+    assert empty["histograms"]["turns"] == {"edges": [], "pool": [], "balanced": []}

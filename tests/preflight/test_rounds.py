@@ -1,0 +1,74 @@
+"""Profiles, waivers and errors in the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
+from rc1_lib.preflight.rounds import round_passed
+from rc1_lib.records import Status
+from rc1_lib.run import Run, open_run
+
+
+def test_prod_without_a_working_provider_is_red(fresh_copy: Callable[..., Run]) -> None:
+    root = fresh_copy().workspace.root
+    prod = open_run(profile="prod", workspace=root)
+    probe = evaluate("judge_probe", Evidence(prod), 1)
+    simulation = evaluate("anti_simulation", Evidence(prod), 1)
+    assert probe.status is Status.FAILED
+    assert simulation.status is Status.ERROR
+    assert not round_passed([probe, simulation], 1)
+
+
+def test_prod_allows_no_waiver() -> None:
+    with pytest.raises(ConfigError, match="profile prod allows no waivers"):
+        open_run(profile="prod", overrides=["gates.waivers={anti_simulation: please}"])
+
+
+def test_local_shows_the_judges_gates_as_waived_with_their_reason(evidence: Evidence) -> None:
+    result = evaluate("anti_simulation", evidence, 1)
+    assert result.status is Status.WAIVED
+    assert "bills nobody" in result.waiver
+
+
+def test_a_waiver_for_a_gate_that_does_not_exist_is_refused(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy("gates.waivers={diversty: oops}")
+    with pytest.raises(ConfigError, match="diversty"):
+        evaluate("mix", Evidence(run), 1)
+
+
+@pytest.mark.parametrize("name", ["mix", "length", "diversity", "duplicates", "leakage", "difficulty"])
+def test_a_missing_pool_is_an_error_and_no_pass(name: str, fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy()
+    for file in ("pool", "balanced"):
+        Evidence(run).path(file).unlink()
+    result = evaluate(name, Evidence(run), 1)
+    assert result.status is Status.ERROR
+    assert "there is no such file" in result.error
+
+
+def test_a_damaged_line_of_the_pool_is_an_error_that_names_the_line(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy()
+    path = Evidence(run).path("pool")
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[6] = lines[6][:100] + b"\n"
+    path.write_bytes(b"".join(lines))
+    assert "line 7: not valid JSON" in evaluate("mix", Evidence(run), 1).error
+
+
+def test_round_two_repeats_round_one_and_adds_the_shadow_run() -> None:
+    first, second = ({spec.name for spec in gates_of_round(number)} for number in (1, 2))
+    assert second - first == {"shadow_run"}
+    assert first < set(BY_NAME)
+
+
+def test_an_altered_pool_turns_the_integrity_gate_red(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy()
+    path = Evidence(run).path("pool")
+    path.write_bytes(path.read_bytes().replace(b"a", b"b", 1))
+    failed = {check.name: check.value for check in evaluate("integrity", Evidence(run), 1).failures}
+    assert failed["data/rollouts/rc1_seed.jsonl"] == "altered"

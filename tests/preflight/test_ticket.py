@@ -1,0 +1,204 @@
+"""The ticket vouches for bytes: one changed byte, another profile, a passed date or other code, and it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib import code
+from rc1_lib.artifacts import read_json, write_json
+from rc1_lib.errors import TicketError
+from rc1_lib.preflight import ticket as ticket_module
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import evaluate, gates_of_round
+from rc1_lib.preflight.rounds import PASSED, write_round
+from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run, open_run
+
+BOUND = ("pool", "shadow", "balanced", "metrics")
+
+
+@pytest.fixture(scope="session")
+def verdicts(built: Run) -> dict[int, list[GateResult]]:
+    """Both rounds' verdicts on the small pool; its files are the same in every copy of the workspace."""
+    evidence = Evidence(built)
+    return {number: [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)] for number in (1, 2)}
+
+
+@pytest.fixture
+def passed(fresh_copy: Callable[..., Run], verdicts: dict[int, list[GateResult]]) -> Run:
+    """A workspace whose two rounds have passed, without a ticket yet."""
+    run = fresh_copy()
+    for number in (1, 2):
+        write_round(run, number, verdicts[number])
+    return run
+
+
+@pytest.fixture
+def ticketed(passed: Run) -> Run:
+    """A workspace with a valid ticket."""
+    issue_ticket(passed)
+    return passed
+
+
+def change_one_byte(path: Path) -> None:
+    body = bytearray(path.read_bytes())
+    body[len(body) // 2] ^= 1
+    path.write_bytes(body)
+
+
+def refusal(run: Run, **how: Any) -> str:
+    with pytest.raises(TicketError) as refused:
+        verify_ticket(run, **how)
+    return str(refused.value)
+
+
+def test_two_passed_rounds_earn_a_ticket_that_verifies(passed: Run) -> None:
+    ticket = issue_ticket(passed)
+    assert verify_ticket(passed) == ticket
+    assert set(ticket["files"]) >= {*BOUND, "weights", "config", "templates", "reference_templates"}
+    assert set(ticket["waived"]) == {"git", "anti_simulation", "shadow_run"}
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_it_is_refused_after_one_byte_of_a_bound_file_changes(ticketed: Run, name: str) -> None:
+    path = Evidence(ticketed).path(name)
+    change_one_byte(path)
+    assert f"{path.name} has changed" in refusal(ticketed)
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_it_is_refused_when_a_bound_file_is_gone(ticketed: Run, name: str) -> None:
+    Evidence(ticketed).path(name).unlink()
+    assert "is gone" in refusal(ticketed)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_it_is_refused_after_a_rounds_report_changes(ticketed: Run, number: int) -> None:
+    change_one_byte(ticketed.workspace.path(PASSED[number]))
+    assert f"the report of round{number}" in refusal(ticketed)
+
+
+@pytest.mark.parametrize("given", ["configs/weights.json", "templates/pack_v2/maths.en.json"])
+def test_it_is_refused_when_another_file_takes_a_bound_ones_place(ticketed: Run, given: str) -> None:
+    """The workspace's own copy of an input wins over the project's: bringing one along changes what training reads."""
+    source, target = ticketed.workspace.find(given), ticketed.workspace.path(given)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(source.read_bytes() + b" ")
+    assert "has changed" in refusal(ticketed)
+
+
+def test_it_is_refused_once_it_has_expired(ticketed: Run) -> None:
+    hours = ticketed.config.ticket.ttl_hours
+    verify_ticket(ticketed, at=datetime.now(UTC) + timedelta(hours=hours - 0.1))
+    assert "expired" in refusal(ticketed, at=datetime.now(UTC) + timedelta(hours=hours + 0.1))
+
+
+def test_it_is_refused_when_issued_in_the_future(ticketed: Run) -> None:
+    assert "issued in the future" in refusal(ticketed, at=datetime.now(UTC) - timedelta(days=1))
+
+
+def test_a_local_ticket_never_opens_a_prod_run(ticketed: Run) -> None:
+    prod = open_run(profile="prod", workspace=ticketed.workspace.root)
+    assert "opens no run of profile 'prod'" in refusal(prod)
+
+
+def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
+    other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "lr=1e-4"])
+    assert "the effective configuration is another one" in refusal(other)
+
+
+def test_it_is_refused_with_another_judge(ticketed: Run) -> None:
+    other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "judge.spec=v2"])
+    assert "the judge is another one" in refusal(other)
+
+
+def test_it_is_refused_by_other_code(ticketed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ticket_module, "code_sha256", lambda: "0" * 64)
+    assert "the code has changed" in refusal(ticketed)
+
+
+def test_the_code_fingerprint_sees_every_source_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in code.PACKAGES:
+        (tmp_path / package / "inner").mkdir(parents=True)
+        (tmp_path / package / "inner/module.py").write_text("x = 1\n")
+    monkeypatch.setattr(code, "PROJECT_ROOT", tmp_path)
+    prints = []
+    for package in (None, *code.PACKAGES):
+        if package:
+            (tmp_path / package / "inner/module.py").write_text("x = 2\n")
+        code.code_sha256.cache_clear()
+        prints.append(code.code_sha256())
+    code.code_sha256.cache_clear()
+    assert len(set(prints)) == len(prints)
+
+
+@pytest.mark.parametrize("key", ["expires", "profile", "config_sha256"])
+def test_an_edited_ticket_is_refused(ticketed: Run, key: str) -> None:
+    path = ticketed.workspace.path(TICKET)
+    write_json(path, {**read_json(path), key: "2999-01-01T00:00:00+00:00"})
+    assert "was edited" in refusal(ticketed)
+
+
+def test_a_revoked_ticket_is_refused_with_the_reason_and_stays_revoked(ticketed: Run) -> None:
+    assert revoke_ticket(ticketed, "the nightly run found a changed pool")
+    assert revoke_ticket(ticketed, "another reason")
+    assert "the nightly run found a changed pool" in refusal(ticketed)
+
+
+def test_no_ticket_is_a_sentence(passed: Run) -> None:
+    assert "there is no ticket" in refusal(passed)
+    assert not revoke_ticket(passed, "nothing there")
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{}", "not json"])
+def test_a_file_that_is_no_ticket_is_a_sentence(passed: Run, body: str) -> None:
+    passed.workspace.path(TICKET).write_text(body)
+    assert "ticket" in refusal(passed)
+
+
+def test_a_file_that_merely_exists_earns_no_ticket(passed: Run) -> None:
+    write_json(passed.workspace.path(PASSED[2]), {"round": "round2", "pass": True})
+    with pytest.raises(TicketError, match="profile"):
+        issue_ticket(passed)
+
+
+def test_no_ticket_when_a_file_changed_between_the_rounds_and_the_ticket(passed: Run) -> None:
+    change_one_byte(Evidence(passed).path("pool"))
+    with pytest.raises(TicketError, match="is not what round 1 read"):
+        issue_ticket(passed)
+
+
+def test_no_ticket_after_a_failed_round(passed: Run, verdicts: dict[int, list[GateResult]]) -> None:
+    red = [GateResult(result.name, error="broken") if result.name == "mix" else result for result in verdicts[2]]
+    write_round(passed, 2, red)
+    assert not passed.workspace.path(PASSED[2]).exists()
+    with pytest.raises(TicketError, match="round 2 has not passed"):
+        issue_ticket(passed)
+
+
+def test_a_round_without_one_of_its_gates_has_not_passed(passed: Run, verdicts: dict[int, list[GateResult]]) -> None:
+    write_round(passed, 1, [result for result in verdicts[1] if result.name != "leakage"])
+    with pytest.raises(TicketError, match="round 1 has not passed"):
+        issue_ticket(passed)
+
+
+def test_the_report_shows_waivers_and_loosened_thresholds(passed: Run) -> None:
+    report = read_json(passed.workspace.path(PASSED[2]))
+    assert "shadow_run" in report["waived"]
+    changed = {entry["key"]: entry for entry in report["thresholds_changed"]}
+    assert changed["gates.resources.min_free_gb"] == {
+        "key": "gates.resources.min_free_gb", "value": 0.0, "published": 50.0,
+    }  # fmt: skip
+
+
+def test_issuing_twice_gives_the_newer_ticket_and_a_revoked_one_is_replaced(ticketed: Run) -> None:
+    revoke_ticket(ticketed, "for the test")
+    issue_ticket(ticketed)
+    assert read_ticket(ticketed)["revoked"] is None
+    verify_ticket(ticketed)
