@@ -104,7 +104,7 @@ def validate_difficulty(
     ] = None,
     clue_overlap_min_hard: Annotated[float | None, typer.Option(help="Lowest median overlap of the hard rows.")] = None,
     tasks: ByTask = None,
-    out: Annotated[Path | None, typer.Option(help=f"The report. [default: {_REPORT}]")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"The report. Default: {_REPORT}.")] = None,
 ) -> int:
     """Judge the balanced pool's difficulty and describe it: counts, quantiles, histograms."""
     from rc1_lib.difficulty.report import difficulty_report

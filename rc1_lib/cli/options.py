@@ -32,15 +32,15 @@ class Options:
 def shared(
     workspace: Annotated[
         Path | None,
-        typer.Option(help="Folder below which everything is written. [default: the project]", rich_help_panel=_COMMON),
+        typer.Option(help="Folder below which everything is written. Default: the project.", rich_help_panel=_COMMON),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="Configuration file. [default: that of the profile]", rich_help_panel=_COMMON),
+        typer.Option(help="Configuration file. Default: that of the profile.", rich_help_panel=_COMMON),
     ] = None,
     profile: Annotated[
         Profile | None,
-        typer.Option(help="local or prod. [default: RUN_MODE, else local]", rich_help_panel=_COMMON),
+        typer.Option(help="local or prod. Default: RUN_MODE, else local.", rich_help_panel=_COMMON),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -71,7 +71,7 @@ Sources = Annotated[
 ByTask = Annotated[
     str | None,
     typer.Option(
-        "--by-task", help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". [default: all of the mix]'
+        "--by-task", help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". Default: all of the mix.'
     ),
 ]
 TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]

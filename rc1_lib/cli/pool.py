@@ -99,7 +99,7 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
 
 def validate_pool(
     session: Session,
-    pool: Annotated[Path | None, typer.Argument(help="The pool to judge. [default: pool.path]")] = None,
+    pool: Annotated[Path | None, typer.Argument(help="The pool to judge. Default: pool.path.")] = None,
     min_distinct2: Annotated[float | None, typer.Option(help="Lowest distinct-2, on windows.")] = None,
     kl3_min: Annotated[float | None, typer.Option(help="Lowest 3-gram KL against the old pack.")] = None,
     roles_min: Annotated[int | None, typer.Option(help="Fewest roles.")] = None,
@@ -107,7 +107,7 @@ def validate_pool(
     max_dup_pct: Annotated[float | None, typer.Option(help="Most duplicate rows, in percent.")] = None,
     max_len: Annotated[int | None, typer.Option(help="Longest row, in tokens.")] = None,
     min_len: Annotated[int | None, typer.Option(help="Shortest row, in tokens.")] = None,
-    leak_check: Annotated[Path | None, typer.Option(help="The shadow set. [default: shadow.path]")] = None,
+    leak_check: Annotated[Path | None, typer.Option(help="The shadow set. Default: shadow.path.")] = None,
     leak_ngram: Annotated[int | None, typer.Option(help="Words of an n-gram of the leak check.")] = None,
     leak_sim: Annotated[float | None, typer.Option(help="Highest similarity to a shadow question.")] = None,
     tasks: ByTask = None,
@@ -148,13 +148,13 @@ def validate_pool(
 def report_diversity(
     session: Session,
     pool: Annotated[
-        Path | None, typer.Argument(help="Measure the rows of this pool. [default: the text of the pack itself]")
+        Path | None, typer.Argument(help="Measure the rows of this pool. Default: the text of the pack itself.")
     ] = None,
     templates_dir: TemplatesDir = None,
     reference_dir: Annotated[
         Path | None, typer.Option(help="Pack that the divergence is measured against (pool.reference_templates_dir).")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help=f"The report. [default: {_DIVERSITY}]")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"The report. Default: {_DIVERSITY}.")] = None,
     seed: Seed = None,
 ) -> int:
     """Measure diversity: distinct-1/2, type-token ratio, 3-gram KL against the old pack, Zipf slope, coverage."""

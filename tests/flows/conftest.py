@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,28 +18,48 @@ from prefect.settings import (
 from prefect.testing.utilities import prefect_test_harness
 
 from flows.preflight import preflight
-from rc1_lib.run import Run
+from rc1_lib.run import Run, open_run
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _prefect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     # The harness isolates the database, not the results: without a folder of its own a test would hit another's cache.
     storage = tmp_path_factory.mktemp("prefect_storage")
-    quiet = {PREFECT_SERVER_ANALYTICS_ENABLED: False, PREFECT_LOGGING_TO_API_ENABLED: False}
-    with (
-        prefect_test_harness(server_startup_timeout=120),
-        temporary_settings({PREFECT_LOCAL_STORAGE_PATH: storage, **quiet}),
-    ):
+    chosen = {
+        PREFECT_LOCAL_STORAGE_PATH: storage,
+        PREFECT_LOGGING_TO_API_ENABLED: False,
+        PREFECT_SERVER_ANALYTICS_ENABLED: False,
+    }
+    with temporary_settings(chosen), prefect_test_harness(server_startup_timeout=120):
         yield
+
+
+def start(run: Run, **parameters: Any) -> State[Any]:
+    """Run the preflight on a run's workspace, with its overrides, on the files that are there."""
+    chosen = {"build": "never", "overrides": list(run.overrides), "workspace": str(run.workspace.root)}
+    state: State[Any] = preflight(**{**chosen, **parameters}, return_state=True)
+    return state
 
 
 @pytest.fixture
 def run_flow() -> Callable[..., State[Any]]:
-    """Run the preflight on a run's workspace with the run's own overrides: `run_flow(run, build="never", ...)`."""
-
-    def start(run: Run, **parameters: Any) -> State[Any]:
-        chosen = {"build": "never", "overrides": list(run.overrides), "workspace": str(run.workspace.root)}
-        state: State[Any] = preflight(**{**chosen, **parameters}, return_state=True)
-        return state
-
+    """`run_flow(run, build="auto", ...)` gives the flow's final state."""
     return start
+
+
+@pytest.fixture(scope="session")
+def green(built: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, State[Any]]:
+    """A workspace after a green preflight, and the flow's state. Never write into it: take `green_copy`."""
+    root = tmp_path_factory.mktemp("green") / "workspace"
+    shutil.copytree(built.workspace.root, root)
+    run = open_run(profile="local", workspace=root, overrides=built.overrides)
+    return run, start(run)
+
+
+@pytest.fixture
+def green_copy(green: tuple[Run, State[Any]], tmp_path: Path) -> Run:
+    """A workspace of the test's own after a green preflight, with its ticket."""
+    run, _ = green
+    root = tmp_path / "workspace"
+    shutil.copytree(run.workspace.root, root)
+    return open_run(profile="local", workspace=root, overrides=run.overrides)

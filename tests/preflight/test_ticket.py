@@ -114,7 +114,9 @@ def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
 
 
 def test_it_is_refused_with_another_judge(ticketed: Run) -> None:
-    other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "judge.spec=v2"])
+    other = open_run(
+        profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "judge.spec=v2"]
+    )
     assert "the judge is another one" in refusal(other)
 
 

@@ -280,6 +280,8 @@ def test_sentences_are_told_without_open_blanks_or_doubled_spaces(task: Task) ->
         assert not re.search(r"[{}|]|  |\.\.|。。|，，", text), question.id
         assert question.lang == "en" or not re.search(r"[A-Za-z ]", question.ask + "".join(question.support))
         assert question.ask.endswith(("?", "？"))
+        assert not re.search(r"\b([A-Za-z]+) \1\b", text), question.id
+        assert not any(trade * 2 in text for trade in TONGUES[question.lang].words["trades"]), question.id
 
 
 def test_shares_of_chinese_are_as_asked_for() -> None:

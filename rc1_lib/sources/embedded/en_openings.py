@@ -72,7 +72,10 @@ TELLINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "wages": (
         ("{p} works as a {w} in {t} for {a} coins an hour.", "{p} works {b} hours a day for {c} days."),
         ("A {w} in {t} is paid {a} coins an hour.", "{p} did this work for {c} days, and each day had {b} hours."),
-        ("For {c} days {p} helped the {w} of {t}.", "Each day {p} stayed {b} hours and got {a} coins for every hour."),
+        (
+            "For {c} days {p} did the work of a {w} in {t}.",
+            "Each day {p} stayed {b} hours and got {a} coins for every hour.",
+        ),
     ),
     "change": (
         ("{p} went to {t} with {a} coins.", "There {p} bought {b} {g} for {c} coins each."),

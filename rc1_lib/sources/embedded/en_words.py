@@ -72,7 +72,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "j": _list(
         "old, plain, northern, southern, royal, secret, famous, hidden, honest, local, eastern, western, foreign, "
         "clever, "
-        "loud, rare, strange, early, late, trusted, simple, nameless"
+        "loud, rare, strange, wise, modest, trusted, simple, nameless"
     ),
     "k": _list(
         "rolls, letters, songs, charts, lists, tales, records, notes, scrolls, tablets, verses, drawings, poems, "

@@ -1,0 +1,67 @@
+"""Real rows of the public data sets through build, gates, difficulty, both rounds and the ticket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from rc1_lib.artifacts import read_json, read_manifest
+from rc1_lib.difficulty.steps import write_balanced, write_metrics
+from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import evaluate, gates_of_round
+from rc1_lib.preflight.rounds import PASSED, write_round
+from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
+from rc1_lib.records import Status
+from rc1_lib.run import Run, open_run
+from tests.conftest import SMALL
+
+
+@pytest.fixture(scope="module")
+def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """600 rows from the real files, in the mix, at the shipped thresholds."""
+    run = open_run(
+        workspace=tmp_path_factory.mktemp("real"), overrides=[*SMALL, "pool.n=600", f"sources.use={shared_data}"]
+    )
+    build_seed(run)
+    write_metrics(run)
+    write_balanced(run)
+    return run
+
+
+def test_every_gate_of_both_rounds_is_green_and_a_ticket_is_issued(real: Run) -> None:
+    evidence = Evidence(real)
+    for number in (1, 2):
+        results = [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)]
+        red = {
+            result.name: result.error or result.failures
+            for result in results
+            if result.status in (Status.FAILED, Status.ERROR)
+        }
+        assert red == {}
+        write_round(real, number, results)
+    issue_ticket(real)
+    verify_ticket(real)
+    assert read_json(real.workspace.path(PASSED[2]))["pass"] is True
+
+
+def test_the_manifest_says_what_the_builder_had_to_do(real: Run) -> None:
+    manifest = read_manifest(real.workspace, real.config.pool.path)
+    assert manifest is not None
+    assert manifest["report"]["rows"] == {"gsm8k": 150, "hotpotqa": 270, "strategyqa": 180}
+    assert manifest["report"]["second_uses_of_a_question"] > 0, "300 HotpotQA rows cannot fill 270 + 110 once each"
+    assert "gsm8k: solution longer than max_turns" in manifest["report"]["dropped_questions"]
+    assert manifest["skipped_records"]["gsm8k"]["no calculator marks"] > 0
+
+
+def test_most_rows_survive_the_balance(real: Run) -> None:
+    balanced, pool = (Evidence(real).rows(name).height for name in ("balanced", "pool"))
+    assert balanced / pool > 0.85
+
+
+def test_real_questions_keep_their_answers(real: Run) -> None:
+    rows = Evidence(real).rows("pool")
+    assert rows.filter(pl.col("task") == "strategyqa")["answer"].is_in(["yes", "no"]).all()
+    assert rows.filter(pl.col("task") == "gsm8k")["answer"].str.contains(r"^-?[\d,.]+$").all()

@@ -1,0 +1,117 @@
+"""Deployments and the programs that bring them up: what they refuse, and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from prefect.settings import PREFECT_API_URL
+
+from deployments import serve
+from deployments.register import ENTRYPOINT, NIGHTLY, NIGHTLY_CRON
+from deployments.server import RECORD, running_server, settings
+from flows.preflight import preflight
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.run import Run
+
+
+def program(body: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a Python program that finds the project, as a user's shell would."""
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-c", body, *arguments], stdout=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is gone, or only waits for its new parent to take note."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def test_the_yaml_file_and_the_launcher_register_the_same_deployments() -> None:
+    written = yaml.safe_load((PROJECT_ROOT / "deployments/prefect.yaml").read_text())["deployments"]
+    by_name = {one["name"]: one for one in written}
+    assert set(by_name) == {"preflight", "nightly"}
+    assert all(one["entrypoint"] == ENTRYPOINT and one["work_pool"]["name"] == serve.POOL for one in written)
+    assert by_name["nightly"]["parameters"] == NIGHTLY
+    assert by_name["nightly"]["schedules"] == [{"cron": NIGHTLY_CRON, "timezone": "UTC"}]
+    for one in written:
+        preflight.validate_parameters(preflight.parameters.model_dump() and one["parameters"])
+
+
+def test_a_port_that_is_taken_is_refused_with_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert serve.main(["--workspace", str(tmp_path), "--port", str(port)]) == 2
+    assert f"port {port}" in capsys.readouterr().err
+
+
+def test_a_workspace_that_is_served_already_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = str(PREFECT_API_URL.value()).removesuffix("/api")
+    (tmp_path / RECORD).parent.mkdir()
+    (tmp_path / RECORD).write_text(json.dumps({"url": url, "pid": os.getpid()}))
+    assert serve.main(["--workspace", str(tmp_path)]) == 2
+    assert f"served already, at {url}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("record", ["", "[]", '{"url": "http://127.0.0.1:9", "pid": 1}'])
+def test_a_stale_record_of_a_server_is_not_believed(tmp_path: Path, record: str) -> None:
+    (tmp_path / RECORD).parent.mkdir()
+    (tmp_path / RECORD).write_text(record)
+    assert running_server(tmp_path) is None
+
+
+def test_no_setting_lets_a_call_leave_the_machine(tmp_path: Path) -> None:
+    chosen = settings(tmp_path, "http://127.0.0.1:4200")
+    assert (chosen["PREFECT_SERVER_ANALYTICS_ENABLED"], chosen["DO_NOT_TRACK"]) == ("false", "1")
+    assert chosen["PREFECT_SERVER_UI_V2_ENABLED"] == "false"
+    kept_here = ("PREFECT_HOME", "PREFECT_LOCAL_STORAGE_PATH", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
+    assert all(str(tmp_path) in chosen[name] for name in kept_here)
+
+
+def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(built: Run, tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    shutil.copytree(built.workspace.root, root)
+    body = (
+        "import sys\nfrom deployments.local_run import run_preflight\n"
+        "end = run_preflight(workspace=sys.argv[1], overrides=sys.argv[2:], build='never', rounds=[1])\n"
+        "print(end.state_name, end.message)\nsys.exit(end.exit_code)"
+    )
+    run = program(body, str(root), *built.overrides, "gates.training.min_seeds=9")
+    told, _ = run.communicate(timeout=240)
+    assert (run.returncode, told.split()[0]) == (2, "GatesFailed")
+    assert "1 of 15 gates failed: training_config" in told
+    assert (root / ".prefect/prefect.db").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux's kernel ends a child with its parent")
+def test_a_server_ends_with_the_run_that_was_killed(tmp_path: Path) -> None:
+    body = (
+        "import sys, time\nfrom pathlib import Path\nfrom deployments.server import free_port, start_server\n"
+        "print(start_server(Path(sys.argv[1]), free_port()).process.pid, flush=True)\ntime.sleep(600)"
+    )
+    run = program(body, str(tmp_path))
+    assert run.stdout is not None
+    server = int(run.stdout.readline())
+    assert not ended(server)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    for _ in range(100):
+        if ended(server):
+            break
+        time.sleep(0.1)
+    assert ended(server)

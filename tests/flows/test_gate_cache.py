@@ -1,0 +1,90 @@
+"""A gate's verdict is cached by the content of all that decides it, and a cached one is never believed unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import State, flow
+from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
+
+from flows.rounds import Judged, judge_round
+from rc1_lib.records import Status
+from rc1_lib.run import Run
+from tasks.gates import files_now, files_read, gate, gate_key
+
+Copy = Callable[..., Run]
+
+
+def ask(run: Run, name: str, code: str) -> State[Any]:
+    """Run one gate's task alone, in round 1, as if the code had the fingerprint `code`."""
+    state: State[Any] = gate(run, name, 1, files_read(name, files_now(run)), code, return_state=True)
+    return state
+
+
+def judge(run: Run) -> Judged:
+    @flow
+    def round_1() -> Judged:
+        return judge_round(run, 1)
+
+    return round_1()
+
+
+def test_an_identical_gate_is_cached_and_says_the_same(built: Run) -> None:
+    first, second = ask(built, "mix", "same"), ask(built, "mix", "same")
+    assert [first.name, second.name] == ["GatePassed", "Cached"]
+    assert first.result() == second.result()
+
+
+def test_one_changed_byte_of_the_pool_misses_the_cache(fresh_copy: Copy) -> None:
+    run = fresh_copy()
+    ask(run, "mix", "byte")
+    pool = run.workspace.path(run.config.pool.path)
+    pool.write_bytes(pool.read_bytes() + b"\n")
+    assert ask(run, "mix", "byte").name != "Cached"
+
+
+def test_changed_code_misses_the_cache(built: Run) -> None:
+    ask(built, "mix", "before")
+    assert ask(built, "mix", "after").name == "GatePassed"
+
+
+def test_a_changed_threshold_misses_the_cache(fresh_copy: Copy) -> None:
+    ask(fresh_copy(), "mix", "threshold")
+    looser = fresh_copy("gates.mix.tolerance_pp=3.5")
+    assert ask(looser, "mix", "threshold").name == "GatePassed"
+
+
+def test_a_failed_verdict_is_evaluated_again_and_never_shown_as_a_green_cached_one(fresh_copy: Copy) -> None:
+    run = fresh_copy("gates.length.max_len=65")
+    first, second = ask(run, "length", "red"), ask(run, "length", "red")
+    assert [first.name, second.name] == ["GateFailed", "GateFailed"]
+    assert second.is_failed() and "wanted <= 65" in str(second.message)
+
+
+@pytest.mark.parametrize("name", ["git", "resources", "integrity", "judge_probe"])
+def test_a_gate_that_reads_the_world_has_no_cache_key(built: Run, name: str) -> None:
+    files = files_read(name, files_now(built))
+    assert gate_key(None, {"run": built, "name": name, "number": 1, "files": files, "code": "c"}) is None
+
+
+def test_a_gate_whose_file_is_missing_is_an_error_and_not_cached(fresh_copy: Copy) -> None:
+    run = fresh_copy()
+    run.workspace.path(run.config.pool.path).unlink()
+    first, second = ask(run, "mix", "missing"), ask(run, "mix", "missing")
+    assert [first.name, second.name] == ["GateError", "GateError"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"metadata": 1, "result": null}'])
+def test_a_damaged_cache_is_evaluated_again(fresh_copy: Copy, damage: bytes) -> None:
+    run = fresh_copy()
+    assert judge(run).faults == {}
+    stored = sorted(Path(PREFECT_LOCAL_STORAGE_PATH.value()).glob("rc1-round1-mix-*"))
+    assert stored
+    for path in stored:
+        path.write_bytes(damage)
+    judged = judge(run)
+    assert judged.faults == {}
+    assert {result.name: result.status for result in judged.results}["mix"] is Status.PASSED

@@ -1,0 +1,74 @@
+"""A fault that may pass by itself is tried again; a verdict or a refusal never is."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from prefect import State, task
+
+from rc1_lib.errors import RC1Error, SourceError
+from rc1_lib.run import Run
+from tasks.data import balanced, metrics, seed
+from tasks.endings import RETRIES, outcome, refusable, retry_when_transient
+from tasks.gates import files_now, files_read, gate
+
+
+def attempts(endings: list[Any]) -> tuple[int, State[Any]]:
+    """Run a task with the project's retry rule; attempt k raises `endings[k]` or returns it."""
+    made = 0
+
+    @task(retries=RETRIES, retry_condition_fn=retry_when_transient)
+    @refusable
+    def step() -> Any:
+        nonlocal made
+        made += 1
+        ending = endings[made - 1]
+        if isinstance(ending, BaseException):
+            raise ending
+        return ending
+
+    state: State[Any] = step(return_state=True)
+    return made, state
+
+
+@pytest.mark.parametrize(
+    "fault", [OSError(errno.EIO, "input/output error"), TimeoutError("slow"), ConnectionResetError("gone")]
+)
+def test_a_transient_fault_is_tried_again(fault: Exception) -> None:
+    made, state = attempts([fault, "done"])
+    assert (made, state.is_completed()) == (2, True)
+
+
+def test_a_transient_fault_that_lasts_is_red_after_the_last_try() -> None:
+    made, state = attempts([OSError(errno.EIO, "input/output error")] * 3)
+    assert (made, state.is_failed()) == (1 + RETRIES, True)
+
+
+@pytest.mark.parametrize(
+    "fault", [OSError(errno.ENOSPC, "disk full"), FileNotFoundError(errno.ENOENT, "gone"), ZeroDivisionError("a bug")]
+)
+def test_a_lasting_fault_is_not_tried_again(fault: Exception) -> None:
+    made, state = attempts([fault, "done"])
+    assert (made, state.is_failed()) == (1, True)
+
+
+def test_a_refusal_is_not_tried_again_and_keeps_its_sentence() -> None:
+    made, state = attempts([SourceError("data/gsm8k: there is no such folder"), "done"])
+    assert (made, state.name, state.message) == (1, "Refused", "data/gsm8k: there is no such folder")
+    with pytest.raises(RC1Error, match="no such folder"):
+        outcome(state)
+
+
+def test_a_missed_threshold_is_not_tried_again(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy("gates.resources.min_free_gb=1000000000")
+    state = gate(run, "resources", 1, files_read("resources", files_now(run)), "once", return_state=True)
+    assert (state.name, state.is_failed()) == ("GateFailed", True)
+    assert retry_when_transient(gate, None, state) is False  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", [gate, seed, metrics, balanced])
+def test_every_step_that_reads_files_follows_the_rule(step: Any) -> None:
+    assert (step.retries, step.retry_condition_fn) == (RETRIES, retry_when_transient)

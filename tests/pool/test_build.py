@@ -1,0 +1,150 @@
+"""The builder: deterministic, disjoint from the shadow set, and honest about what the teacher did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from rc1_lib.artifacts import read_json, sha256_file
+from rc1_lib.environment.calculator import calculate
+from rc1_lib.environment.verifiers import is_right
+from rc1_lib.errors import SourceError
+from rc1_lib.pool.frame import read_rows, with_texts
+from rc1_lib.pool.plan import apportion
+from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
+from rc1_lib.pool.teacher import ask_chance
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.records import TASKS
+from rc1_lib.run import Run, open_run
+from tests.conftest import SMALL
+
+
+@pytest.fixture(scope="module")
+def rows(evidence: Evidence) -> pl.DataFrame:
+    return evidence.rows("pool")
+
+
+def test_the_same_seed_gives_the_same_bytes_however_many_workers(built: Run, tmp_path: Path) -> None:
+    again = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.workers=2"])
+    build_seed(again)
+    for relative in (built.config.pool.path, built.config.shadow.path):
+        assert sha256_file(built.workspace.path(relative)) == sha256_file(again.workspace.path(relative))
+
+
+def test_another_seed_gives_another_pool(built: Run, tmp_path: Path) -> None:
+    other = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=50", "pool.seed=7"])
+    build_seed(other, ("pool",))
+    assert not set(read_rows(tmp_path / other.config.pool.path)["question"]) & set(
+        read_rows(built.workspace.path(built.config.pool.path))["question"]
+    )
+
+
+def test_the_shadow_set_does_not_depend_on_the_size_of_the_pool(built: Run, tmp_path: Path) -> None:
+    smaller = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=300"])
+    build_seed(smaller, ("shadow",))
+    ids = [read_rows(run.workspace.path(run.config.shadow.path))["source_id"].to_list() for run in (built, smaller)]
+    assert ids[0] == ids[1]
+
+
+def test_pool_and_shadow_share_no_question(evidence: Evidence) -> None:
+    keys = [set(evidence.rows(name).select("source", "source_id").rows()) for name in ("pool", "shadow")]
+    assert not keys[0] & keys[1]
+
+
+def test_the_shadow_set_is_stratified_and_its_manifest_names_every_row(built: Run, evidence: Evidence) -> None:
+    manifest = read_json(built.workspace.path(SAMPLE_MANIFEST))
+    assert manifest["strata"] == dict(apportion(245, built.config.datasets))
+    assert [row["source_id"] for row in manifest["rows"]] == evidence.rows("shadow")["source_id"].to_list()
+    assert manifest["sha256"] == sha256_file(built.workspace.path(built.config.shadow.path))
+
+
+def test_counts_by_task_are_exact(rows: pl.DataFrame, built: Run) -> None:
+    counts = dict(rows.group_by("task").len().iter_rows())
+    assert counts == dict(apportion(built.config.pool.n, built.config.datasets))
+
+
+def test_no_dialogue_exceeds_the_limits(rows: pl.DataFrame, built: Run) -> None:
+    texts = with_texts(rows)
+    assert texts["turns"].max() <= built.config.pool.max_turns
+    assert texts["tool_hops"].max() <= built.config.pool.max_tool_hops
+
+
+def test_every_tool_call_is_answered_by_its_own_tool_message(rows: pl.DataFrame) -> None:
+    for messages in rows["messages"].to_list():
+        asked = [call["id"] for message in messages for call in message["tool_calls"] or []]
+        answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+        assert asked == answered
+
+
+def test_every_calculation_in_the_pool_is_true(rows: pl.DataFrame) -> None:
+    checked = 0
+    for messages in rows["messages"].to_list():
+        results = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+        for message in messages:
+            for call in message["tool_calls"] or []:
+                if call["function"]["name"] == "calc":
+                    expression = json.loads(call["function"]["arguments"])["expression"]
+                    assert calculate(expression) == results[call["id"]]
+                    checked += 1
+    assert checked > 500
+
+
+def test_a_row_is_solved_only_with_the_right_answer_and_the_missing_slot(rows: pl.DataFrame) -> None:
+    for row in rows.iter_rows(named=True):
+        right = is_right(row["task"], row["final"], row["answer"], row["aliases"])
+        obtained = row["asked"] > 0 or not row["needs_clarification"]
+        assert row["solved"] == (right and obtained)
+        assert row["lucky"] == (right and not obtained)
+    assert rows["lucky"].sum() > 0
+
+
+def test_a_withheld_slot_is_nowhere_in_the_prompt(rows: pl.DataFrame) -> None:
+    texts = with_texts(rows.filter("needs_clarification" & (pl.col("slot").struct.field("where") == "story")))
+    assert texts.height > 20
+    for prompt, slot in texts.select("prompt", "slot").iter_rows():
+        words = prompt.replace(",", " ").replace(".", " ").split() if prompt.isascii() else [prompt]
+        assert slot["value"] not in words
+
+
+def test_asking_brings_the_missing_slot_and_needless_asking_brings_nothing(rows: pl.DataFrame) -> None:
+    asked = rows.filter(pl.col("asked") > 0)
+    for row in asked.iter_rows(named=True):
+        replies = [message["content"] for message in row["messages"] if message["name"] == "ask_user"]
+        assert len(replies) == row["asked"] == 1
+        if row["needs_clarification"]:
+            assert row["slot"]["value"] in replies[0]
+
+
+def test_the_teacher_asks_at_the_configured_rate_and_on_the_cue_rather_than_on_need(
+    rows: pl.DataFrame, built: Run
+) -> None:
+    rate = rows["asked"].mean()
+    assert abs(rate - built.config.pool.clarify_rate) < 4 * (0.3 * 0.7 / rows.height) ** 0.5
+    by_cue = dict(rows.group_by("cue").agg(pl.col("asked").mean()).iter_rows())
+    by_need = dict(rows.group_by("needs_clarification").agg(pl.col("asked").mean()).iter_rows())
+    assert by_cue[True] > 4 * by_cue[False]
+    assert abs(by_need[True] - by_need[False]) < 0.1
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
+def test_the_chance_of_asking_averages_to_the_rate(rate: float) -> None:
+    cue_rate, pull = 0.35, 6.0
+    average = cue_rate * ask_chance(rate, cue_rate, pull, True) + (1 - cue_rate) * ask_chance(
+        rate, cue_rate, pull, False
+    )
+    assert average == pytest.approx(rate)
+
+
+def test_too_few_questions_are_refused_with_the_knobs_to_turn(shared_data: Path, tmp_path: Path) -> None:
+    run = open_run(workspace=tmp_path, overrides=[*SMALL, f"sources.use={shared_data}", "pool.n=5000"])
+    with pytest.raises(SourceError, match=r"source of hotpotqa: \d+ questions are left for the pool, which needs 2250"):
+        build_seed(run)
+    assert not (tmp_path / "data").exists()
+
+
+def test_both_languages_and_all_tasks_are_there(rows: pl.DataFrame) -> None:
+    assert set(rows["lang"]) == {"en", "zh"}
+    assert set(rows["task"]) == set(TASKS)

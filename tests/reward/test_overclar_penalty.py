@@ -1,0 +1,33 @@
+"""The over-clarification penalty: the cases that the specification names."""
+
+from __future__ import annotations
+
+import pytest
+
+from rc1_lib.reward.difficulty_factor import difficulty_factor
+from rc1_lib.reward.overclarification import over_clarification_penalty
+
+
+def test_not_triggered_without_a_question() -> None:
+    assert over_clarification_penalty(0, False, alpha=0.07, cap=3) == 0.0
+
+
+@pytest.mark.parametrize(("c", "penalty"), [(1, 0.07), (2, 0.14), (5, 0.21)])
+def test_each_needless_question_costs_up_to_the_cap(c: int, penalty: float) -> None:
+    assert over_clarification_penalty(c, False, alpha=0.07, cap=3) == pytest.approx(penalty)
+
+
+@pytest.mark.parametrize("c", [0, 1, 2, 5])
+def test_asking_costs_nothing_where_something_is_missing(c: int) -> None:
+    assert over_clarification_penalty(c, True, alpha=0.07, cap=3) == 0.0
+
+
+def test_negative_values_are_refused() -> None:
+    with pytest.raises(ValueError, match="must not be negative"):
+        over_clarification_penalty(-1, False, alpha=0.07, cap=3)
+
+
+def test_the_difficulty_factor_lifts_hard_rows_and_lowers_easy_ones() -> None:
+    assert [difficulty_factor(bucket, 0.05) for bucket in ("easy", "medium", "hard")] == pytest.approx(
+        [0.95, 1.0, 1.05]
+    )

@@ -1,0 +1,129 @@
+"""Writing survives being killed at any moment, and a later start can tell what happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import FileState, Workspace, atomic_write, file_state, read_manifest, recorded_write, write_text
+
+NAME = "data/rows.jsonl"
+INPUTS = {"seed": 1}
+
+
+def write(place: Workspace, body: bytes, inputs: dict[str, int] = INPUTS) -> None:
+    with recorded_write(place, NAME, {"inputs": inputs}) as stream:
+        stream.write(body)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+def test_a_file_is_missing_then_fresh(place: Workspace) -> None:
+    assert file_state(place, NAME, INPUTS) is FileState.MISSING
+    write(place, b"one\n")
+    assert file_state(place, NAME, INPUTS) is FileState.FRESH
+
+
+def test_other_inputs_make_it_stale(place: Workspace) -> None:
+    write(place, b"one\n")
+    assert file_state(place, NAME, {"seed": 2}) is FileState.STALE
+
+
+def test_a_changed_byte_makes_it_altered(place: Workspace) -> None:
+    write(place, b"one\n")
+    place.path(NAME).write_bytes(b"two\n")
+    assert file_state(place, NAME, INPUTS) is FileState.ALTERED
+
+
+def test_a_file_without_a_manifest_is_foreign(place: Workspace) -> None:
+    write(place, b"one\n")
+    place.manifest_path(NAME).unlink()
+    assert file_state(place, NAME, INPUTS) is FileState.FOREIGN
+
+
+def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(place: Workspace) -> None:
+    write(place, b"one\n")
+    with pytest.raises(RuntimeError), recorded_write(place, NAME, {"inputs": INPUTS}) as stream:
+        stream.write(b"half")
+        raise RuntimeError
+    assert place.path(NAME).read_bytes() == b"one\n"
+    assert file_state(place, NAME, INPUTS) is FileState.FRESH
+    assert [path.name for path in place.path("data").iterdir()] == ["rows.jsonl"]
+
+
+def test_a_kill_between_manifest_and_rename_is_seen_as_interrupted(place: Workspace) -> None:
+    write(place, b"one\n")
+    old = place.path(NAME).read_bytes()
+    write(place, b"two\n")
+    place.path(NAME).write_bytes(old)  # what the disk holds when the rename never happened
+    assert file_state(place, NAME, INPUTS) is FileState.INTERRUPTED
+
+
+def test_the_checksum_file_is_in_the_form_that_sha256sum_reads(place: Workspace) -> None:
+    write(place, b"one\n")
+    done = subprocess.run(
+        ["sha256sum", "-c", "reports/rc1/rows.sha256"], cwd=place.root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+_LOOP = """
+import sys
+from pathlib import Path
+from rc1_lib.artifacts import Workspace, recorded_write
+place = Workspace(Path(sys.argv[1]))
+number = 0
+print("ready", flush=True)
+while True:
+    number += 1
+    with recorded_write(place, "data/rows.jsonl", {"inputs": {"number": number}}) as stream:
+        for _ in range(200):
+            stream.write(b"%d\\n" % number * 50)
+"""
+
+
+@pytest.mark.parametrize("moment", [0.011, 0.023, 0.037, 0.052, 0.071, 0.097])
+def test_kill_9_at_any_moment_leaves_a_state_that_is_understood(tmp_path: Path, moment: float) -> None:
+    place = Workspace(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", _LOOP, str(tmp_path)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        time.sleep(moment)  # the moment of the kill is the subject of the test
+        os.kill(writer.pid, signal.SIGKILL)
+    state = file_state(place, NAME)
+    assert state in (FileState.FRESH, FileState.INTERRUPTED, FileState.MISSING)
+    if state is not FileState.MISSING:
+        lines = place.path(NAME).read_bytes().splitlines()
+        assert len(set(lines)) == 1, "a file must hold one write, whole"
+        assert len(lines) == 200 * 50
+    write(place, b"after\n")
+    assert file_state(place, NAME, INPUTS) is FileState.FRESH
+
+
+def test_reports_name_paths_inside_the_workspace_and_never_the_machines(place: Workspace, tmp_path: Path) -> None:
+    assert place.name(tmp_path / "data/rows.jsonl") == "data/rows.jsonl"
+    assert place.name(Path("/elsewhere/on/this/machine/file.json")) == "file.json"
+
+
+def test_text_is_written_whole(tmp_path: Path) -> None:
+    write_text(tmp_path / "deep/er/a.txt", "你好\n")
+    assert (tmp_path / "deep/er/a.txt").read_text(encoding="utf-8") == "你好\n"
+    with atomic_write(tmp_path / "b.bin") as stream:
+        stream.write(b"x")
+    assert (tmp_path / "b.bin").read_bytes() == b"x"
+
+
+def test_a_damaged_manifest_counts_as_none(place: Workspace) -> None:
+    write(place, b"one\n")
+    place.manifest_path(NAME).write_text("not json")
+    assert read_manifest(place, NAME) is None
+    assert file_state(place, NAME, INPUTS) is FileState.FOREIGN
