@@ -11,7 +11,7 @@ to compare rows with one another; only a model's own tokenizer knows the true nu
 from __future__ import annotations
 
 import polars as pl
-import regex  # type: ignore[import-untyped]
+import regex
 
 # The same text is read by Rust's regex (polars) and by the `regex` module in version-1 mode; both know `&&`.
 _LETTER = r"[\p{L}\p{N}\p{M}&&[^\p{Han}]]"

@@ -88,8 +88,9 @@ def balance(metrics: pl.DataFrame, target: dict[Bucket, float], tasks: list[str]
         wanted = quotas(supply, target)
         if not sum(wanted.values()):
             raise RowError(
-                f"task {task}: the pool holds {supply['easy']} easy, {supply['medium']} medium and {supply['hard']} hard "
-                f"rows, which cannot be balanced to {dict(target)}; change pool.intended or pool.recipes, or build more rows"
+                f"task {task}: the pool holds {supply['easy']} easy, {supply['medium']} medium and {supply['hard']} "
+                f"hard rows, which cannot be balanced to {dict(target)}; change pool.intended or pool.recipes, "
+                f"or build more rows"
             )
         chosen += [
             mine.filter(pl.col("bucket") == bucket).sample(count, seed=seed, shuffle=True)

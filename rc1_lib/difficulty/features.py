@@ -9,7 +9,7 @@ from rc1_lib.difficulty import lexicon
 from rc1_lib.difficulty.buckets import vote
 from rc1_lib.ngrams import jaccard_by_row
 from rc1_lib.pool.frame import METRIC_TYPES, with_texts
-from rc1_lib.text import length
+from rc1_lib.text import TOKEN_PATTERN, length
 
 
 def measure(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
@@ -50,7 +50,7 @@ def _operators(column: str) -> pl.Expr:
 
 
 def _density(patterns: tuple[str, ...], column: str) -> pl.Expr:
-    words = pl.col(column).fill_null("").str.count_matches(lexicon.WORD)
+    words = pl.col(column).fill_null("").str.count_matches(TOKEN_PATTERN)
     return pl.when(words > 0).then(100.0 * _count(patterns, column) / words).otherwise(0.0).clip(0.0, 100.0)
 
 

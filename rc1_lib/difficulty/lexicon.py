@@ -39,8 +39,6 @@ CONNECTORS = (_words(_CONNECTORS_EN), _marks(_CONNECTORS_ZH))
 PRONOUNS = (_words(_PRONOUNS_EN), _marks(_PRONOUNS_ZH))
 OPERATION_WORDS = (_words(_OPERATIONS_EN), _marks(_OPERATIONS_ZH))
 
-WORD = r"\p{Han}|[\p{L}\p{N}]+(?:['’]\p{L}+)*"
-
 OPERATORS = r"[+\-*/%<>=×÷]"
 
 SENTENCE_START = r"(?:^|[.!?:;…\n\"“(]\s*)\p{Lu}[\p{L}'’]*"

@@ -10,9 +10,7 @@ from rc1_lib.pool.variants import Variant
 from rc1_lib.records import BUCKETS, Bucket, Task
 
 
-def choose(
-    tasks: Sequence[Task], variants: Sequence[Sequence[Variant]], intended: Mapping[Bucket, float]
-) -> list[int]:
+def choose(tasks: Sequence[Task], variants: Sequence[Sequence[Variant]], intended: Mapping[Bucket, float]) -> list[int]:
     """For each row the position of the variant to take.
 
     Per task the scarcest bucket is filled first, by the rows that can be nothing else. Within a row the variant whose

@@ -67,7 +67,12 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack) -> di
         "style": template.style,
         "recipe": bucket,
         "messages": messages,
-        "posed": {"ask": posed.question.ask, "quoted": list(posed.quoted), "listed": list(posed.listed), "reason": reason},
+        "posed": {
+            "ask": posed.question.ask,
+            "quoted": list(posed.quoted),
+            "listed": list(posed.listed),
+            "reason": reason,
+        },
         "question": question.ask,
         "support": list(posed.question.support),
         "passages": [{"title": page.title, "text": page.text} for page in posed.question.passages],
@@ -118,7 +123,8 @@ def _messages(
             {"role": "tool", "tool_call_id": call_id, "name": call.tool, "content": call.result}
             for call_id, call in zip(ids, turn, strict=True)
         ]
-    messages.append({"role": "assistant", "content": _final(posed.question.lang, template, performance.answer, reason, rng)})
+    closing = _final(posed.question.lang, template, performance.answer, reason, rng)
+    messages.append({"role": "assistant", "content": closing})
     return messages
 
 

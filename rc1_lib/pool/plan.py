@@ -63,7 +63,8 @@ def split_shadow(
     for task, count in shadow_counts(config).items():
         shuffled = _drawn(questions[task], f"{config.shadow.seed}/shadow/{task}")
         # The leak gate cannot check a question shorter than its n-grams, so none is held out.
-        checkable = [question for question in shuffled if len(tokenize(held_text(question))) >= config.gates.leakage.ngram]
+        shortest = config.gates.leakage.ngram
+        checkable = [question for question in shuffled if len(tokenize(held_text(question))) >= shortest]
         if len(checkable) < count or len(shuffled) == count:
             raise SourceError(
                 f"source of {task}: {len(checkable)} usable questions, but the shadow set alone takes {count}; "
@@ -99,7 +100,8 @@ def plan_pool(config: RunConfig, questions: Sequence[Question]) -> list[PlannedR
     """
     rows: list[PlannedRow] = []
     for task, count in apportion(config.pool.n, config.datasets).items():
-        of_task = sorted((question for question in questions if question.task == task), key=lambda question: question.id)
+        of_task = [question for question in questions if question.task == task]
+        of_task.sort(key=lambda question: question.id)
         random.Random(f"{config.pool.seed}/pool/{task}").shuffle(of_task)
         uses = [(question, use) for use in range(config.sources.max_uses) for question in of_task]
         if len(uses) < count:

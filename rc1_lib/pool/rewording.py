@@ -27,7 +27,8 @@ def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
     Returns:
         One text a row, in the rows' order.
     """
-    return pl.Series([_reword(row, pack, number) for number, row in enumerate(rows.iter_rows(named=True))], dtype=pl.String)
+    texts = [_reword(row, pack, number) for number, row in enumerate(rows.iter_rows(named=True))]
+    return pl.Series(texts, dtype=pl.String)
 
 
 def _reword(row: Mapping[str, Any], pack: Pack, number: int) -> str:

@@ -1,4 +1,4 @@
-"""Each gate is green on the undamaged pool and red on data damaged in just its way, while the other gates stay green."""
+"""Each gate is green on the undamaged pool and red on data damaged in just its way; the others stay green."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
+from rc1_lib.pool.frame import read_rows
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.pool.frame import read_rows
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import TASKS, GateResult, Status
 from rc1_lib.run import open_run
