@@ -52,9 +52,13 @@ def serve(workspace: Path, port: int = PORT) -> int:
     try:
         record_server(workspace, server.url)
         os.environ.update(settings(workspace, server.url))
+        from deployments.lost_runs import crash_leftovers, watch_heartbeats
         from deployments.register import register
 
         register(workspace, POOL)
+        watch_heartbeats()
+        if lost := crash_leftovers(POOL):
+            print(f"{lost} run(s) that an earlier server left unfinished are now marked as crashed", flush=True)
         _tell(server.url)
         return _keep_working(server.process, server.url, ended)
     finally:

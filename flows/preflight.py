@@ -29,6 +29,8 @@ GATES_FAILED, FAULT = "GatesFailed", "GatesFaulted"
 TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED = "TicketIssued", "RoundsPassed", "TicketConfirmed"
 RED = (GATES_FAILED, REFUSED)
 """The names of failed states that are a verdict, not a fault: exit code 2."""
+ENDINGS = (GATES_FAILED, FAULT, REFUSED, TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED)
+"""Every name that a final state of this flow can have by its own decision."""
 
 RoundNumber = Literal[1, 2]
 

@@ -74,6 +74,7 @@ class Question:
         aliases: other texts that count as the same answer.
         slot: what can be withheld; None where nothing can be taken out cleanly.
         lookups: titles that a reader of the question could not guess and is told in the prompt.
+        dialogue: a finished row of the pool's schema, which is then taken as it is; None where one is to be written.
     """
 
     id: str
@@ -88,6 +89,7 @@ class Question:
     aliases: tuple[str, ...] = ()
     slot: Slot | None = None
     lookups: tuple[str, ...] = ()
+    dialogue: Mapping[str, Any] | None = None
 
 
 class Status(StrEnum):

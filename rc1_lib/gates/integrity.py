@@ -10,7 +10,7 @@ from rc1_lib.records import GateResult
 
 _ADVICE = {
     FileState.MISSING: "build it: rc1 preflight does so when it is missing",
-    FileState.FOREIGN: "it has no manifest: build it with RC1, or adopt it with `rc1 adopt PATH`",
+    FileState.FOREIGN: "RC1 did not write it (no manifest): name it as --sources FILE.jsonl and build with --rebuild",
     FileState.ALTERED: "its bytes changed after it was written: restore it, or build it again with --rebuild",
     FileState.INTERRUPTED: "its writing was interrupted: run the step again",
     FileState.STALE: "its inputs changed since: build it again with --rebuild",

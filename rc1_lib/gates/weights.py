@@ -10,7 +10,7 @@ from rc1_lib.config import WeightsGate
 from rc1_lib.gates.checks import at_least, at_most, equal, info, within
 from rc1_lib.records import GateResult
 
-_ADVICE = "run `rc1 weight-calib`, or mend configs/weights.json by hand"
+_ADVICE = "mend configs/weights.json"
 
 
 def weights_gate(content: Any, thresholds: WeightsGate) -> GateResult:

@@ -36,6 +36,8 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack) -> di
     Returns:
         The row, or None when the dialogue would exceed `pool.max_turns`.
     """
+    if planned.question.dialogue is not None:
+        return {**planned.question.dialogue, "id": planned.id, "split": planned.split, "use": planned.use}
     # Habits are drawn once per row, so that choosing among its variants cannot shift how often the teacher asks.
     habits = random.Random(f"{pool.seed}/{planned.id}/{planned.use}")
     question, recipe = planned.question, pool.recipes[bucket]

@@ -33,7 +33,7 @@ def _lend(questions: Sequence[Question], wanted: int, seed: int) -> list[Questio
 def _with_pages(question: Question, shelf: Sequence[Passage], wanted: int, seed: int) -> Question:
     needed = {step.argument for step in question.steps if step.tool == "wiki"}
     missing = wanted - sum(page.title not in needed for page in question.passages)
-    if missing <= 0:
+    if missing <= 0 or question.dialogue is not None:
         return question
     # Pages that name the answer or one of the question's own titles would not be distractors.
     forbidden = {page.title.casefold() for page in question.passages} | {question.answer.casefold()}

@@ -41,9 +41,9 @@ def shadow_counts(config: RunConfig) -> dict[Task, int]:
     if config.shadow.stratify:
         return apportion(config.shadow.n, config.datasets)
     drawn = random.Random(config.shadow.seed).choices(
-        TASKS, [config.datasets[task] for task in TASKS], k=config.shadow.n
+        TASKS, [config.datasets.get(task, 0.0) for task in TASKS], k=config.shadow.n
     )
-    return {task: drawn.count(task) for task in TASKS}
+    return {task: drawn.count(task) for task in TASKS if task in config.datasets}
 
 
 def held_text(question: Question) -> str:
@@ -103,7 +103,13 @@ def plan_pool(config: RunConfig, questions: Sequence[Question]) -> list[PlannedR
         of_task = [question for question in questions if question.task == task]
         of_task.sort(key=lambda question: question.id)
         random.Random(f"{config.pool.seed}/pool/{task}").shuffle(of_task)
-        uses = [(question, use) for use in range(config.sources.max_uses) for question in of_task]
+        # A finished dialogue cannot be posed in another way: used again, it would be a plain copy.
+        uses = [
+            (question, use)
+            for use in range(config.sources.max_uses)
+            for question in of_task
+            if use == 0 or question.dialogue is None
+        ]
         if len(uses) < count:
             raise SourceError(
                 f"source of {task}: {len(of_task)} questions are left for the pool, which needs {count} rows, and each "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from rc1_lib.artifacts import FileState, file_state, read_manifest, recorded_write, sha256_json, sha256_tree, write_json
@@ -13,7 +12,7 @@ from rc1_lib.pool.build import BuildReport, Progress, plan, write_rows
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.run import Run
-from rc1_lib.sources import load_questions
+from rc1_lib.sources import load_questions, sources_sha256
 
 Part = Literal["shadow", "pool"]
 SAMPLE_MANIFEST = "reports/rc1/sample_manifest.json"
@@ -37,7 +36,7 @@ def seed_inputs(run: Run) -> dict[str, str]:
     }
     return {
         "config": sha256_json(decisive),
-        "questions": _questions_sha256(run),
+        "questions": sources_sha256(config, run.workspace),
         "templates": sha256_tree(run.workspace.find(config.pool.templates_dir)),
         "code": code_sha256(*_CODE),
     }
@@ -118,8 +117,3 @@ def _write_sample_manifest(run: Run, planned: Sequence[PlannedRow], manifest: di
 
 def _path(run: Run, part: Part) -> str:
     return run.config.shadow.path if part == "shadow" else run.config.pool.path
-
-
-def _questions_sha256(run: Run) -> str:
-    use = run.config.sources.use
-    return use if use in ("embedded", "hub") else sha256_tree(Path(use), "*/*.json*")

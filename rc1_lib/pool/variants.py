@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -40,15 +41,27 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
         return
     # Spawned, not forked: the caller may be a thread of a running Prefect engine.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(config.pool.workers, mp_context=context) as executor:
-        yield from executor.map(_pose_chunk, chunks, [config] * len(chunks), [pack] * len(chunks))
+    with ProcessPoolExecutor(
+        config.pool.workers, mp_context=context, initializer=_leave_interrupts_to_the_parent
+    ) as pool:
+        try:
+            yield from pool.map(_pose_chunk, chunks, [config] * len(chunks), [pack] * len(chunks))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """A terminal sends Ctrl-C to every process: a worker that dies of it would leave the parent waiting for ever."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[list[Variant]]:
     places: list[tuple[int, Bucket]] = []
     lines: list[bytes] = []
     for place, planned in enumerate(chunk):
-        for recipe in BUCKETS:
+        finished = planned.question.dialogue is not None
+        for recipe in BUCKETS[:1] if finished else BUCKETS:
             row = write_row(planned, recipe, config.pool, pack)
             if row is not None:
                 places.append((place, recipe))

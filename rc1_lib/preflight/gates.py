@@ -87,7 +87,7 @@ def _weights(evidence: Evidence, _: Round) -> GateResult:
     try:
         content = read_json(evidence.path("weights"))
     except ValueError as error:
-        raise RC1Error(f"{evidence.path('weights')}: is not JSON ({error}); run `rc1 weight-calib`") from None
+        raise RC1Error(f"{evidence.path('weights')}: is not JSON ({error}); mend the file") from None
     return weights_gate(content, evidence.run.config.gates.weights)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rc1_lib.artifacts import Workspace
+from rc1_lib.artifacts import Workspace, sha256_file, sha256_tree
 from rc1_lib.config import RunConfig
+from rc1_lib.errors import SourceError
 from rc1_lib.pool.plan import apportion, shadow_counts
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub
 from rc1_lib.sources.local import load_local
+from rc1_lib.sources.rows import load_rows
 
 _SPARE = 1.2
 """Embedded questions generated beyond those needed, so that a few may be left out as too long or too alike."""
@@ -31,10 +33,32 @@ def load_questions(
         names: dict[Task, str] = {task: getattr(config.sources.hub, task) for task in tasks}
         loaded = load_hub(names, tasks)
     else:
-        root = Path(config.sources.use)
-        loaded = load_local(root if root.is_absolute() or root.exists() else workspace.find(config.sources.use), tasks)
+        place = source_path(config.sources.use, workspace)
+        loaded = load_rows(place, tasks) if place.suffix == ".jsonl" else load_local(place, tasks)
     questions = {task: list(part.questions) for task, part in loaded.items()}
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
+
+
+def source_path(use: str, workspace: Workspace) -> Path:
+    """The folder (public data sets) or JSONL file (finished rows) that `sources.use` names.
+
+    A relative path is looked for in the current folder, then in the workspace, then in the project.
+    """
+    path = Path(use)
+    return path if path.is_absolute() or path.exists() else workspace.find(use)
+
+
+def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
+    """Fingerprint of the configured source's files; of `embedded` and `hub`, which have none here, the name."""
+    use = config.sources.use
+    if use in ("embedded", "hub"):
+        return use
+    place = source_path(use, workspace)
+    if not place.exists():
+        raise SourceError(
+            f"{place}: there is no such source; sources.use takes embedded, hub, a folder or a .jsonl file"
+        )
+    return sha256_file(place) if place.is_file() else sha256_tree(place, "*/*.json*")
 
 
 def _embedded(config: RunConfig) -> dict[Task, list[Question]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ import pytest
 import yaml
 from prefect.settings import PREFECT_API_URL
 
-from deployments import serve
+from deployments import children, serve
 from deployments.register import ENTRYPOINT, NIGHTLY, NIGHTLY_CRON
 from deployments.server import RECORD, running_server, settings
 from flows.preflight import preflight
@@ -47,8 +48,9 @@ def test_the_yaml_file_and_the_launcher_register_the_same_deployments() -> None:
     assert all(one["entrypoint"] == ENTRYPOINT and one["work_pool"]["name"] == serve.POOL for one in written)
     assert by_name["nightly"]["parameters"] == NIGHTLY
     assert by_name["nightly"]["schedules"] == [{"cron": NIGHTLY_CRON, "timezone": "UTC"}]
+    defaults = {name: found.default for name, found in inspect.signature(preflight.fn).parameters.items()}
     for one in written:
-        preflight.validate_parameters(preflight.parameters.model_dump() and one["parameters"])
+        preflight.validate_parameters({**defaults, **one["parameters"]})
 
 
 def test_a_port_that_is_taken_is_refused_with_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,19 +101,39 @@ def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(built: Run, tm
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux's kernel ends a child with its parent")
-def test_a_server_ends_with_the_run_that_was_killed(tmp_path: Path) -> None:
+def test_a_child_ends_with_the_parent_that_was_killed() -> None:
     body = (
-        "import sys, time\nfrom pathlib import Path\nfrom deployments.server import free_port, start_server\n"
-        "print(start_server(Path(sys.argv[1]), free_port()).process.pid, flush=True)\ntime.sleep(600)"
+        "import os, sys, time\nfrom deployments import children\n"
+        "sleeper = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+        "print(children.start(sleeper, os.environ, None).pid, flush=True)\ntime.sleep(600)"
     )
-    run = program(body, str(tmp_path))
-    assert run.stdout is not None
-    server = int(run.stdout.readline())
-    assert not ended(server)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
+    parent = program(body)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert not ended(child)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
     for _ in range(100):
-        if ended(server):
+        if ended(child):
             break
         time.sleep(0.1)
-    assert ended(server)
+    assert ended(child)
+
+
+def test_stopping_a_child_ends_what_it_started(tmp_path: Path) -> None:
+    body = (
+        "import signal, subprocess, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "open(sys.argv[1], 'w').write(str(grandchild.pid))\ntime.sleep(600)"
+    )
+    told = tmp_path / "pid"
+    child = children.start([sys.executable, "-c", body, str(told)], os.environ, None)
+    while not told.exists() or not told.read_text():
+        time.sleep(0.05)
+    children.stop(child, patience_s=0.2)
+    assert child.poll() is not None
+    for _ in range(100):
+        if ended(int(told.read_text())):
+            break
+        time.sleep(0.1)
+    assert ended(int(told.read_text()))

@@ -11,8 +11,8 @@ from prefect import State, flow
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
 from flows.rounds import Judged, judge_round
-from rc1_lib.records import Status
-from rc1_lib.run import Run
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import Run, open_run
 from tasks.gates import files_now, files_read, gate, gate_key
 
 Copy = Callable[..., Run]
@@ -35,7 +35,7 @@ def judge(run: Run) -> Judged:
 def test_an_identical_gate_is_cached_and_says_the_same(built: Run) -> None:
     first, second = ask(built, "mix", "same"), ask(built, "mix", "same")
     assert [first.name, second.name] == ["GatePassed", "Cached"]
-    assert first.result() == second.result()
+    assert GateResult.from_dict(first.result()) == GateResult.from_dict(second.result())
 
 
 def test_one_changed_byte_of_the_pool_misses_the_cache(fresh_copy: Copy) -> None:
@@ -51,10 +51,11 @@ def test_changed_code_misses_the_cache(built: Run) -> None:
     assert ask(built, "mix", "after").name == "GatePassed"
 
 
-def test_a_changed_threshold_misses_the_cache(fresh_copy: Copy) -> None:
-    ask(fresh_copy(), "mix", "threshold")
-    looser = fresh_copy("gates.mix.tolerance_pp=3.5")
-    assert ask(looser, "mix", "threshold").name == "GatePassed"
+def test_a_changed_threshold_misses_the_cache(built: Run) -> None:
+    ask(built, "mix", "threshold")
+    looser = (*built.overrides, "gates.mix.tolerance_pp=3.5")
+    run = open_run(profile="local", workspace=built.workspace.root, overrides=looser)
+    assert ask(run, "mix", "threshold").name == "GatePassed"
 
 
 def test_a_failed_verdict_is_evaluated_again_and_never_shown_as_a_green_cached_one(fresh_copy: Copy) -> None:
@@ -77,14 +78,24 @@ def test_a_gate_whose_file_is_missing_is_an_error_and_not_cached(fresh_copy: Cop
     assert [first.name, second.name] == ["GateError", "GateError"]
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"metadata": 1, "result": null}'])
-def test_a_damaged_cache_is_evaluated_again(fresh_copy: Copy, damage: bytes) -> None:
-    run = fresh_copy()
-    assert judge(run).faults == {}
-    stored = sorted(Path(PREFECT_LOCAL_STORAGE_PATH.value()).glob("rc1-round1-mix-*"))
-    assert stored
-    for path in stored:
-        path.write_bytes(damage)
-    judged = judge(run)
+def test_damaged_caches_are_evaluated_again(green_copy: Run) -> None:
+    storage = Path(PREFECT_LOCAL_STORAGE_PATH.value())
+    damages = {"mix": b"", "length": b"{", "weights": b'{"metadata": 1, "result": null}'}
+    for name, damage in damages.items():
+        stored = list(storage.glob(f"rc1-round1-{name}-*"))
+        assert stored
+        for path in stored:
+            path.write_bytes(damage)
+    judged = judge(green_copy)
     assert judged.faults == {}
-    assert {result.name: result.status for result in judged.results}["mix"] is Status.PASSED
+    assert {result.status for result in judged.results if result.name in damages} == {Status.PASSED}
+
+
+def test_a_cached_verdict_of_another_gate_is_not_believed(green_copy: Run) -> None:
+    storage = Path(PREFECT_LOCAL_STORAGE_PATH.value())
+    (other,) = {path.read_bytes() for path in storage.glob("rc1-round1-overclar_penalty-*")}
+    for path in storage.glob("rc1-round1-weights-*"):
+        path.write_bytes(other)
+    by_name = {result.name: result for result in judge(green_copy).results}
+    assert by_name["weights"].status is Status.PASSED
+    assert by_name["weights"].checks != by_name["overclar_penalty"].checks

@@ -62,23 +62,26 @@ def test_a_damaged_pool_stops_after_round_1_and_names_the_gate(fresh_copy: Calla
     assert not run.workspace.path(TICKET).exists()
 
 
-def test_a_red_preflight_revokes_the_ticket_of_an_earlier_one(green_copy: Run, run_flow: Start) -> None:
-    run = green_copy
-    repeat_rows(run.workspace.path(run.config.pool.path), 1)
-    assert run_flow(run, rounds=[1]).name == "GatesFailed"
-    assert "integrity" in read_ticket(run)["revoked"]["reason"]
-
-
-def test_a_missed_threshold_turns_the_flow_red_however_many_gates_are_green(green_copy: Run, run_flow: Start) -> None:
-    overrides = [*green_copy.overrides, "gates.diversity.min_distinct2=0.9999"]
-    state = run_flow(green_copy, overrides=overrides, rounds=[1])
+def test_one_red_gate_turns_the_flow_red_and_revokes_the_ticket_of_an_earlier_run(
+    green_copy: Run, run_flow: Start
+) -> None:
+    weights = green_copy.workspace.path(green_copy.config.weights)
+    weights.parent.mkdir()
+    weights.write_text('{"correctness": 1.5}')
+    state = run_flow(green_copy)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "1 of 15 gates failed: diversity (distinct-2" in str(state.message)
-    assert "wanted >= 0.9999" in str(state.message)
+    assert "round 1: 1 of 15 gates failed: weights (" in str(state.message)
+    assert "weights" in read_ticket(green_copy)["revoked"]["reason"]
+
+
+def test_a_red_preflight_may_be_told_to_leave_the_ticket(green_copy: Run, run_flow: Start) -> None:
+    green_copy.workspace.path(green_copy.config.shadow.path).unlink()
+    assert run_flow(green_copy, rounds=[1], on_red_revoke=False).name == "GatesFailed"
+    assert read_ticket(green_copy)["revoked"] is None
 
 
 def test_the_nightly_confirms_a_ticket_without_touching_what_it_vouches_for(green_copy: Run, run_flow: Start) -> None:
-    state = run_flow(green_copy, **NIGHTLY_PARAMETERS)
+    state = run_flow(green_copy, **NIGHTLY_PARAMETERS, rounds=[1])
     assert state.name == "TicketConfirmed", state.message
     assert verify_ticket(green_copy)
     assert read_json(green_copy.workspace.path(NIGHTLY))["pass"] is True
@@ -96,12 +99,13 @@ def test_the_nightly_revokes_the_ticket_after_one_byte_of_the_pool_changes(green
         verify_ticket(green_copy)
 
 
-def test_round_2_alone_earns_no_ticket(fresh_copy: Callable[..., Run], run_flow: Start) -> None:
-    run = fresh_copy()
-    state = run_flow(run, rounds=[2])
+def test_round_2_alone_earns_no_ticket(green_copy: Run, run_flow: Start) -> None:
+    for path in (PASSED[1], TICKET):
+        green_copy.workspace.path(path).unlink()
+    state = run_flow(green_copy, rounds=[2])
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert "round 1 has not passed" in str(state.message)
-    assert not run.workspace.path(TICKET).exists()
+    assert not green_copy.workspace.path(TICKET).exists()
 
 
 def test_a_missing_source_is_a_sentence(tmp_path: Path, run_flow: Start, built: Run) -> None:

@@ -115,9 +115,7 @@ def test_two_per_cent_of_copies_are_allowed_and_three_are_not(gates: PoolGates, 
         assert gates.red(pl.concat([rows, copies.with_columns(id=pl.col("id") + "-again")])) == expected
 
 
-def test_a_shadow_question_inside_another_template_turns_only_the_leak_red(
-    gates: PoolGates, rows: pl.DataFrame
-) -> None:
+def test_a_leak_in_another_template_turns_only_the_leak_red(gates: PoolGates, rows: pl.DataFrame) -> None:
     stolen = gates.shadow.filter(pl.col("task") == "hotpotqa")["question"][0]
     records = rows.to_dicts()
     number = next(place for place, row in enumerate(records) if row["task"] == "hotpotqa")

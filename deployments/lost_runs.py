@@ -1,0 +1,68 @@
+"""Runs whose process was lost: they are marked as crashed, since the work pool's only place is theirs until they end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    WorkPoolFilter,
+    WorkPoolFilterName,
+)
+from prefect.client.schemas.objects import StateType
+from prefect.events.actions import ChangeFlowRunState
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.events.schemas.events import ResourceSpecification
+from prefect.states import Crashed
+
+from flows.preflight import ENDINGS
+
+NAME = "rc1: a run without heartbeat has crashed"
+SILENCE = timedelta(seconds=90)
+"""Three heartbeats."""
+
+_HEARTBEAT = "prefect.flow-run.heartbeat"
+_PREFECTS_OWN = ("Completed", "Failed", "Crashed", "Cancelled", "Cancelling", "Paused", "Suspended", "AwaitingRetry")
+_HOLDING = [StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
+
+
+def crash_leftovers(pool: str) -> int:
+    """Mark what an earlier life of this server left unfinished in the pool; to be called before a worker starts.
+
+    Returns:
+        How many runs there were.
+    """
+    with get_client(sync_client=True) as client:
+        left = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=_HOLDING))),
+            work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[pool])),
+        )
+        for run in left:
+            message = "the server was ended while this run was under way; run it again: it goes on from what is done"
+            client.set_flow_run_state(run.id, Crashed(message=message), force=True)
+    return len(left)
+
+
+def watch_heartbeats() -> None:
+    """Let the server mark a run as crashed that stops sending heartbeats without having ended."""
+    endings = {f"prefect.flow-run.{name}" for name in (*_PREFECTS_OWN, *ENDINGS)}
+    watch = AutomationCore(
+        name=NAME,
+        trigger=EventTrigger(
+            match=ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"}),
+            for_each={"prefect.resource.id"},
+            after={_HEARTBEAT},
+            expect={_HEARTBEAT, *endings},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=SILENCE,
+        ),
+        actions=[ChangeFlowRunState(state=StateType.CRASHED, name="Crashed", message="its process sent no heartbeat")],
+    )
+    with get_client(sync_client=True) as client:
+        for old in client.read_automations_by_name(NAME):
+            client.delete_automation(old.id)
+        client.create_automation(watch)
