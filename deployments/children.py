@@ -27,7 +27,7 @@ def start(command: Sequence[str], environment: Mapping[str, str], output: IO[byt
         stderr=subprocess.STDOUT if output else None,
         stdin=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=_end_with(os.getpid()) if _LIBC else None,
+        preexec_fn=end_with(os.getpid()),
     )
 
 
@@ -71,18 +71,21 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+def end_with(parent: int) -> Callable[[], None]:
+    """What a new process calls to be ended with its parent; does nothing on systems other than Linux."""
 
-
-def _end_with(parent: int) -> Callable[[], None]:
     def ask_the_kernel() -> None:
-        assert _LIBC is not None
+        if _LIBC is None:
+            return
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # the parent died between fork and prctl
             os._exit(1)
 
     return ask_the_kernel
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

@@ -1,4 +1,4 @@
-"""Runs whose process was lost: they are marked as crashed, since the work pool's only place is theirs until they end."""
+"""Runs whose process was lost: marked as crashed, since the work pool's only place is theirs until they end."""
 
 from __future__ import annotations
 

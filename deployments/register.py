@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,12 @@ def register(workspace: Path, pool: str) -> None:
     here = {"workspace": str(workspace)}
     preflight = Flow.from_source(source=str(PROJECT_ROOT), entrypoint=ENTRYPOINT)
     assert isinstance(preflight, Flow)  # awaitable only where an event loop runs
-    quietly: dict[str, Any] = {"work_pool_name": pool, "print_next_steps": False, "ignore_warnings": True}
+    quietly: dict[str, Any] = {
+        "work_pool_name": pool,
+        "job_variables": {"command": shlex.join([sys.executable, "-m", "deployments.engine"])},
+        "print_next_steps": False,
+        "ignore_warnings": True,
+    }
     preflight.deploy(name="preflight", parameters=here, description="data, both rounds, ticket", **quietly)
     preflight.deploy(
         name="nightly",

@@ -85,12 +85,13 @@ def perform(
 
 
 def fits(question: Question, pool: Pool) -> bool:
-    """Whether the solution fits into the turn limit when the prompt quotes all evidence and one question is asked."""
-    sums = [Call("calc", step.argument, step.result) for step in question.steps if step.tool == "calc"]
-    lookups = sum(step.tool == "wiki" for step in question.steps)
-    if len(sums) + lookups > pool.max_tool_hops:
+    """Whether the solution fits into the turn limit, one clarifying question included, by the most sparing recipe."""
+    quotes_all = any(recipe.evidence == "complete" for recipe in pool.recipes.values())
+    steps = [step for step in question.steps if step.tool in pool.tools]
+    if len(steps) > pool.max_tool_hops:
         return False
-    return _side_by_side(sums if "calc" in pool.tools else [], pool.max_turns - 2) is not None
+    calls = [Call(step.tool, step.argument, step.result) for step in steps if step.tool == "calc" or not quotes_all]
+    return _side_by_side(calls, pool.max_turns - 2) is not None
 
 
 def guess(question: Question, rng: random.Random) -> str:

@@ -1,0 +1,15 @@
+"""What the worker starts for a flow run: Prefect's engine, ended by the kernel when the worker dies.
+
+Without that a run whose worker was killed goes on unseen, and writes into the workspace beside the next run.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+
+from deployments import children
+
+if __name__ == "__main__":
+    children.end_with(os.getppid())()
+    runpy.run_module("prefect.engine", run_name="__main__")
