@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from prefect import State, flow
 from prefect.futures import PrefectFuture
+from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
@@ -122,8 +123,14 @@ def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: boo
 def _prepare(run: Run, build: Build) -> None:
     check_waivers(Evidence(run))
     run.write_effective_config()
-    for stage in (seed, metrics, balanced):
-        outcome(stage(run, build, return_state=True))
+    outcome(seed(run, build, return_state=True))
+    for stage in (metrics, balanced):
+        state = stage(run, build, return_state=True)
+        if state.name == REFUSED:
+            # A pool that cannot be measured is for the gates to name: each that reads it ends as an error.
+            get_run_logger().warning("%s", state.message)
+        else:
+            outcome(state)
 
 
 def _red(run: Run, judged: Judged, on_red_revoke: bool) -> State[Any]:

@@ -12,11 +12,12 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from rc1_lib.artifacts import FileState, read_manifest
-from rc1_lib.difficulty.steps import balanced_state, metrics_state, write_balanced, write_metrics
+from rc1_lib.difficulty.steps import balanced_state, metrics_state, write_balanced, write_metrics, write_report
 from rc1_lib.pool.build import Progress
 from rc1_lib.pool.seed import Part, build_seed, seed_state
 from rc1_lib.preflight.data import Build, needs_build
 from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.progress import tell
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
 
@@ -36,10 +37,13 @@ _PARTS: tuple[Part, ...] = ("shadow", "pool")
 @refusable
 def seed(run: Run, build: Build) -> list[Made]:
     """Write the shadow set and the seed pool where they have to be built."""
+    tell("shadow set and pool", 0, 1)
     states = {part: seed_state(run, part) for part in _PARTS}
     parts = [part for part, state in states.items() if needs_build(state, build)]
     if parts:
         build_seed(run, parts, _log_tenths())
+    else:
+        tell("shadow set and pool", 1, 1, "kept: " + ", ".join(sorted({state.value for state in states.values()})))
     return [_made(run, part, state, part in parts) for part, state in states.items()]
 
 
@@ -53,7 +57,7 @@ def seed(run: Run, build: Build) -> list[Made]:
 @refusable
 def metrics(run: Run, build: Build) -> list[Made]:
     """Measure the difficulty of the pool's rows where that has to be done."""
-    return [_made(run, "metrics", *_once(metrics_state(run), build, lambda: write_metrics(run)))]
+    return [_made(run, "metrics", *_once("difficulty metrics", metrics_state(run), build, lambda: write_metrics(run)))]
 
 
 @task(
@@ -66,13 +70,20 @@ def metrics(run: Run, build: Build) -> list[Made]:
 @refusable
 def balanced(run: Run, build: Build) -> list[Made]:
     """Draw the balanced pool where that has to be done."""
-    return [_made(run, "balanced", *_once(balanced_state(run), build, lambda: write_balanced(run)))]
+
+    def write() -> None:
+        write_balanced(run)
+        write_report(run)
+
+    return [_made(run, "balanced", *_once("balanced pool", balanced_state(run), build, write))]
 
 
-def _once(state: FileState, build: Build, write: Callable[[], object]) -> tuple[FileState, bool]:
+def _once(stage: str, state: FileState, build: Build, write: Callable[[], object]) -> tuple[FileState, bool]:
     due = needs_build(state, build)
+    tell(stage, 0, 1)
     if due:
         write()
+    tell(stage, 1, 1, "built" if due else f"kept: {state.value}")
     return state, due
 
 
@@ -94,6 +105,7 @@ def _log_tenths() -> Progress:
 
     def log(done: int, total: int) -> None:
         nonlocal told
+        tell("shadow set and pool", done, total)
         tenth = 10 * done // max(total, 1)
         if tenth > told:
             told = tenth

@@ -23,7 +23,7 @@ RETRIES = 2
 RETRY_DELAY_S = 1.0
 _PASSING = frozenset(
     {errno.EIO, errno.EAGAIN, errno.EINTR, errno.EBUSY, errno.ESTALE, errno.ENETDOWN, errno.ENETUNREACH}
-    | {errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.EREMOTEIO}
+    | {errno.EHOSTDOWN, errno.EHOSTUNREACH}
 )
 
 

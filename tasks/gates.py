@@ -12,8 +12,9 @@ from prefect.transactions import get_transaction
 
 from rc1_lib.artifacts import sha256_json
 from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.gates import BY_NAME, evaluate
+from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import fingerprints
+from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, retry_when_transient
@@ -81,7 +82,9 @@ def gate(run: Run, name: str, number: int, files: Files, code: str) -> State[dic
     Returns:
         A state whose name is the verdict, whose message says why, and whose data is `GateResult.to_dict()`.
     """
+    names = [spec.name for spec in gates_of_round(number)]
     result = evaluate(name, Evidence(run), number)
+    tell(f"round {number}", names.index(name) + 1, len(names), f"{name} {result.status.value}")
     if result.status is not Status.PASSED:
         _leave_uncached()
     return state_of(result)

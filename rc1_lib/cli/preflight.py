@@ -12,6 +12,7 @@ from rc1_lib.cli import tables
 from rc1_lib.cli.failures import failure_package
 from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.stages import stages
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -82,7 +83,7 @@ def _run(
     from deployments.local_run import run_preflight
 
     session.started = True
-    with session.progress(f"round {' and '.join(map(str, rounds))}"):
+    with stages():
         outcome = run_preflight(
             verbose=verbose,
             profile=run.config.profile,

@@ -6,15 +6,17 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.artifacts import FileState, file_state, recorded_write, sha256_file, sha256_json
+from rc1_lib.artifacts import FileState, file_state, recorded_write, sha256_file, sha256_json, write_json
 from rc1_lib.code import code_sha256
 from rc1_lib.difficulty.buckets import balance
 from rc1_lib.difficulty.features import measure
+from rc1_lib.difficulty.report import difficulty_report
 from rc1_lib.errors import RowError
 from rc1_lib.pool.frame import METRIC_TYPES, read_rows
 from rc1_lib.pool.schema import check_metrics, check_rows
 from rc1_lib.run import Run
 
+REPORT = "reports/rc1/difficulty_report.json"
 _MEASURE_CODE = ("rc1_lib/difficulty", "rc1_lib/text.py", "rc1_lib/ngrams.py", "rc1_lib/pool/frame.py")
 
 
@@ -102,3 +104,13 @@ def write_balanced(run: Run) -> dict[str, Any]:
     ):
         stream.writelines(line for line, keep in zip(pool, wanted, strict=True) if keep)
     return manifest
+
+
+def write_report(run: Run) -> None:
+    """Write the difficulty report: counts, quantiles and histograms of the pool beside the balanced pool.
+
+    Raises:
+        RowError: when the metrics or the balanced pool cannot be read.
+    """
+    balanced = read_rows(run.workspace.path(run.config.difficulty.balanced_path))
+    write_json(run.workspace.path(REPORT), difficulty_report(read_metrics(run), balanced["id"]))

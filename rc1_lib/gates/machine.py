@@ -51,7 +51,7 @@ def git_gate(state: GitState, thresholds: GitGate) -> GateResult:
     return GateResult(
         "git",
         tuple(checks),
-        offenders=tuple({"path": line, "reason": "changed"} for line in state.changed),
+        offenders=tuple({"path": line, "reason": "changed"} for line in state.changed if thresholds.require_clean),
         waiver="gates.git demands nothing in this configuration" if demands_nothing else "",
     )
 

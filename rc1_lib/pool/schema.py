@@ -66,6 +66,14 @@ METRICS = pa.DataFrameSchema(
 )
 
 
+_IN_WORDS = {
+    "field_uniqueness": "must not hold a value twice",
+    "not_nullable": "must not be missing",
+    "str_length(1, None)": "must not be empty",
+    "str_length(min_value=1)": "must not be empty",
+}
+
+
 def check_rows(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
     """Return `frame` if it holds rows.
 
@@ -120,4 +128,5 @@ def _explain(error: SchemaErrors, frame: pl.DataFrame, path: Path) -> str:
     index = first.get("index")
     where = f", line {index + 1}" if isinstance(index, int) and 0 <= index < frame.height else ""
     others = f" ({cases.height - 1} further faults)" if cases.height > 1 else ""
-    return f"{path}{where}: column '{column}' fails '{check}', found {first.get('failure_case')!r}{others}"
+    rule = _IN_WORDS.get(str(check), f"fails '{check}'")
+    return f"{path}{where}: column '{column}' {rule}, found {first.get('failure_case')!r}{others}"

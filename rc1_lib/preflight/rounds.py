@@ -55,7 +55,9 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
         _write_offenders(run, number, result)
     path = place.path(PASSED[number] if passed else _FAILED[number])
     write_json(path, report)
-    for stale in {PASSED[number], _FAILED[number]} - {PASSED[number] if passed else _FAILED[number]}:
+    # A red first round also takes the second one's report with it: it spoke of files that are not these.
+    outdated = {PASSED[number], _FAILED[number]} | ({PASSED[2], _FAILED[2]} if number == 1 and not passed else set())
+    for stale in outdated - {PASSED[number] if passed else _FAILED[number]}:
         place.path(stale).unlink(missing_ok=True)
     write_git_state(run)
     return path

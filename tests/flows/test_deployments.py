@@ -24,6 +24,8 @@ from flows.preflight import preflight
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.run import Run
 
+pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
+
 
 def program(body: str, *arguments: str) -> subprocess.Popen[str]:
     """Start a Python program that finds the project, as a user's shell would."""

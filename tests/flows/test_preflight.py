@@ -18,6 +18,8 @@ from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
 from tasks.reports import NIGHTLY
 
+pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
+
 Start = Callable[..., State[Any]]
 NIGHTLY_PARAMETERS = {"build": "never", "refresh": True, "recheck": True, "ticket": False}
 

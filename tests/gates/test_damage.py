@@ -81,8 +81,10 @@ def test_a_missing_half_of_a_task_turns_only_the_mix_red(gates: PoolGates, rows:
 def test_a_row_cut_to_a_few_words_turns_only_the_length_red(gates: PoolGates, rows: pl.DataFrame) -> None:
     records = rows.to_dicts()
     records[5]["messages"] = [
-        {"role": "system", "content": "Go."}, {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Answer: 1"},
-    ]  # fmt: skip
+        {"role": "system", "content": "Go."},
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": "Answer: 1"},
+    ]
     damaged = pl.DataFrame(records, schema=rows.schema)
     assert gates.red(damaged) == {"length"}
     assert gates.judge(damaged)["length"].offenders[0]["id"] == records[5]["id"]

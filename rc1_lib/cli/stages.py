@@ -1,0 +1,59 @@
+"""Progress of a preflight: bars on a terminal, one line per finished part elsewhere (a log file, CI)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from rc1_lib.progress import listening
+
+_EVERY_S = 10.0
+"""Shortest time between two lines of the same counting stage where there is no terminal."""
+
+
+@contextmanager
+def stages() -> Iterator[None]:
+    """Show on stderr how far each stage has come, while the block lasts."""
+    terminal = getattr(sys.stderr, "beneath", sys.stderr)
+    if not terminal.isatty():
+        with listening(_Lines().tell):
+            yield
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(file=terminal)) as bars, listening(_Bars(bars).tell):
+        yield
+
+
+class _Bars:
+    """One bar a stage, added when the stage is first heard of."""
+
+    def __init__(self, bars: Progress) -> None:
+        self.bars = bars
+        self.ids: dict[str, TaskID] = {}
+
+    def tell(self, stage: str, done: int, total: int, note: str) -> None:
+        if stage not in self.ids:
+            self.ids[stage] = self.bars.add_task(stage, total=total, note=note)
+        self.bars.update(self.ids[stage], completed=done, total=total, note=note)
+
+
+class _Lines:
+    """A line for every note, and for the bare counts now and then."""
+
+    def __init__(self) -> None:
+        self.begun = time.monotonic()
+        self.told: dict[str, float] = {}
+
+    def tell(self, stage: str, done: int, total: int, note: str) -> None:
+        now = time.monotonic()
+        if note or done == total or now - self.told.get(stage, 0.0) >= _EVERY_S:
+            self.told[stage] = now
+            print(f"[{now - self.begun:6.1f} s] {stage}: {done}/{total} {note}".rstrip(), file=sys.stderr, flush=True)

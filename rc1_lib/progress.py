@@ -1,0 +1,27 @@
+"""Telling whoever watches how far a long step has come. Nobody has to listen, and nothing depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Listener = Callable[[str, int, int, str], None]
+"""Called with (stage, done, total, note) from whichever thread does the work."""
+
+_listeners: list[Listener] = []
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Hear of all progress in this process while the block lasts."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def tell(stage: str, done: int, total: int, note: str = "") -> None:
+    """Say that `done` of `total` parts of `stage` are finished; `note` says what the last part came to."""
+    for listener in tuple(_listeners):
+        listener(stage, done, total, note)
