@@ -23,7 +23,7 @@ run: $(STAMP) ## the whole loop on the embedded default: pool, two rounds of gat
 	$(RC1) preflight --profile local $(ARGS)
 
 test: $(STAMP) ## every test, ruff and mypy included
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 serve: $(STAMP) ## Prefect server, deployments and worker with one command
 	$(RC1) serve $(ARGS)

@@ -134,6 +134,9 @@ def read_json(path: Path) -> Any:
 def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, Any]) -> Iterator[IO[bytes]]:
     """Write a data file, its manifest and its `.sha256`, so that `file_state` can tell later what happened to it."""
     target = workspace.path(relative)
+    for leftover in target.parent.glob(f".{target.name}.*.tmp"):
+        # A writer that was killed left it. RC1 writes a workspace's files from one process at a time.
+        leftover.unlink(missing_ok=True)
     previous = sha256_file(target) if target.exists() else None
     body: dict[str, Any] = {}
 

@@ -127,3 +127,10 @@ def test_a_damaged_manifest_counts_as_none(place: Workspace) -> None:
     place.manifest_path(NAME).write_text("not json")
     assert read_manifest(place, NAME) is None
     assert file_state(place, NAME, INPUTS) is FileState.FOREIGN
+
+
+def test_what_a_killed_writer_left_behind_is_swept_away(place: Workspace) -> None:
+    place.path("data").mkdir()
+    (place.path("data") / ".rows.jsonl.abc.tmp").write_bytes(b"half a file")
+    write(place, b"one\n")
+    assert [path.name for path in place.path("data").iterdir()] == ["rows.jsonl"]

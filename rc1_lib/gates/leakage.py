@@ -33,9 +33,7 @@ def leakage_gate(
     story = pl.col("support").list.join("\n") + "\n"
     is_story = pl.col("task") == "gsm8k"
     held = shadow.select(pl.concat_str(pl.when(is_story).then(story).otherwise(pl.lit("")), "question")).to_series()
-    pairs = containment(
-        texts["everything"], held, thresholds.ngram, pl.Series(list(template_texts), dtype=pl.String)
-    )
+    pairs = containment(texts["everything"], held, thresholds.ngram, pl.Series(list(template_texts), dtype=pl.String))
     named = pairs.with_columns(
         id=rows["id"].gather(pairs["row"]),
         task=rows["task"].gather(pairs["row"]),

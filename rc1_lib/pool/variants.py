@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import multiprocessing
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Bucket
 
 _CHUNK = 500
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,7 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
         return
     # Spawned, not forked: the caller may be a thread of a running Prefect engine.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        config.pool.workers, mp_context=context, initializer=_leave_interrupts_to_the_parent
-    ) as pool:
+    with ProcessPoolExecutor(config.pool.workers, mp_context=context, initializer=_follow_the_parent) as pool:
         try:
             yield from pool.map(_pose_chunk, chunks, [config] * len(chunks), [pack] * len(chunks))
         except BaseException:
@@ -51,9 +52,14 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
             raise
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    """A terminal sends Ctrl-C to every process: a worker that dies of it would leave the parent waiting for ever."""
+def _follow_the_parent() -> None:
+    """Leave Ctrl-C to the parent, and end with it even when it is killed.
+
+    A terminal sends Ctrl-C to every process: a worker that dies of it would leave the parent waiting for ever.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[list[Variant]]:
