@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from prefect import task
@@ -11,7 +11,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from rc1_lib.artifacts import now, write_json
 from rc1_lib.preflight.rounds import round_passed, write_round
 from rc1_lib.preflight.ticket import issue_ticket, revoke_ticket, verify_ticket
-from rc1_lib.records import GateResult
+from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
 from tasks.sentences import amount, gate_sentence, round_sentence
@@ -50,24 +50,30 @@ def report_round(run: Run, number: int, results: Sequence[GateResult], *, write:
 
 
 def table(results: Sequence[GateResult]) -> list[dict[str, str]]:
-    """One row for each check of each gate; a gate without checks has one row with its waiver or error as advice."""
-    rows: list[dict[str, str]] = []
-    for result in results:
-        head = {"gate": result.name, "status": result.status.value}
-        if not result.checks or result.waiver or result.error:
-            rows.append({**head, "check": "", "value": "", "op": "", "threshold": "", "advice": gate_sentence(result)})
-        rows += [
-            {
-                **head,
-                "check": check.name,
-                "value": amount(check.value),
-                "op": check.op,
-                "threshold": "" if check.op == "info" else amount(check.threshold),
-                "advice": "" if check.passed else check.advice,
-            }
-            for check in result.checks
-        ]
-    return rows
+    """The round as rows of text: what needs attention first, figures that decide nothing last."""
+    rows = [row for result in results for row in _rows(result)]
+    return [{key: row[key] for key in _COLUMNS} for row in sorted(rows, key=lambda row: _URGENCY.index(row["outcome"]))]
+
+
+_COLUMNS = ("gate", "outcome", "check", "value", "wanted", "advice")
+_URGENCY = ("ERROR", "FAILED", "waived", "passed", "info")
+
+
+def _rows(result: GateResult) -> Iterator[dict[str, str]]:
+    if result.status in (Status.ERROR, Status.WAIVED):
+        outcome = "ERROR" if result.status is Status.ERROR else "waived"
+        sentence = result.error or result.waiver or gate_sentence(result)
+        yield {"gate": result.name, "outcome": outcome, "check": "", "value": "", "wanted": "", "advice": sentence}
+    for check in result.checks:
+        is_info = check.op == "info"
+        yield {
+            "gate": result.name,
+            "outcome": "info" if is_info else "passed" if check.passed else "FAILED",
+            "check": check.name,
+            "value": amount(check.value),
+            "wanted": "" if is_info else f"{check.op} {amount(check.threshold)}",
+            "advice": "" if check.passed else check.advice,
+        }
 
 
 @task(name="issue ticket")

@@ -19,7 +19,8 @@ def amount(value: object) -> str:
 
 def check_sentence(check: Check) -> str:
     """`distinct-2 0.41, wanted >= 0.6`."""
-    return f"{check.name} {amount(check.value)}, wanted {check.op} {amount(check.threshold)}"
+    relation = "" if check.op == "==" else f"{check.op} "
+    return f"{check.name} {amount(check.value)}, wanted {relation}{amount(check.threshold)}"
 
 
 def gate_sentence(result: GateResult, advice: bool = True) -> str:
