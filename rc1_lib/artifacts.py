@@ -20,7 +20,10 @@ from typing import IO, Any
 
 import orjson
 
+from rc1_lib.errors import RC1Error
+
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
+_LOCK = "reports/rc1/.write.lock"
 
 
 class FileState(StrEnum):
@@ -60,6 +63,10 @@ class Workspace:
         """Where the manifest of the data file `relative` lies."""
         return self.root / "reports/rc1" / f"{Path(relative).stem}.manifest.json"
 
+    def checksum_path(self, relative: str) -> Path:
+        """Where the SHA-256 of the data file `relative` lies, in the form that `sha256sum -c` reads."""
+        return self.root / "reports/rc1" / f"{Path(relative).stem}.sha256"
+
 
 def now() -> str:
     """The time in UTC, ISO 8601, to the second."""
@@ -67,9 +74,16 @@ def now() -> str:
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """SHA-256 of a file's bytes, in hex.
+
+    Raises:
+        RC1Error: when it is a folder, a dangling link or not readable.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except (IsADirectoryError, NotADirectoryError, FileNotFoundError, PermissionError) as error:
+        raise RC1Error(f"{path}: cannot be read ({error.strerror}), expected a file") from None
 
 
 def sha256_json(value: Any) -> str:
@@ -91,7 +105,7 @@ def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
 
     `before_rename(temporary: Path)` runs when the new bytes are safe on disk and the old file is still in place.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     temporary = Path(name)
     try:
@@ -132,23 +146,67 @@ def read_json(path: Path) -> Any:
 
 @contextmanager
 def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, Any]) -> Iterator[IO[bytes]]:
-    """Write a data file, its manifest and its `.sha256`, so that `file_state` can tell later what happened to it."""
+    """Write a data file, its manifest and its `.sha256`, so that `file_state` can tell later what happened to it.
+
+    Args:
+        workspace: where.
+        relative: the data file.
+        manifest: what goes into the manifest: `inputs`, `kind`, and whatever else is worth knowing. It is read when
+            the data have been written.
+
+    Raises:
+        RC1Error: while another process writes into this workspace, or when the file's name is taken.
+    """
     target = workspace.path(relative)
-    for leftover in target.parent.glob(f".{target.name}.*.tmp"):
-        # A writer that was killed left it. RC1 writes a workspace's files from one process at a time.
-        leftover.unlink(missing_ok=True)
-    previous = sha256_file(target) if target.exists() else None
-    body: dict[str, Any] = {}
+    with _alone(workspace, relative):
+        _check_name(workspace, relative)
+        for leftover in target.parent.glob(f".{target.name}.*.tmp"):
+            leftover.unlink(missing_ok=True)  # a writer that was killed left it; no other one is alive
+        previous = sha256_file(target) if target.exists() else None
+        body: dict[str, Any] = {}
 
-    def record(temporary: Path) -> None:
-        body.update(manifest)
-        body.update(path=relative, sha256=sha256_file(temporary), previous_sha256=previous, written=now())
-        write_json(workspace.manifest_path(relative), body)
+        def record(temporary: Path) -> None:
+            body.update(manifest)
+            body.update(path=relative, sha256=sha256_file(temporary), previous_sha256=previous, written=now())
+            write_json(workspace.manifest_path(relative), body)
 
-    with atomic_write(target, before_rename=record) as stream:
-        yield stream
-    checksum = workspace.path(f"reports/rc1/{target.stem}.sha256")
-    write_text(checksum, f"{body['sha256']}  {relative}\n")
+        with atomic_write(target, before_rename=record) as stream:
+            yield stream
+        write_text(workspace.checksum_path(relative), _checksum(body["sha256"], relative))
+
+
+@contextmanager
+def _alone(workspace: Workspace, relative: str) -> Iterator[None]:
+    """Hold the workspace's lock. The kernel releases that of a process which ends, however it ends."""
+    from filelock import FileLock, Timeout  # not needed by commands that only read
+
+    path = workspace.path(_LOCK)
+    _make_folder(path.parent)
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise RC1Error(
+            f"{workspace.path(relative)}: another process is writing into this workspace; wait for it or end it"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _check_name(workspace: Workspace, relative: str) -> None:
+    """Refuse to take the manifest of another file that is still there."""
+    other = (read_manifest(workspace, relative) or {}).get("path")
+    if isinstance(other, str) and Path(other) != Path(relative) and workspace.path(other).exists():
+        raise RC1Error(
+            f"{workspace.path(relative)}: reports/rc1 already describes {other} under this file name; "
+            f"give the new file another name, or move the other one away"
+        )
+
+
+def _checksum(sha256: str, relative: str) -> str:
+    return f"{sha256}  {relative}\n"
 
 
 def read_manifest(workspace: Workspace, relative: str) -> dict[str, Any] | None:
@@ -160,26 +218,46 @@ def read_manifest(workspace: Workspace, relative: str) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) else None
 
 
-def file_state(workspace: Workspace, relative: str, inputs: Mapping[str, Any] | None = None) -> FileState:
+def file_state(
+    workspace: Workspace, relative: str, inputs: Mapping[str, Any] | None = None, kind: str | None = None
+) -> FileState:
     """What became of a data file since its manifest was written.
 
     Args:
         workspace: where to look.
         relative: the data file.
         inputs: what it would be made from today; when given and different from the manifest's, the file is STALE.
+        kind: what it has to be; when given and different from the manifest's, the file is FOREIGN.
     """
     target = workspace.path(relative)
     manifest = read_manifest(workspace, relative)
     if not target.exists():
         return FileState.MISSING
-    if manifest is None:
+    if manifest is None or Path(str(manifest.get("path"))) != Path(relative):
+        return FileState.FOREIGN
+    if kind is not None and manifest.get("kind") != kind:
         return FileState.FOREIGN
     digest = sha256_file(target)
     if digest != manifest.get("sha256"):
         return FileState.INTERRUPTED if digest == manifest.get("previous_sha256") else FileState.ALTERED
     if inputs is not None and manifest.get("inputs") != inputs:
         return FileState.STALE
-    return FileState.FRESH
+    # Killed after the data file was in place and before its checksum was.
+    return FileState.FRESH if _names(workspace.checksum_path(relative), digest, relative) else FileState.STALE
+
+
+def _names(checksum: Path, sha256: str, relative: str) -> bool:
+    try:
+        return checksum.read_bytes() == _checksum(sha256, relative).encode()
+    except OSError:
+        return False
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise RC1Error(f"{folder}: cannot be a folder, because a file of that name is in the way") from None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 from functools import cache
+from importlib.metadata import version
 
 from rc1_lib.artifacts import PROJECT_ROOT, sha256_file
 
-PACKAGES = ("rc1_lib", "tasks", "flows")
+PACKAGES = ("rc1_lib", "tasks", "flows", "deployments")
+_LIBRARIES = ("numpy", "pandera", "polars", "pydantic", "rensa")
+"""Whose versions decide a measured value as much as our own source does."""
 
 
 @cache
 def code_sha256(*parts: str) -> str:
-    """SHA-256 over the names and bytes of the Python files below `parts` (all of `PACKAGES` when none is named).
+    """SHA-256 over the Python files below `parts` (all of `PACKAGES` when none is named) and the versions they run on.
 
     Read once per process: the code that runs is the code that was imported.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(platform.python_version().encode())
+    for library in _LIBRARIES:
+        digest.update(f"{library}=={version(library)}\n".encode())
     for part in parts or PACKAGES:
         place = PROJECT_ROOT / part
         files = [place] if place.is_file() else sorted(place.rglob("*.py"))

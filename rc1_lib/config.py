@@ -7,20 +7,55 @@ it. This module imports nothing heavy. Reading and overriding lives in `rc1_lib.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rc1_lib.records import Bucket, Task
+from rc1_lib.records import BUCKETS, Bucket, Task
+
+Value = TypeVar("Value")
+Round = Literal["round1", "round2"]
+
+
+def _below_the_workspace(path: str) -> str:
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts or not parts.name or "\0" in path:
+        raise ValueError(f"found {path!r}, expected a file below the workspace: a relative path without '..'")
+    return path
+
+
+def _ordered(bounds: tuple[Value, Value]) -> tuple[Value, Value]:
+    if bounds[0] > bounds[1]:  # type: ignore[operator]
+        raise ValueError(f"found [{bounds[0]}, {bounds[1]}], expected the smaller number first")
+    return bounds
+
+
+def _names_all(*names: str) -> AfterValidator:
+    def check(found: dict[str, Value]) -> dict[str, Value]:
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise ValueError(f"lacks {', '.join(missing)}; name all of {', '.join(names)}")
+        return found
+
+    return AfterValidator(check)
+
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(gt=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Words = Annotated[int, Field(ge=1, le=50)]
+"""The length of an n-gram."""
+Range = Annotated[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], AfterValidator(_ordered)]
+BucketShares = Annotated[dict[Bucket, Share], _names_all(*BUCKETS)]
+WrittenPath = Annotated[str, AfterValidator(_below_the_workspace)]
+"""A file that RC1 writes. A command that only reads another file in its place says so to `rc1_lib.run.open_run`."""
 
 
 class Section(BaseModel):
-    """A part of the file: frozen, and strangers are refused."""
+    """A part of the file: frozen, and strangers, infinity and NaN are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def _sums_to_one(shares: Mapping[Any, float], name: str) -> None:
@@ -64,9 +99,9 @@ class Recipe(Section):
 
     withhold: Share
     """Share of these rows with a slot taken out."""
-    detours: tuple[int, int]
+    detours: Range
     """Fewest and most pages beside the needed ones that the teacher reads."""
-    distractors: tuple[int, int]
+    distractors: Range
     """Fewest and most pages beside the needed ones that the prompt lists."""
     evidence: Literal["complete", "partial"]
     """Whether the prompt quotes all supporting sentences, or only their beginnings, so that pages have to be read."""
@@ -77,9 +112,9 @@ class Recipe(Section):
 class Pool(Section):
     """The seed pool."""
 
-    path: str
-    n: Positive
-    seed: int
+    path: WrittenPath
+    n: Annotated[int, Field(gt=0, le=1_000_000)]
+    seed: Seed
     max_turns: Annotated[int, Field(ge=2)]
     max_tool_hops: Positive
     """Most calls of wiki and calc in one dialogue; the teacher leaves needless ones out rather than exceed it."""
@@ -89,26 +124,23 @@ class Pool(Section):
     templates_dir: str
     reference_templates_dir: str
     teacher: Teacher
-    intended: dict[Bucket, Share]
+    intended: BucketShares
     """Shares of rows posed with each recipe; the difficulty that is reached is measured afterwards."""
-    recipes: dict[Bucket, Recipe]
-    workers: Positive
+    recipes: Annotated[dict[Bucket, Recipe], _names_all(*BUCKETS)]
+    workers: Annotated[int, Field(ge=1, le=256)]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         _sums_to_one(self.intended, "pool.intended")
-        missing = {"easy", "medium", "hard"} - set(self.recipes)
-        if missing:
-            raise ValueError(f"pool.recipes lacks {', '.join(sorted(missing))}")
         return self
 
 
 class Shadow(Section):
     """The held-out shadow set."""
 
-    path: str
-    n: Positive
-    seed: int
+    path: WrittenPath
+    n: Annotated[int, Field(gt=0, le=20_000)]
+    seed: Seed
     stratify: bool
 
 
@@ -122,9 +154,9 @@ class Bounds(Section):
 class Difficulty(Section):
     """Difficulty measures, buckets and balance."""
 
-    metrics_path: str
-    balanced_path: str
-    target: dict[Bucket, Share]
+    metrics_path: WrittenPath
+    balanced_path: WrittenPath
+    target: BucketShares
     bounds: dict[str, Bounds]
     clarification_hard_turns: Positive
 
@@ -157,8 +189,8 @@ class DuplicatesGate(Section):
 
     max_dup_pct: Annotated[float, Field(ge=0, le=100)]
     similarity: Share
-    shingle: Positive
-    permutations: Positive
+    shingle: Words
+    permutations: Annotated[int, Field(ge=1, le=4096)]
 
 
 class LengthGate(Section):
@@ -171,7 +203,7 @@ class LengthGate(Section):
 class LeakageGate(Section):
     """Thresholds of the leak gate."""
 
-    ngram: Annotated[int, Field(ge=2)]
+    ngram: Annotated[Words, Field(ge=2)]
     max_similarity: Share
 
 
@@ -206,7 +238,7 @@ class TrainingGate(Section):
     """What the training part of this file has to hold."""
 
     min_steps: Positive
-    target_kl: tuple[float, float]
+    target_kl: Annotated[tuple[float, float], AfterValidator(_ordered)]
     min_seeds: Positive
     methods: tuple[str, ...]
 
@@ -236,7 +268,7 @@ class AntiSimulationGate(Section):
 
     last: Positive
     min_billable: int
-    cache_hit_lt: dict[Literal["round1", "round2"], Share]
+    cache_hit_lt: Annotated[dict[Round, Share], _names_all(*get_args(Round))]
 
 
 class Gates(Section):
@@ -261,7 +293,7 @@ class Gates(Section):
 class Ticket(Section):
     """The ticket that opens training."""
 
-    ttl_hours: Annotated[float, Field(gt=0)]
+    ttl_hours: Annotated[float, Field(gt=0, le=10 * 366 * 24)]
 
 
 class Judge(Section):
@@ -290,7 +322,7 @@ class PrioritySampling(Section):
     """How training draws rows."""
 
     enable: bool
-    by_difficulty: dict[Bucket, Share]
+    by_difficulty: BucketShares
     low_perf_cap: Share
     seed_ratio_schedule: tuple[SeedRatio, ...]
 
@@ -316,7 +348,7 @@ class RunConfig(Section):
     difficulty_beta: Annotated[float, Field(ge=0)]
     target_kl: float
     steps: Positive
-    seeds: tuple[int, ...]
+    seeds: tuple[Seed, ...]
     lr: Annotated[float, Field(gt=0)]
     clip: Annotated[float, Field(gt=0)]
     kl_coef: Annotated[float, Field(ge=0)]
@@ -337,6 +369,23 @@ class RunConfig(Section):
     def _check(self) -> Self:
         _sums_to_one(self.datasets, "datasets")
         _sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
+        self._check_names()
         if self.profile == "prod" and self.gates.waivers:
             raise ValueError(f"profile prod allows no waivers, found {', '.join(sorted(self.gates.waivers))}")
+        if self.profile == "prod" and not (self.gates.git.require_commit and self.gates.git.require_clean):
+            raise ValueError("profile prod trains committed code only: gates.git must require_commit and require_clean")
         return self
+
+    def _check_names(self) -> None:
+        """Manifests and checksums are named by their file's name without folder and suffix."""
+        written = {
+            "pool.path": self.pool.path,
+            "shadow.path": self.shadow.path,
+            "difficulty.metrics_path": self.difficulty.metrics_path,
+            "difficulty.balanced_path": self.difficulty.balanced_path,
+        }
+        taken: dict[str, str] = {}
+        for key, path in written.items():
+            other = taken.setdefault(PurePosixPath(path).stem.casefold(), key)
+            if other != key:
+                raise ValueError(f"{key} and {other} have the same file name, {path}; give each file a name of its own")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,10 @@ from pydantic import BaseModel, ValidationError
 
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
+from rc1_lib.masking import mask_tree
+
+_PUBLISHED_ROWS = range(20_000, 40_001)
+"""Sizes of the pool that the specification allows."""
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -41,6 +45,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark else ""
         raise ConfigError(f"{path}:{line} is not valid YAML: {getattr(error, 'problem', error)}") from None
+    except (ValueError, RecursionError) as error:  # a date such as 2025-13-45, or absurdly deep nesting
+        raise ConfigError(f"{path}: holds a value that YAML cannot read: {error}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: expected a mapping of keys to values, found {type(tree).__name__}")
     return tree
@@ -51,19 +57,21 @@ class _UniqueKeys(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
-        for key_node, _ in node.value:
+        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key}' stands twice", key_node.start_mark
-                )
+            fault = "stands twice" if isinstance(key, Hashable) and key in seen else ""
+            if not isinstance(key, Hashable):
+                fault = "is a list or a mapping, expected a plain name"
+            if fault:
+                raise yaml.constructor.ConstructorError(None, None, f"the key '{key}' {fault}", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
 
-def dump_config(config: RunConfig) -> str:
-    """The effective configuration as YAML, every key in its place."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+def dump_config(config: RunConfig, hidden: Sequence[str] = ()) -> str:
+    """The effective configuration as YAML, every key in its place, with `hidden` masked (see `masking.secrets`)."""
+    tree = mask_tree(config.model_dump(mode="json"), hidden)
+    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -78,14 +86,36 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
-    """Gate thresholds of `config` that differ from the published ones, so that a loosened gate is seen to be so."""
-    ours = flatten(config.gates.model_dump(mode="json"))
-    theirs = flatten(published.gates.model_dump(mode="json"))
+    """What `config` decides otherwise than the published one, so that a loosened gate is seen to be so.
+
+    Waivers are not among them (reports list them by themselves), nor is a pool within the published size range.
+    """
+    ours, theirs = _decisive(config), _decisive(published)
+    if config.pool.n in _PUBLISHED_ROWS:
+        ours["pool.n"] = theirs["pool.n"]
     return [
-        {"key": f"gates.{key}", "value": ours.get(key), "published": theirs.get(key)}
+        {"key": key, "value": ours.get(key), "published": theirs.get(key)}
         for key in sorted(ours.keys() | theirs.keys())
-        if ours.get(key) != theirs.get(key) and not key.startswith("waivers")
+        if ours.get(key) != theirs.get(key) and not key.startswith("gates.waivers")
     ]
+
+
+def _decisive(config: RunConfig) -> dict[str, Any]:
+    """Dotted key -> value of all that decides what a green gate means."""
+    return flatten(
+        config.model_dump(
+            mode="json",
+            include={
+                "gates": True,
+                "difficulty": {"target", "bounds", "clarification_hard_turns"},
+                "shadow": {"n", "stratify"},
+                "pool": {"n"},
+                "ticket": {"ttl_hours"},
+                "overclar": True,
+                "difficulty_beta": True,
+            },
+        )
+    )
 
 
 def _apply(tree: dict[str, Any], override: str) -> None:
@@ -93,8 +123,8 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     if not separator or not key.strip():
         raise ConfigError(f"--set {override}: expected KEY=VALUE with a dotted key, for example --set pool.n=600")
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = yaml.load(text, Loader=_UniqueKeys)
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"--set {override}: '{text}' is not a YAML value") from None
     *parents, leaf = key.strip().split(".")
     node: Any = tree

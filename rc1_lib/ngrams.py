@@ -54,6 +54,11 @@ def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
     return table.select(pl.when(union > 0).then(pl.col("shared") / union).otherwise(0.0).alias("jaccard")).to_series()
 
 
+def distinctive_ngrams(texts: pl.Series, n: int, ignored: pl.Series) -> pl.DataFrame:
+    """The n-grams of each text, as `ngrams` gives them, without those that also stand in any of `ignored`."""
+    return ngrams(texts, n).join(ngrams(ignored, n).select("gram").unique(), on="gram", how="anti")
+
+
 def containment(texts: pl.Series, held: pl.Series, n: int, ignored: pl.Series) -> pl.DataFrame:
     """How much of each held text's n-grams stands in each text, whatever surrounds it.
 
@@ -67,8 +72,7 @@ def containment(texts: pl.Series, held: pl.Series, n: int, ignored: pl.Series) -
         Columns `row`, `held` (positions), `shared` (n-grams in common), `similarity` (share of the held text's
         n-grams, in (0, 1]); only pairs that share at least one n-gram.
     """
-    boilerplate = ngrams(ignored, n).select("gram").unique()
-    wanted = ngrams(held, n).join(boilerplate, on="gram", how="anti").rename({"row": "held"})
+    wanted = distinctive_ngrams(held, n, ignored).rename({"row": "held"})
     sizes = wanted.group_by("held").len("size")
     found = ngrams(texts, n).join(wanted, on="gram")
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
 from rc1_lib.config import RunConfig
 from rc1_lib.config_file import dump_config, load_config
 from rc1_lib.errors import ConfigError
+from rc1_lib.masking import mask, secrets
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
@@ -37,7 +38,9 @@ class Run:
         """Write the effective configuration into the workspace and return its path."""
         path = self.workspace.path(EFFECTIVE)
         head = "# The effective configuration of the latest run, written by RC1. Overrides: "
-        write_text(path, f"{head}{', '.join(self.overrides) or 'none'}\n{dump_config(self.config)}")
+        hidden = secrets()
+        told = mask(", ".join(self.overrides) or "none", hidden)
+        write_text(path, f"{head}{told}\n{dump_config(self.config, hidden)}")
         return path
 
 
@@ -47,6 +50,7 @@ def open_run(
     config: str | Path | None = None,
     overrides: Sequence[str] = (),
     workspace: str | Path | None = None,
+    reading: Mapping[str, str] | None = None,
 ) -> Run:
     """Find and load the configuration of a run.
 
@@ -55,6 +59,8 @@ def open_run(
         config: the file; default: the profile's own.
         overrides: `a.b=c`, applied after those of the environment (`BASE_MODEL`, `SCORER_PROVIDER`).
         workspace: where everything is written; default: the project's root.
+        reading: `section.key` -> a file that this run only reads in the place of one that RC1 writes; it may lie
+            anywhere and have any name.
 
     Raises:
         ConfigError: for an unknown profile, a file of another profile, or an invalid configuration.
@@ -76,7 +82,17 @@ def open_run(
         raise ConfigError(
             f"{path}: is of profile '{loaded.profile}', but '{wanted}' was asked for (--profile or RUN_MODE)"
         )
-    return Run(place, loaded, path.resolve(), everything)
+    read = dict(reading or {})
+    shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
+    return Run(place, _reading(loaded, read), path.resolve(), shown)
+
+
+def _reading(config: RunConfig, files: Mapping[str, str]) -> RunConfig:
+    for key, file in files.items():
+        section, leaf = key.split(".")
+        changed = getattr(config, section).model_copy(update={leaf: file})
+        config = config.model_copy(update={section: changed})
+    return config
 
 
 def published_config() -> RunConfig:

@@ -1,7 +1,8 @@
 """What a word is: the one tokenizer behind every text measure, as polars expressions and as plain Python.
 
-Text is lower-cased first. Every Han character is a token of its own, since Chinese is written without spaces; any other
-word is a run of letters, digits and combining marks, with apostrophes inside it ("don't" is one token, "3.5" are two).
+Text is brought into Unicode form NFKC (full-width digits become digits, accents are composed) and lower-cased first.
+Every Han character is a token of its own, since Chinese is written without spaces; any other word is a run of letters,
+digits and combining marks, with apostrophes inside it ("don't" is one token, "3.5" are two).
 Punctuation is never a token.
 
 `length` also counts punctuation marks and symbols. It is an *estimate* of how many BPE tokens a model would see, good
@@ -9,6 +10,8 @@ to compare rows with one another; only a model's own tokenizer knows the true nu
 """
 
 from __future__ import annotations
+
+import unicodedata
 
 import polars as pl
 import regex
@@ -24,7 +27,7 @@ _LENGTH = regex.compile(LENGTH_PATTERN, regex.V1)
 
 def tokenize(text: str) -> list[str]:
     """The tokens of one text, in reading order."""
-    found: list[str] = _TOKEN.findall(text.lower())
+    found: list[str] = _TOKEN.findall(unicodedata.normalize("NFKC", text).lower())
     return found
 
 
@@ -35,7 +38,7 @@ def text_length(text: str) -> int:
 
 def tokens(column: str) -> pl.Expr:
     """The tokens of every text in `column`: a list[str] per row, null where the text is null."""
-    return pl.col(column).str.to_lowercase().str.extract_all(TOKEN_PATTERN)
+    return pl.col(column).str.normalize("NFKC").str.to_lowercase().str.extract_all(TOKEN_PATTERN)
 
 
 def length(column: str) -> pl.Expr:

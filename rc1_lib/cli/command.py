@@ -87,7 +87,7 @@ def _leave(what: str, write: Callable[[], Path]) -> str | None:
     """Write what a failure leaves behind; a disk that refuses it must not hide the failure itself."""
     try:
         path = write()
-    except OSError as error:
+    except (OSError, RC1Error) as error:
         print(f"rc1: the {what} could not be written: {error}", file=sys.stderr)
         return None
     print(f"rc1: {what}: {path}", file=sys.stderr)

@@ -12,22 +12,26 @@ _REPORT = "reports/rc1/config_verify.json"
 def show(session: Session) -> int:
     """Print the effective configuration: the file with --set and the environment applied."""
     from rc1_lib.config_file import dump_config
+    from rc1_lib.masking import mask_tree, secrets
 
     run = session.open()
-    session.show(dump_config(run.config).rstrip())
-    session.document(run.config.model_dump(mode="json"))
+    hidden = secrets()
+    session.show(dump_config(run.config, hidden).rstrip())
+    session.document(mask_tree(run.config.model_dump(mode="json"), hidden))
     return 0
 
 
 def verify(session: Session) -> int:
     """Check that the configuration is whole and may train, and print the effective one."""
     from rc1_lib.config_file import dump_config
+    from rc1_lib.masking import mask_tree, secrets
     from rc1_lib.preflight.evidence import Evidence
     from rc1_lib.preflight.gates import check_waivers
 
     run = session.open()
     check_waivers(Evidence(run))
-    session.show(dump_config(run.config).rstrip())
+    hidden = secrets()
+    session.show(dump_config(run.config, hidden).rstrip())
     results = judge(session, run, _GATES)
-    further = {"config": run.config.model_dump(mode="json"), "overrides": list(run.overrides)}
+    further = mask_tree({"config": run.config.model_dump(mode="json"), "overrides": run.overrides}, hidden)
     return conclude(session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further)

@@ -31,8 +31,8 @@ def difficulty_metrics(
     from rc1_lib.artifacts import sha256_file
     from rc1_lib.difficulty.steps import metrics_state, read_metrics, write_metrics
 
-    flags = {"pool.path": session.given(pool), "difficulty.metrics_path": session.inside("--out", out)}
-    run = session.open(overrides(flags))
+    flags = overrides({"difficulty.metrics_path": session.inside("--out", out)})
+    run = session.open(flags, reading={"pool.path": session.given(pool)})
     path = run.config.difficulty.metrics_path
     with session.progress("measuring"):
         due = to_write(run, path, metrics_state(run), rebuild)
@@ -65,13 +65,12 @@ def difficulty_bucketize(
     run = session.open(
         overrides(
             {
-                "difficulty.metrics_path": session.given(metrics),
                 "difficulty.target": shares("--target", target, BUCKETS),
                 "difficulty.balanced_path": session.inside("--out", out),
-                "pool.path": session.given(pool),
                 "pool.seed": seed,
             }
-        )
+        ),
+        reading={"difficulty.metrics_path": session.given(metrics), "pool.path": session.given(pool)},
     )
     mix = tuple(run.config.datasets)
     if set(by_task(tasks, run.config.datasets)) != set(mix):
@@ -114,8 +113,6 @@ def validate_difficulty(
     run = session.open(
         overrides(
             {
-                "difficulty.metrics_path": session.given(metrics),
-                "difficulty.balanced_path": session.given(balanced),
                 "gates.difficulty.min_hard_pct": min_hard_pct,
                 "gates.difficulty.max_easy_pct": max_easy_pct,
                 "gates.difficulty.len_max": len_max,
@@ -124,7 +121,11 @@ def validate_difficulty(
                 "gates.difficulty.clue_overlap_max_easy": clue_overlap_max_easy,
                 "gates.difficulty.clue_overlap_min_hard": clue_overlap_min_hard,
             }
-        )
+        ),
+        reading={
+            "difficulty.metrics_path": session.given(metrics),
+            "difficulty.balanced_path": session.given(balanced),
+        },
     )
     judged = by_task(tasks, run.config.datasets)
     evidence = Evidence(run)

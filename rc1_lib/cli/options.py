@@ -66,7 +66,11 @@ Mix = Annotated[
     typer.Option(help='Share of each task, for example "hotpotqa:0.45,strategyqa:0.30,gsm8k:0.25" (datasets).'),
 ]
 Sources = Annotated[
-    str | None, typer.Option(help="embedded, hub, or a folder with gsm8k/, strategyqa/ and hotpotqa/ (sources.use).")
+    str | None,
+    typer.Option(
+        help="embedded, hub, a folder with gsm8k/, strategyqa/ and hotpotqa/, or a .jsonl file of finished rows "
+        "(sources.use)."
+    ),
 ]
 ByTask = Annotated[
     str | None,
@@ -135,19 +139,20 @@ def by_task(text: str | None, mix: Mapping[Task, float]) -> tuple[str, ...]:
 
 
 def source(text: str | None) -> str | None:
-    """A folder as an absolute path, `embedded` and `hub` as they are.
+    """A folder or a file of finished rows as an absolute path, `embedded` and `hub` as they are.
 
     Raises:
-        SourceError: when there is no such folder.
+        SourceError: when there is no such source.
     """
     if text is None or text in ("embedded", "hub"):
         return text
-    folder = Path(text).expanduser().resolve()
-    if not folder.is_dir():
+    place = Path(text).expanduser().resolve()
+    if not place.is_dir() and not (place.suffix == ".jsonl" and place.is_file()):
         raise SourceError(
-            f"--sources {text}: there is no such folder; expected embedded, hub, or a folder with {', '.join(TASKS)}"
+            f"--sources {text}: there is no such folder or .jsonl file; expected embedded, hub, a folder with "
+            f"{', '.join(TASKS)}, or a .jsonl file of finished rows"
         )
-    return str(folder)
+    return str(place)
 
 
 def _check_name(flag: str, name: str, known: tuple[str, ...]) -> None:

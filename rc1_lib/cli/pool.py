@@ -120,8 +120,6 @@ def validate_pool(
     run = session.open(
         overrides(
             {
-                "pool.path": session.given(pool),
-                "shadow.path": session.given(leak_check),
                 "datasets": shares("--mix", mix, TASKS),
                 "pool.seed": seed,
                 "gates.diversity.min_distinct2": min_distinct2,
@@ -134,7 +132,8 @@ def validate_pool(
                 "gates.leakage.ngram": leak_ngram,
                 "gates.leakage.max_similarity": leak_sim,
             }
-        )
+        ),
+        reading={"pool.path": session.given(pool), "shadow.path": session.given(leak_check)},
     )
     judged = by_task(tasks, run.config.datasets)
     evidence = Evidence(run)
@@ -164,12 +163,12 @@ def report_diversity(
     run = session.open(
         overrides(
             {
-                "pool.path": session.given(pool),
                 "pool.templates_dir": session.given(templates_dir),
                 "pool.reference_templates_dir": session.given(reference_dir),
                 "pool.seed": seed,
             }
-        )
+        ),
+        reading={"pool.path": session.given(pool)},
     )
     report = _diversity(run, of_rows=pool is not None)
     write_json(run.workspace.path(target), report)

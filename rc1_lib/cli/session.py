@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,8 +47,13 @@ class Session:
         """Where the command writes."""
         return Workspace(root_of(self.options))
 
-    def open(self, flags: Sequence[str] = ()) -> Run:
-        """Open the run: the configuration, then `--set`, then the command's own flags."""
+    def open(self, flags: Sequence[str] = (), reading: Mapping[str, str | None] | None = None) -> Run:
+        """Open the run: the configuration, then `--set`, then the command's own flags, then files that it only reads.
+
+        Args:
+            flags: overrides of the configuration, `a.b=c`.
+            reading: key -> a file to read in the place of one that RC1 writes, or None; see `given`.
+        """
         from rc1_lib.run import open_run
 
         options = self.options
@@ -58,6 +63,7 @@ class Session:
             config=options.config,
             overrides=self.overrides,
             workspace=options.workspace,
+            reading={key: path for key, path in (reading or {}).items() if path is not None},
         )
         return self.run
 
@@ -106,6 +112,8 @@ class Session:
             raise ConfigError(
                 f"{flag} {path}: lies outside the workspace {root}; name a file below it, or set --workspace"
             )
+        if target.is_dir():
+            raise ConfigError(f"{flag} {path}: is a folder, expected a file to write")
         return target.relative_to(root).as_posix()
 
     def given(self, path: Path | None) -> str | None:

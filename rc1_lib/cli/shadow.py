@@ -55,9 +55,7 @@ def shadow_run(
 
     path = run.config.shadow.path
     with session.progress("writing the shadow set"):
-        due = (
-            to_write(run, path, seed_state(run, "shadow"), rebuild) or not run.workspace.path(SAMPLE_MANIFEST).exists()
-        )
+        due = to_write(run, path, seed_state(run, "shadow"), rebuild)
         if due:
             build_seed(run, ("shadow",))
     sample = read_json(run.workspace.path(SAMPLE_MANIFEST))

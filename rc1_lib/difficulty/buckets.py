@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import polars as pl
 
 from rc1_lib.config import Difficulty
 from rc1_lib.errors import RowError
-from rc1_lib.records import BUCKETS, Bucket
+from rc1_lib.records import BUCKETS, Bucket, Task
 
 
 def vote(config: Difficulty) -> pl.Expr:
@@ -51,28 +52,33 @@ def _ballot(is_easy: pl.Expr, is_hard: pl.Expr) -> pl.Expr:
     return pl.when(is_hard).then(pl.lit("hard")).when(is_easy).then(pl.lit("easy")).otherwise(pl.lit("medium"))
 
 
-def quotas(supply: dict[Bucket, int], target: dict[Bucket, float]) -> dict[Bucket, int]:
-    """The largest whole numbers in the target shares that the supply can fill.
-
-    Hard is rounded up and easy down, so that rounding never breaks 'hard at least' or 'easy at most'.
-    """
-    sizes = [math.floor(supply[bucket] / target[bucket]) for bucket in BUCKETS if target[bucket] > 0]
-    for total in range(min(sizes), 0, -1):
-        hard = math.ceil(total * target["hard"] - 1e-9)
-        easy = math.floor(total * target["easy"] + 1e-9)
-        wanted: dict[Bucket, int] = {"easy": easy, "medium": total - hard - easy, "hard": hard}
-        if all(wanted[bucket] <= supply[bucket] for bucket in BUCKETS):
+def quotas(supply: Mapping[Bucket, int], target: Mapping[Bucket, float]) -> dict[Bucket, int]:
+    """The largest whole numbers in the target shares that the supply can fill; see `share_out` for the rounding."""
+    ratios = [supply[bucket] / target[bucket] for bucket in BUCKETS if target[bucket] > 0]
+    # Rounding moves each count by less than one row, so that a little more than the smallest ratio may still fit.
+    for total in range(math.floor(min(ratios)) + 10, 0, -1):
+        wanted = share_out(total, target)
+        if all(0 <= wanted[bucket] <= supply[bucket] for bucket in BUCKETS):
             return wanted
-    return {"easy": 0, "medium": 0, "hard": 0}
+    return share_out(0, target)
 
 
-def balance(metrics: pl.DataFrame, target: dict[Bucket, float], tasks: list[str], seed: int) -> pl.DataFrame:
-    """Choose rows, per task, so that the buckets stand in the target shares and no row is taken twice.
+def share_out(total: int, target: Mapping[Bucket, float]) -> dict[Bucket, int]:
+    """`total` rows in the target shares: hard rounded up and easy down, so that rounding breaks no 'hard at least'."""
+    hard = math.ceil(total * target["hard"] - 1e-9)
+    easy = math.floor(total * target["easy"] + 1e-9)
+    return {"easy": easy, "medium": total - hard - easy, "hard": hard}
+
+
+def balance(
+    metrics: pl.DataFrame, target: Mapping[Bucket, float], mix: Mapping[Task, float], seed: int
+) -> pl.DataFrame:
+    """Choose rows so that the buckets stand in the target shares per task, the tasks in theirs, and no row comes twice.
 
     Args:
         metrics: one line a row with `id`, `task`, `bucket`.
         target: shares of easy, medium and hard.
-        tasks: the tasks to balance, each by itself.
+        mix: shares of the tasks; the task with the least to give for its share decides how many rows there are in all.
         seed: decides which of the surplus rows are left out.
 
     Returns:
@@ -81,19 +87,35 @@ def balance(metrics: pl.DataFrame, target: dict[Bucket, float], tasks: list[str]
     Raises:
         RowError: when a task lacks rows of a bucket altogether; the sentence names the knob to turn.
     """
-    chosen = []
-    for task in tasks:
-        mine = metrics.filter(pl.col("task") == task)
-        supply: dict[Bucket, int] = {bucket: int((mine["bucket"] == bucket).sum()) for bucket in BUCKETS}
-        wanted = quotas(supply, target)
-        if not sum(wanted.values()):
-            raise RowError(
-                f"task {task}: the pool holds {supply['easy']} easy, {supply['medium']} medium and {supply['hard']} "
-                f"hard rows, which cannot be balanced to {dict(target)}; change pool.intended or pool.recipes, "
-                f"or build more rows"
-            )
-        chosen += [
-            mine.filter(pl.col("bucket") == bucket).sample(count, seed=seed, shuffle=True)
-            for bucket, count in wanted.items()
-        ]
+    parts = {task: metrics.filter(pl.col("task") == task) for task in mix}
+    most = {task: _most(part, target, task) for task, part in parts.items()}
+    size = min(most[task] / share for task, share in mix.items() if share > 0)
+    chosen = [
+        parts[task].filter(pl.col("bucket") == bucket).sample(count, seed=seed, shuffle=True)
+        for task, share in mix.items()
+        for bucket, count in _fitting(parts[task], min(most[task], round(share * size)), target).items()
+    ]
     return metrics.join(pl.concat(chosen).select("id"), on="id", how="semi", maintain_order="left").select("id")
+
+
+def _supply(part: pl.DataFrame) -> dict[Bucket, int]:
+    return {bucket: int((part["bucket"] == bucket).sum()) for bucket in BUCKETS}
+
+
+def _most(part: pl.DataFrame, target: Mapping[Bucket, float], task: Task) -> int:
+    supply = _supply(part)
+    total = sum(quotas(supply, target).values())
+    if not total:
+        raise RowError(
+            f"task {task}: the pool holds {supply['easy']} easy, {supply['medium']} medium and {supply['hard']} hard "
+            f"rows, which cannot be balanced to {dict(target)}; change pool.intended or pool.recipes, or add rows"
+        )
+    return total
+
+
+def _fitting(part: pl.DataFrame, total: int, target: Mapping[Bucket, float]) -> dict[Bucket, int]:
+    """At most `total` rows in the target shares: rounding may ask a bucket for a row more than it has."""
+    supply = _supply(part)
+    while any(count > supply[bucket] for bucket, count in share_out(total, target).items()):
+        total -= 1
+    return share_out(total, target)

@@ -34,7 +34,11 @@ def metrics_inputs(run: Run) -> dict[str, str]:
 def balance_inputs(run: Run) -> dict[str, str]:
     """Fingerprints of what the balanced pool is made from."""
     metrics = run.workspace.path(run.config.difficulty.metrics_path)
-    target = {"target": dict(run.config.difficulty.target), "seed": run.config.pool.seed}
+    target = {
+        "target": dict(run.config.difficulty.target),
+        "mix": dict(run.config.datasets),
+        "seed": run.config.pool.seed,
+    }
     return {
         **metrics_inputs(run),
         "config": sha256_json(target),
@@ -44,12 +48,12 @@ def balance_inputs(run: Run) -> dict[str, str]:
 
 def metrics_state(run: Run) -> FileState:
     """What became of the metrics since they were written."""
-    return file_state(run.workspace, run.config.difficulty.metrics_path, metrics_inputs(run))
+    return file_state(run.workspace, run.config.difficulty.metrics_path, metrics_inputs(run), "metrics")
 
 
 def balanced_state(run: Run) -> FileState:
     """What became of the balanced pool since it was written."""
-    return file_state(run.workspace, run.config.difficulty.balanced_path, balance_inputs(run))
+    return file_state(run.workspace, run.config.difficulty.balanced_path, balance_inputs(run), "balanced")
 
 
 def write_metrics(run: Run) -> pl.DataFrame:
@@ -60,7 +64,7 @@ def write_metrics(run: Run) -> pl.DataFrame:
     """
     path = run.workspace.path(run.config.pool.path)
     metrics = measure(check_rows(read_rows(path), path), run.config.difficulty)
-    manifest = {"inputs": metrics_inputs(run), "rows": metrics.height}
+    manifest = {"kind": "metrics", "inputs": metrics_inputs(run), "rows": metrics.height}
     with recorded_write(run.workspace, run.config.difficulty.metrics_path, manifest) as stream:
         metrics.write_ndjson(stream)
     return metrics
@@ -77,7 +81,7 @@ def read_metrics(run: Run) -> pl.DataFrame:
         raise RowError(f"{path}: there is no such file; write it with `rc1 difficulty-metrics`")
     try:
         metrics = pl.read_ndjson(path, schema=pl.Schema(METRIC_TYPES))
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         raise RowError(f"{path}: is not a metrics file ({error}); write it with `rc1 difficulty-metrics`") from None
     return check_metrics(metrics, path)
 
@@ -89,7 +93,7 @@ def write_balanced(run: Run) -> dict[str, Any]:
         RowError: when a task cannot be balanced, or when metrics and pool are not of the same rows.
     """
     metrics = read_metrics(run)
-    chosen = balance(metrics, run.config.difficulty.target, list(run.config.datasets), run.config.pool.seed)
+    chosen = balance(metrics, run.config.difficulty.target, run.config.datasets, run.config.pool.seed)
     path = run.workspace.path(run.config.pool.path)
     ids = read_rows(path)["id"]
     if not ids.equals(metrics["id"]):
@@ -97,12 +101,13 @@ def write_balanced(run: Run) -> dict[str, Any]:
             f"{path}: its rows are not those of the metrics, in the same order; run `rc1 difficulty-metrics` again"
         )
     wanted = ids.is_in(chosen["id"].implode()).to_list()
-    manifest = {"inputs": balance_inputs(run), "rows": chosen.height, "of": ids.len()}
+    manifest = {"kind": "balanced", "inputs": balance_inputs(run), "rows": chosen.height, "of": ids.len()}
     with (
         recorded_write(run.workspace, run.config.difficulty.balanced_path, manifest) as stream,
         path.open("rb") as pool,
     ):
-        stream.writelines(line for line, keep in zip(pool, wanted, strict=True) if keep)
+        lines = (line for line in pool if line.strip())  # the reader of rows skips blank lines too
+        stream.writelines(line for line, keep in zip(lines, wanted, strict=True) if keep)
     return manifest
 
 

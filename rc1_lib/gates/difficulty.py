@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from rc1_lib.config import DifficultyGate
+from rc1_lib.config import DifficultyGate, MixGate
 from rc1_lib.gates.checks import at_least, at_most, equal, number, offenders, parts
-from rc1_lib.records import Check, GateResult
+from rc1_lib.gates.mix import share_checks
+from rc1_lib.records import Check, GateResult, Task
 
 # The original's list of quick diagnoses, in this project's keys.
 _HARD = "raise difficulty.target.hard or pool.intended.hard, or count a lower tool_hops as hard (difficulty.bounds)"
@@ -21,7 +22,12 @@ _OVERLAP_LOW = "quote more evidence (pool.recipes.*.overlap)"
 
 
 def difficulty_gate(
-    metrics: pl.DataFrame, balanced: pl.DataFrame, thresholds: DifficultyGate, by_task: Sequence[str]
+    metrics: pl.DataFrame,
+    balanced: pl.DataFrame,
+    thresholds: DifficultyGate,
+    by_task: Sequence[str],
+    tolerance: MixGate,
+    mix: Mapping[Task, float],
 ) -> GateResult:
     """Judge the rows of `metrics` whose `id` stands in `balanced`, in all and per task.
 
@@ -30,6 +36,8 @@ def difficulty_gate(
         balanced: the balanced pool, column `id`.
         thresholds: from the configuration.
         by_task: the tasks that are also judged by themselves.
+        tolerance: of the balanced pool's task mix, which training reads.
+        mix: the configured shares.
     """
     chosen = metrics.join(balanced.select("id"), on="id", how="semi")
     repeated = balanced.height - balanced["id"].n_unique()
@@ -37,6 +45,7 @@ def difficulty_gate(
     checks = [
         equal("rows taken twice", repeated, 0, "run `rc1 difficulty-bucketize` again"),
         equal("rows without metrics", unmeasured, 0, "run `rc1 difficulty-metrics` again"),
+        *share_checks("balanced share", chosen, tolerance, mix),
     ]
     for suffix, part in parts(chosen, by_task):
         checks += _judge(part, thresholds, suffix)

@@ -24,29 +24,44 @@ _KIND = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
 
 
 def diversity_gate(
-    rows: pl.DataFrame, reference: Pack, thresholds: DiversityGate, by_task: Sequence[str], seed: int
+    rows: pl.DataFrame, pack: Pack, reference: Pack, thresholds: DiversityGate, by_task: Sequence[str], seed: int
 ) -> GateResult:
     """Judge the rows' wording (system, user and assistant text) in all and per task.
 
     Args:
         rows: columns of `ROW_COLUMNS`.
+        pack: the pool's own pack. A row's role, style and template count only where its system message is, to the
+            letter, that of the template it names.
         reference: the old pack; the divergence is measured against the same rows worded with it.
         thresholds: from the configuration.
         by_task: tasks that are also judged by themselves.
         seed: decides the windows and the sample that the divergence is measured on.
     """
     texts = with_texts(rows)
+    labels = _believed(texts, pack)
     checks: list[Check] = []
     for suffix, part in parts(texts, by_task):
         checks += _wording(part, thresholds, suffix, seed)
         checks += _divergence(part, reference, thresholds, suffix, seed)
+    for suffix, part in parts(labels, by_task):
+        roles, styles = part["role"].n_unique(), part["style"].n_unique()
         checks += [
-            at_least(f"roles{suffix}", part["role"].n_unique(), thresholds.roles_min, "add templates of other roles"),
-            at_least(
-                f"styles{suffix}", part["style"].n_unique(), thresholds.styles_min, "add templates of other styles"
-            ),
+            at_least(f"roles{suffix}", roles, thresholds.roles_min, "add templates of other roles"),
+            at_least(f"styles{suffix}", styles, thresholds.styles_min, "add templates of other styles"),
         ]
-    return GateResult("diversity", tuple(checks + _templates(texts, thresholds)))
+    checks.append(info("rows whose labels are not borne out", rows.height - labels.height))
+    return GateResult("diversity", tuple(checks + _templates(labels, thresholds)))
+
+
+def _believed(texts: pl.DataFrame, pack: Pack) -> pl.DataFrame:
+    """The rows whose template is in the pack, with that role and style, and opens the dialogue."""
+    known = pl.DataFrame(
+        [(template.id, template.role, template.style, template.system) for template in pack.templates],
+        schema=["template_id", "role", "style", "opening"],
+        orient="row",
+    )
+    opening = pl.col("messages").list.first().struct.field("content")
+    return texts.with_columns(opening=opening).join(known, on=["template_id", "role", "style", "opening"], how="semi")
 
 
 def _wording(part: pl.DataFrame, thresholds: DiversityGate, suffix: str, seed: int) -> list[Check]:

@@ -17,9 +17,17 @@ _ADVICE = {
 }
 
 
-def integrity_gate(states: Mapping[str, FileState]) -> GateResult:
-    """Judge the state of each data file, by its path."""
+def integrity_gate(states: Mapping[str, FileState], strangers: int) -> GateResult:
+    """Judge the state of each data file, and that the balanced pool is made of the pool's own lines.
+
+    Args:
+        states: of each data file, by its path.
+        strangers: lines of the balanced pool that are not the pool's byte for byte; -1 when that could not be told.
+    """
+    own_lines = equal(
+        "balanced lines that are not the pool's", strangers, 0, "run `rc1 difficulty-bucketize --rebuild`"
+    )
     checks = tuple(
         equal(path, state.value, FileState.FRESH.value, _ADVICE.get(state, "")) for path, state in states.items()
     )
-    return GateResult("integrity", checks)
+    return GateResult("integrity", (*checks, own_lines))

@@ -13,12 +13,21 @@ from collections.abc import Sequence
 import polars as pl
 
 from rc1_lib.config import LeakageGate
-from rc1_lib.gates.checks import at_most, equal, info, offenders, parts
-from rc1_lib.ngrams import containment, ngrams
+from rc1_lib.gates.checks import at_least, at_most, equal, info, offenders, parts
+from rc1_lib.ngrams import containment, distinctive_ngrams
 from rc1_lib.pool.frame import with_texts
 from rc1_lib.records import GateResult
 
 _ADVICE = "drop the rows listed, or rebuild: the builder holds shadow questions back, so a leak came from elsewhere"
+
+
+_SEARCHED = (
+    "everything",
+    "question",
+    pl.col("support").list.join("\n"),
+    pl.col("passages").list.eval(pl.element().struct.field("text")).list.join("\n"),
+)
+"""All that training could see of a row: every message and call, the question, its evidence, and what `wiki` returns."""
 
 
 def leakage_gate(
@@ -33,21 +42,25 @@ def leakage_gate(
     story = pl.col("support").list.join("\n") + "\n"
     is_story = pl.col("task") == "gsm8k"
     held = shadow.select(pl.concat_str(pl.when(is_story).then(story).otherwise(pl.lit("")), "question")).to_series()
-    pairs = containment(texts["everything"], held, thresholds.ngram, pl.Series(list(template_texts), dtype=pl.String))
+    ignored = pl.Series(list(template_texts), dtype=pl.String)
+    searched = texts.select(pl.concat_str(_SEARCHED, separator="\n", ignore_nulls=True)).to_series()
+    pairs = containment(searched, held, thresholds.ngram, ignored)
     named = pairs.with_columns(
         id=rows["id"].gather(pairs["row"]),
         task=rows["task"].gather(pairs["row"]),
         shadow_id=shadow["id"].gather(pairs["held"]),
     )
     leaks = named.filter(pl.col("similarity") > thresholds.max_similarity).sort("similarity", descending=True)
-    checkable = ngrams(held, thresholds.ngram)["row"].n_unique()
+    checkable = distinctive_ngrams(held, thresholds.ngram, ignored)["row"].n_unique()
     same_source = rows.join(shadow.select("source", "source_id").unique(), on=["source", "source_id"], how="semi")
     checks = [
         equal("rows from a shadow question", same_source.height, 0, _ADVICE),
         equal(
             "shadow questions too short to check", shadow.height - checkable, 0,
-            f"questions of fewer than {thresholds.ngram} tokens cannot be checked: lower gates.leakage.ngram",
+            f"without template text they hold no {thresholds.ngram} tokens in a row: lower gates.leakage.ngram",
         ),
+        at_least("rows compared", rows.height, 1, "there are no rows to check"),
+        at_least("shadow questions compared", checkable, 1, "there is no shadow question to check against"),
         info("rows sharing an n-gram with the shadow set", named["row"].n_unique()),
     ]  # fmt: skip
     for suffix, part in parts(named, by_task):

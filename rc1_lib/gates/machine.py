@@ -14,10 +14,15 @@ from rc1_lib.records import GateResult
 
 @dataclass(frozen=True, slots=True)
 class GitState:
-    """What git says of the project: the commit (None outside a repository) and the changed paths."""
+    """What git says of the project.
+
+    Attributes:
+        commit: None outside a repository or without git.
+        changed: changed and untracked paths; None when git could not tell.
+    """
 
     commit: str | None
-    changed: tuple[str, ...]
+    changed: tuple[str, ...] | None
 
 
 def free_gb(folder: Path) -> float:
@@ -35,11 +40,13 @@ def read_git(project: Path) -> GitState:
     """Ask git for the commit and for changed files; outside a repository, or without git, the commit is None."""
     commit = _git(project, "rev-parse", "HEAD")
     status = _git(project, "status", "--porcelain") if commit else ""
-    return GitState(commit or None, tuple((status or "").splitlines()))
+    return GitState(commit or None, None if status is None else tuple(status.splitlines()))
 
 
 def git_gate(state: GitState, thresholds: GitGate) -> GateResult:
     """Judge whether the code can be named by a commit."""
+    if state.changed is None:
+        return GateResult("git", error="git knows the commit but could not list changed files; run `git status`")
     checks = [info("commit", state.commit), info("changed files", len(state.changed))]
     if thresholds.require_commit:
         advice = "run from a git checkout, so that the ticket can name the code"

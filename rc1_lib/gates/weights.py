@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rc1_lib.config import WeightsGate
@@ -13,12 +13,13 @@ from rc1_lib.records import GateResult
 _ADVICE = "mend configs/weights.json"
 
 
-def weights_gate(content: Any, thresholds: WeightsGate) -> GateResult:
+def weights_gate(content: Any, thresholds: WeightsGate, dimensions: Sequence[str]) -> GateResult:
     """Judge the parsed content of `weights.json`: `{"weights": {dimension: number}, ...}`.
 
     Args:
         content: the parsed file, or None when there is none.
         thresholds: the largest weight allowed and the tolerance of the sum.
+        dimensions: the names that can be weighed.
     """
     raw = content.get("weights") if isinstance(content, Mapping) else None
     present = isinstance(raw, Mapping) and bool(raw)
@@ -28,6 +29,7 @@ def weights_gate(content: Any, thresholds: WeightsGate) -> GateResult:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     }
     all_numbers = isinstance(raw, Mapping) and len(numbers) == len(raw)
+    unknown = len(set(raw) - set(dimensions)) if isinstance(raw, Mapping) else 0
     lowest, highest = min(numbers.values(), default=math.nan), max(numbers.values(), default=math.nan)
     tolerance = thresholds.sum_tolerance
     total = math.fsum(numbers.values()) if numbers else math.nan
@@ -37,6 +39,7 @@ def weights_gate(content: Any, thresholds: WeightsGate) -> GateResult:
         at_least("smallest weight", lowest, 0.0, _ADVICE),
         at_most("largest weight", highest, thresholds.max_weight, f"no dimension may decide alone; {_ADVICE}"),
         within("sum", total, 1.0 - tolerance, 1.0 + tolerance, f"weights are shares; {_ADVICE}"),
+        equal("unknown dimensions", unknown, 0, f"weigh only {', '.join(dimensions)}"),
         info("dimensions", len(numbers)),
     )
     return GateResult("weights", checks)

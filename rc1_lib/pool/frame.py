@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,10 @@ METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
+_STRUCTURED = re.compile(rb'[^\\]"content"\s*:\s*[\[{]')
+"""A content that is not a text: polars would quietly turn it into one."""
+
+
 def read_rows(path: Path) -> pl.DataFrame:
     """Read a JSONL file of rows into one frame with the columns of `ROW_COLUMNS`.
 
@@ -81,8 +86,15 @@ def read_rows(path: Path) -> pl.DataFrame:
         raise RowError(f"{path}: there is no such file; build it with `rc1 build-pool` or name another")
     if path.stat().st_size == 0:
         raise RowError(f"{path}: the file is empty, expected one JSON row a line")
+    if path.is_dir():
+        raise RowError(f"{path}: is a folder, expected a JSONL file")
+    if _STRUCTURED.search(path.read_bytes()):
+        raise RowError(f"{path}: a message's content is an object or a list, expected a text (chat format, text only)")
     try:
-        return pl.read_ndjson(path, schema=pl.Schema(ROW_COLUMNS))
+        frame = pl.read_ndjson(path, schema=pl.Schema(ROW_COLUMNS))
+        if frame.height == 0:
+            raise RowError(f"{path}: holds no row, expected one JSON row a line")
+        return frame
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RowError(_diagnose(path) or f"{path}: cannot be read as JSONL ({error})") from None
 
@@ -115,15 +127,17 @@ def _misfit(row: dict[str, Any]) -> str:
 
 
 def _contents(*roles: str) -> pl.Expr:
+    """The contents of messages of these roles, one below the other; of all messages when no role is named."""
     message = pl.element()
-    chosen = message.filter(message.struct.field("role").is_in(list(roles)))
+    chosen = message.filter(message.struct.field("role").is_in(list(roles))) if roles else message
     return pl.col("messages").list.eval(chosen.struct.field("content")).list.join("\n", ignore_nulls=True)
 
 
 def _calls(*tools: str) -> pl.Expr:
     """The tool calls of all messages by any of `tools`, as one list per row."""
     calls = pl.element().struct.field("tool_calls").explode().struct.field("function")
-    return pl.col("messages").list.eval(calls.filter(calls.struct.field("name").is_in(list(tools))))
+    chosen = calls.filter(calls.struct.field("name").is_in(list(tools))) if tools else calls.drop_nulls()
+    return pl.col("messages").list.eval(chosen)
 
 
 def with_texts(frame: pl.DataFrame) -> pl.DataFrame:
@@ -148,9 +162,5 @@ def with_texts(frame: pl.DataFrame) -> pl.DataFrame:
         tool_hops=_calls("wiki", "calc").list.len().cast(pl.Int64),
         clarifications=_calls("ask_user").list.len().cast(pl.Int64),
         expressions=_calls("calc").list.eval(arguments).list.join(" "),
-        arguments=_calls("wiki", "calc", "ask_user").list.eval(arguments).list.join("\n"),
-    ).with_columns(
-        everything=pl.concat_str(
-            _contents("system", "user", "assistant", "tool"), pl.col("arguments"), separator="\n", ignore_nulls=True
-        )
-    )
+        arguments=_calls().list.eval(arguments).list.join("\n"),
+    ).with_columns(everything=pl.concat_str(_contents(), pl.col("arguments"), separator="\n", ignore_nulls=True))

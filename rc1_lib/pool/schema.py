@@ -9,6 +9,7 @@ import polars as pl
 from pandera.errors import SchemaErrors
 
 from rc1_lib.errors import RowError
+from rc1_lib.pool.dialogue import ARGUMENT_OF
 from rc1_lib.records import BUCKETS, TASKS
 
 
@@ -19,6 +20,19 @@ def _text(*, unique: bool = False, among: tuple[str, ...] | None = None) -> pa.C
 
 def _count() -> pa.Column:
     return pa.Column(pl.Int64, pa.Check.ge(0), nullable=False)
+
+
+_RULES = {
+    "has support": "names no supporting sentence",
+    "opens": "the dialogue must open with a system and a user message",
+    "roles": "a message's role must be system, user, assistant or tool",
+    "contents": "every message needs a text",
+    "calls": "every call needs one of the tools wiki(title), calc(expression), ask_user(question), and its argument",
+    "asks": "'asked' must be the number of ask_user calls",
+    "ends": "the last message must be the assistant's and hold 'final'",
+    "solved or lucky": "a row cannot be both solved and lucky",
+}
+"""What a dialogue must satisfy as a whole, and how to say that it does not."""
 
 
 ROWS = pa.DataFrameSchema(
@@ -40,10 +54,7 @@ ROWS = pa.DataFrameSchema(
         "final": pa.Column(pl.String, nullable=False),
         "solved": pa.Column(pl.Boolean, nullable=False),
         "lucky": pa.Column(pl.Boolean, nullable=False),
-        "n_messages": pa.Column(pl.UInt32, pa.Check.ge(3), nullable=False),
-        "opens_with_system": pa.Column(pl.Boolean, pa.Check.eq(True), nullable=False),
-        "ends_with_answer": pa.Column(pl.Boolean, pa.Check.eq(True), nullable=False),
-        "n_support": pa.Column(pl.UInt32, pa.Check.ge(1), nullable=False),
+        **{name: pa.Column(pl.Boolean, pa.Check.eq(True), nullable=False) for name in _RULES},
     }
 )
 
@@ -74,22 +85,69 @@ _IN_WORDS = {
 }
 
 
-def check_rows(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Return `frame` if it holds rows.
+def check_rows(frame: pl.DataFrame, path: Path, split: str | None = None) -> pl.DataFrame:
+    """Return `frame` if it holds rows, all of one split when that is named.
 
     Raises:
         RowError: naming the file, the column, the first row at fault and what was expected.
     """
-    roles = pl.col("messages").list.eval(pl.element().struct.field("role"))
-    seen = frame.with_columns(
-        n_messages=pl.col("messages").list.len().fill_null(0),
-        opens_with_system=(roles.list.first() == "system").fill_null(False),
-        ends_with_answer=(roles.list.last() == "assistant").fill_null(False),
-        posed_ask=pl.col("posed").struct.field("ask"),
-        n_support=pl.col("support").list.len().fill_null(0),
-    )
-    _validate(ROWS, seen, path)
+    _validate(ROWS, _with_rules(frame), path)
+    strays = frame.filter(pl.col("split") != split) if split else frame.head(0)
+    if strays.height:
+        raise RowError(
+            f"{path}: row '{strays['id'][0]}' is of split '{strays['split'][0]}', expected only rows of split '{split}'"
+        )
     return frame
+
+
+def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with one true-or-false column for each of `_RULES`."""
+    message = pl.element()
+    roles = pl.col("messages").list.eval(message.struct.field("role"))
+    contents = pl.col("messages").list.eval(message.struct.field("content"))
+    last = contents.list.last().fill_null("")
+    calls = _calls_by_row(frame)
+    return frame.join(calls, on="id", how="left", maintain_order="left").with_columns(
+        (pl.col("support").list.len().fill_null(0) > 0).alias("has support"),
+        ((roles.list.get(0, null_on_oob=True) == "system") & (roles.list.get(1, null_on_oob=True) == "user"))
+        .fill_null(False)
+        .alias("opens"),
+        roles.list.eval(pl.element().is_in(["system", "user", "assistant", "tool"]).fill_null(False))
+        .list.all()
+        .fill_null(False)
+        .alias("roles"),
+        contents.list.eval(pl.element().is_not_null()).list.all().fill_null(False).alias("contents"),
+        pl.col("sound").fill_null(True).alias("calls"),
+        (pl.col("questions").fill_null(0) == pl.col("asked")).fill_null(False).alias("asks"),
+        (
+            (roles.list.last() == "assistant")
+            & (pl.col("final").str.len_chars() > 0)
+            & last.str.contains(pl.col("final"), literal=True)
+        )
+        .fill_null(False)
+        .alias("ends"),
+        (~(pl.col("solved") & pl.col("lucky"))).fill_null(False).alias("solved or lucky"),
+        posed_ask=pl.col("posed").struct.field("ask"),
+    )
+
+
+def _calls_by_row(frame: pl.DataFrame) -> pl.DataFrame:
+    """Per id that has tool calls: whether all of them are sound, and how many ask the user."""
+    calls = pl.element().struct.field("tool_calls").explode().drop_nulls().struct.field("function")
+    long = (
+        frame.unique("id", keep="first")
+        .select("id", call=pl.col("messages").list.eval(calls))
+        .explode("call", empty_as_null=False)
+        .drop_nulls("call")
+        .unnest("call")
+    )
+    sound = pl.any_horizontal(
+        (pl.col("name") == tool) & pl.col("arguments").str.json_path_match(f"$.{argument}").is_not_null()
+        for tool, argument in ARGUMENT_OF.items()
+    )
+    return long.group_by("id").agg(
+        sound=sound.fill_null(False).all(), questions=(pl.col("name") == "ask_user").sum().cast(pl.Int64)
+    )
 
 
 def check_metrics(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
@@ -104,7 +162,7 @@ def check_balanced(frame: pl.DataFrame, metrics: pl.DataFrame, path: Path) -> pl
     Raises:
         RowError: naming the file and the first row at fault.
     """
-    check_rows(frame, path)
+    check_rows(frame, path, "pool")
     strangers = frame.join(metrics, on="id", how="anti")
     if strangers.height:
         raise RowError(
@@ -128,5 +186,7 @@ def _explain(error: SchemaErrors, frame: pl.DataFrame, path: Path) -> str:
     index = first.get("index")
     where = f", line {index + 1}" if isinstance(index, int) and 0 <= index < frame.height else ""
     others = f" ({cases.height - 1} further faults)" if cases.height > 1 else ""
+    if column in _RULES:
+        return f"{path}{where}: {_RULES[column]}{others}"
     rule = _IN_WORDS.get(str(check), f"fails '{check}'")
     return f"{path}{where}: column '{column}' {rule}, found {first.get('failure_case')!r}{others}"

@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from rc1_lib.artifacts import FileState, file_state, read_manifest, recorded_write, sha256_json, sha256_tree, write_json
+from rc1_lib.artifacts import (
+    FileState,
+    file_state,
+    read_json,
+    read_manifest,
+    recorded_write,
+    sha256_json,
+    sha256_tree,
+    write_json,
+)
 from rc1_lib.code import code_sha256
 from rc1_lib.pool.build import BuildReport, Progress, plan, write_rows
 from rc1_lib.pool.plan import PlannedRow
@@ -43,8 +52,14 @@ def seed_inputs(run: Run) -> dict[str, str]:
 
 
 def seed_state(run: Run, part: Part) -> FileState:
-    """What became of the shadow set or the pool since it was written."""
-    return file_state(run.workspace, _path(run, part), seed_inputs(run))
+    """What became of the shadow set or the pool since it was written.
+
+    The shadow set is STALE, too, when `SAMPLE_MANIFEST` does not describe it.
+    """
+    state = file_state(run.workspace, _path(run, part), seed_inputs(run), part)
+    if part == "shadow" and state is FileState.FRESH and not _sampled(run):
+        return FileState.STALE
+    return state
 
 
 def build_seed(
@@ -88,7 +103,7 @@ def _write(
     progress: Progress | None,
 ) -> dict[str, Any]:
     relative = _path(run, part)
-    manifest: dict[str, Any] = {"inputs": inputs, "skipped_records": skipped}
+    manifest: dict[str, Any] = {"kind": part, "inputs": inputs, "skipped_records": skipped}
     with recorded_write(run.workspace, relative, manifest) as stream:
         stream.writelines(write_rows(planned, run.config, pack, report, progress))
         manifest["report"] = report.to_dict()
@@ -113,6 +128,16 @@ def _write_sample_manifest(run: Run, planned: Sequence[PlannedRow], manifest: di
             "rows": [{"id": row.id, "task": row.question.task, "source_id": row.question.id} for row in planned],
         },
     )
+
+
+def _sampled(run: Run) -> bool:
+    """Whether the sample manifest is that of the shadow set as it was last written."""
+    try:
+        sample = read_json(run.workspace.path(SAMPLE_MANIFEST))
+    except (OSError, ValueError):
+        return False
+    written = read_manifest(run.workspace, run.config.shadow.path) or {}
+    return isinstance(sample, dict) and all(sample.get(key) == written.get(key) for key in ("path", "sha256"))
 
 
 def _path(run: Run, part: Part) -> str:

@@ -236,6 +236,10 @@ def load_pack(folder: Path) -> Pack:
 def _read(file: Path) -> _PackFile:
     try:
         body = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise TemplateError(
+            f"{file}: cannot be read ({fault.strerror}), expected a JSON file; mend or remove it"
+        ) from fault
     except UnicodeDecodeError as fault:
         raise TemplateError(f"{file}: byte {fault.start} is not UTF-8; save the file as UTF-8") from fault
     except json.JSONDecodeError as fault:

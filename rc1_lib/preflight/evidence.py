@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -65,8 +66,17 @@ class Evidence:
         Raises:
             RowError: when they are missing or not rows.
         """
-        frame = _rows(self.path(name), self.sha256(name))
+        frame = _rows(self.path(name), self.sha256(name), "shadow" if name == "shadow" else "pool")
         return check_balanced(frame, self.metrics(), self.path(name)) if name == "balanced" else frame
+
+    def balanced_strangers(self) -> int:
+        """How many lines of the balanced pool are not, byte for byte, lines of the pool; -1 when a file is missing."""
+        paths = [self.path(name) for name in ("pool", "balanced")]
+        if not all(path.is_file() for path in paths):
+            return -1
+        with paths[0].open("rb") as pool, paths[1].open("rb") as balanced:
+            own = {hashlib.blake2b(line.rstrip(b"\n"), digest_size=16).digest() for line in pool}
+            return sum(hashlib.blake2b(line.rstrip(b"\n"), digest_size=16).digest() not in own for line in balanced)
 
     def metrics(self) -> pl.DataFrame:
         """The checked difficulty metrics; raises `RowError` when they are missing or damaged."""
@@ -74,9 +84,9 @@ class Evidence:
 
 
 @lru_cache(maxsize=4)
-def _rows(path: Path, sha256: str) -> pl.DataFrame:
+def _rows(path: Path, sha256: str, split: str) -> pl.DataFrame:
     """Rows by content: several gates of one process read the same file."""
-    frame = check_rows(read_rows(path), path)
+    frame = check_rows(read_rows(path), path, split)
     if sha256_file(path) != sha256:
         raise RowError(f"{path}: changed while it was read; run again when nothing writes to it")
     return frame

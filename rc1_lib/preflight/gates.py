@@ -25,6 +25,7 @@ from rc1_lib.pool.seed import seed_state
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import GateResult
+from rc1_lib.scoring import rubric
 
 Round = int
 
@@ -62,7 +63,7 @@ def _integrity(evidence: Evidence, _: Round) -> GateResult:
         evidence.label("metrics"): metrics_state(run),
         evidence.label("balanced"): balanced_state(run),
     }
-    return integrity_gate(states)
+    return integrity_gate(states, evidence.balanced_strangers())
 
 
 def _shadow(evidence: Evidence, _: Round) -> GateResult:
@@ -72,8 +73,8 @@ def _shadow(evidence: Evidence, _: Round) -> GateResult:
 
 def _diversity(evidence: Evidence, _: Round) -> GateResult:
     config = evidence.run.config
-    pack = load_pack(evidence.path("reference_templates"))
-    return diversity_gate(evidence.rows("pool"), pack, config.gates.diversity, _tasks(evidence), config.pool.seed)
+    own, old = (load_pack(evidence.path(name)) for name in ("templates", "reference_templates"))
+    return diversity_gate(evidence.rows("pool"), own, old, config.gates.diversity, _tasks(evidence), config.pool.seed)
 
 
 def _leakage(evidence: Evidence, _: Round) -> GateResult:
@@ -83,12 +84,27 @@ def _leakage(evidence: Evidence, _: Round) -> GateResult:
     return leakage_gate(evidence.rows("pool"), evidence.rows("shadow"), thresholds, literals, _tasks(evidence))
 
 
+def _difficulty(evidence: Evidence, _: Round) -> GateResult:
+    config = evidence.run.config
+    return difficulty_gate(
+        evidence.metrics(),
+        evidence.rows("balanced"),
+        config.gates.difficulty,
+        _tasks(evidence),
+        config.gates.mix,
+        config.datasets,
+    )
+
+
 def _weights(evidence: Evidence, _: Round) -> GateResult:
+    path = evidence.path("weights")
     try:
-        content = read_json(evidence.path("weights"))
+        content = read_json(path)
     except ValueError as error:
-        raise RC1Error(f"{evidence.path('weights')}: is not JSON ({error}); mend the file") from None
-    return weights_gate(content, evidence.run.config.gates.weights)
+        raise RC1Error(f"{path}: is not JSON ({error}); mend the file") from None
+    except OSError as error:
+        raise RC1Error(f"{path}: cannot be read ({error.strerror}); expected a JSON file") from None
+    return weights_gate(content, evidence.run.config.gates.weights, tuple(rubric.DIMENSIONS))
 
 
 def _probe(evidence: Evidence, _: Round) -> GateResult:
@@ -122,7 +138,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         "length", "is every row of a usable length", ("pool",),
         lambda e, _: length_gate(e.rows("pool"), e.run.config.gates.length, _tasks(e)),
     ),
-    GateSpec("diversity", "is the wording varied and new", ("pool", "reference_templates"), _diversity),
+    GateSpec("diversity", "is the wording varied and new", ("pool", "templates", "reference_templates"), _diversity),
     GateSpec(
         "duplicates", "are the rows different", ("pool",),
         lambda e, _: duplicates_gate(e.rows("pool"), e.run.config.gates.duplicates, _tasks(e)),
@@ -130,7 +146,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     GateSpec("leakage", "is the shadow set unseen", ("pool", "shadow", "templates", "reference_templates"), _leakage),
     GateSpec(
         "difficulty", "is the difficulty balanced", ("metrics", "balanced"),
-        lambda e, _: difficulty_gate(e.metrics(), e.rows("balanced"), e.run.config.gates.difficulty, _tasks(e)),
+        _difficulty,
     ),
     GateSpec("judge_probe", "does the judge answer", ("shadow",), _probe, reads_world=True),
     GateSpec(

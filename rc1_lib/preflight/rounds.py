@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +54,12 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
     for result in results:
         _write_offenders(run, number, result)
     path = place.path(PASSED[number] if passed else _FAILED[number])
-    write_json(path, report)
     # A red first round also takes the second one's report with it: it spoke of files that are not these.
     outdated = {PASSED[number], _FAILED[number]} | ({PASSED[2], _FAILED[2]} if number == 1 and not passed else set())
     for stale in outdated - {PASSED[number] if passed else _FAILED[number]}:
+        # First of all: a kill after this line leaves no report of a pass that is no longer true.
         place.path(stale).unlink(missing_ok=True)
+    write_json(path, report)
     write_git_state(run)
     return path
 
@@ -70,6 +71,15 @@ def read_round(run: Run, number: int) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return report if isinstance(report, dict) else None
+
+
+def report_passed(report: Mapping[str, Any], number: int) -> bool:
+    """Whether a report's own gates, judged again, make a passed round; its word `pass` alone is not believed."""
+    try:
+        results = [GateResult.from_dict({**gate, "offenders": ()}) for gate in report["gates"]]
+    except (KeyError, TypeError):
+        return False
+    return report.get("pass") is True and round_passed(results, number)
 
 
 def fingerprints(evidence: Evidence) -> dict[str, dict[str, str | None]]:
@@ -92,7 +102,7 @@ def write_git_state(run: Run) -> None:
     """Write `git_commit.txt` and `git_status.txt`, which say which code ran."""
     state = read_git(PROJECT_ROOT)
     write_text(run.workspace.path("reports/rc1/git_commit.txt"), f"{state.commit or 'not a git checkout'}\n")
-    write_text(run.workspace.path("reports/rc1/git_status.txt"), "".join(f"{line}\n" for line in state.changed))
+    write_text(run.workspace.path("reports/rc1/git_status.txt"), "".join(f"{line}\n" for line in state.changed or ()))
 
 
 def _summary(result: GateResult) -> dict[str, Any]:

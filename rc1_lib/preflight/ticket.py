@@ -7,19 +7,48 @@ also issue a ticket by passing the gates.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_file, sha256_json, write_json
 from rc1_lib.code import code_sha256
+from rc1_lib.config_file import departures
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.gates.machine import read_git
 from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
-from rc1_lib.run import Run
+from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round, report_passed
+from rc1_lib.run import Run, published_config
 
 TICKET = "reports/preflight/ticket.json"
 _VERSION = 1
 _AGAIN = "run `rc1 preflight` again"
+
+
+class _Print(BaseModel):
+    path: str
+    sha256: str | None
+
+
+class _Revocation(BaseModel):
+    time: str
+    reason: str
+
+
+class _Shape(BaseModel):
+    """What a file must look like to be read as a ticket at all; whether it holds is another question."""
+
+    model_config = ConfigDict(strict=False)
+    version: Literal[1]
+    profile: str
+    issued: AwareDatetime
+    expires: AwareDatetime
+    commit: str | None
+    files: dict[str, _Print]
+    reports: dict[str, _Print]
+    judge: dict[str, str]
+    ticket_sha256: str | None
+    revoked: _Revocation | None
 
 
 def issue_ticket(run: Run) -> dict[str, Any]:
@@ -33,7 +62,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
     reports: dict[str, dict[str, str]] = {}
     for number in (1, 2):
         report = read_round(run, number)
-        if report is None or report.get("pass") is not True:
+        if report is None or not report_passed(report, number):
             raise TicketError(f"no ticket: round {number} has not passed; {_AGAIN}")
         _check_round(run, report, number, files)
         path = run.workspace.path(PASSED[number])
@@ -52,6 +81,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         "files": files,
         "reports": reports,
         "waived": read_waivers(run),
+        "thresholds_changed": departures(run.config, published_config()),
     }
     ticket = {**body, "ticket_sha256": sha256_json(body), "revoked": None}
     write_json(run.workspace.path(TICKET), ticket)
@@ -93,9 +123,13 @@ def read_ticket(run: Run) -> dict[str, Any]:
         raise TicketError(f"{path}: there is no ticket; run `rc1 preflight` and pass both rounds") from None
     except ValueError as error:
         raise TicketError(f"{path}: is not JSON ({error}); {_AGAIN}") from None
-    if not isinstance(ticket, dict) or ticket.get("version") != _VERSION:
-        raise TicketError(f"{path}: is not a ticket of version {_VERSION}; {_AGAIN}")
-    return ticket
+    try:
+        _Shape.model_validate(ticket)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"]) or "the file"
+        raise TicketError(f"{path}: is not a ticket: {where}: {fault['msg']}; {_AGAIN}") from None
+    return dict(ticket)
 
 
 def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
@@ -109,23 +143,26 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
         TicketError: naming every cause of refusal.
     """
     ticket = read_ticket(run)
-    causes = [*_own_causes(ticket, at or datetime.now(UTC)), *_run_causes(ticket, run), *_file_causes(ticket, run)]
+    causes = [
+        *_own_causes(ticket, at or datetime.now(UTC), run.config.ticket.ttl_hours),
+        *_run_causes(ticket, run),
+        *_file_causes(ticket, run),
+    ]
     if causes:
         raise TicketError("the ticket is refused: " + "; ".join(causes))
     return ticket
 
 
-def _own_causes(ticket: dict[str, Any], at: datetime) -> list[str]:
+def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[str]:
     body = {key: value for key, value in ticket.items() if key not in ("ticket_sha256", "revoked")}
     causes = []
     if ticket.get("ticket_sha256") != sha256_json(body):
         causes.append("it was edited after it was issued (its digest does not fit)")
-    if ticket.get("revoked"):
-        causes.append(f"it was revoked at {ticket['revoked'].get('time')}: {ticket['revoked'].get('reason')}")
-    try:
-        issued, expires = (datetime.fromisoformat(ticket[key]) for key in ("issued", "expires"))
-    except (KeyError, TypeError, ValueError):
-        return [*causes, "its times cannot be read"]
+    if ticket["revoked"] is not None:
+        causes.append(f"it was revoked at {ticket['revoked']['time']}: {ticket['revoked']['reason']}")
+    issued, expires = (datetime.fromisoformat(ticket[key]) for key in ("issued", "expires"))
+    if expires > issued + timedelta(hours=ttl_hours):
+        causes.append(f"it claims to hold longer than ticket.ttl_hours ({ttl_hours:g} h)")
     if at >= expires:
         causes.append(f"it expired at {ticket['expires']}; {_AGAIN}")
     if at < issued - timedelta(minutes=5):
@@ -160,12 +197,13 @@ def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
             causes.append(f"{current['path']} is gone")
         elif current["sha256"] != wanted["sha256"]:
             causes.append(f"{current['path']} has changed")
-    for name, report in (ticket.get("reports") or {}).items():
-        path = run.workspace.path(str(report.get("path")))
-        if not path.exists() or sha256_file(path) != report.get("sha256"):
-            causes.append(f"the report of {name} ({report.get('path')}) has changed or is gone")
-    if set(ticket.get("reports") or {}) != {"round1", "round2"}:
-        causes.append("it does not name the reports of both rounds")
+    for number in (1, 2):
+        bound = ticket["reports"].get(f"round{number}", {}).get("sha256")
+        path = run.workspace.path(PASSED[number])
+        if not path.is_file() or sha256_file(path) != bound:
+            causes.append(f"the report of round{number} ({PASSED[number]}) has changed or is gone")
+        elif not report_passed(read_round(run, number) or {}, number):
+            causes.append(f"round {number} has not passed by its own report")
     return causes
 
 
@@ -179,6 +217,8 @@ def revoke_ticket(run: Run, reason: str) -> bool:
         ticket = read_ticket(run)
     except RC1Error:
         return False
-    if not ticket.get("revoked"):
-        write_json(run.workspace.path(TICKET), {**ticket, "revoked": {"time": now(), "reason": reason}})
+    if ticket["revoked"] is None:
+        # Without its digest a revoked ticket stays refused even if the note is struck out by hand.
+        revoked = {**ticket, "ticket_sha256": None, "revoked": {"time": now(), "reason": reason}}
+        write_json(run.workspace.path(TICKET), revoked)
     return True

@@ -34,7 +34,8 @@ def load_questions(
         loaded = load_hub(names, tasks)
     else:
         place = source_path(config.sources.use, workspace)
-        loaded = load_rows(place, tasks) if place.suffix == ".jsonl" else load_local(place, tasks)
+        finished = place.suffix == ".jsonl" and not place.is_dir()
+        loaded = load_rows(place, tasks) if finished else load_local(place, tasks)
     questions = {task: list(part.questions) for task, part in loaded.items()}
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from rc1_lib.difficulty.buckets import balance, quotas, vote
 from rc1_lib.errors import RowError
-from rc1_lib.records import Bucket
+from rc1_lib.records import Bucket, Task
 from rc1_lib.run import published_config
 
 TARGET: dict[Bucket, float] = {"easy": 0.25, "medium": 0.45, "hard": 0.30}
+MIX: dict[Task, float] = {"gsm8k": 0.5, "hotpotqa": 0.5}
 EASY = {
     "len_tokens": 199, "turns": 2, "tool_hops": 1, "ops_numeric": 1, "entities": 3, "connector_density": 2.9,
     "clue_overlap": 0.41, "needs_clarification": False,
@@ -66,20 +67,20 @@ def test_quotas_never_exceed_the_supply_and_keep_the_bounds(supply: tuple[int, i
 def test_balance_takes_no_row_twice_keeps_the_order_and_meets_the_target_per_task() -> None:
     rows = [
         (f"{task}-{name}-{number}", task, name)
-        for task in ("a", "b")
+        for task in ("gsm8k", "hotpotqa")
         for name, n in (("easy", 50), ("medium", 40), ("hard", 90))
         for number in range(n)
     ]
     metrics = pl.DataFrame(rows, schema=["id", "task", "bucket"], orient="row")
-    chosen = balance(metrics, TARGET, ["a", "b"], seed=1)
+    chosen = balance(metrics, TARGET, MIX, seed=1)
     assert chosen["id"].n_unique() == chosen.height
     assert chosen["id"].to_list() == [row[0] for row in rows if row[0] in set(chosen["id"])]
     per_task = metrics.join(chosen, on="id").group_by("task").agg((pl.col("bucket") == "hard").mean(), pl.len())
-    assert all(share >= 0.30 and count == 88 for _, share, count in per_task.iter_rows())
-    assert balance(metrics, TARGET, ["a", "b"], seed=1).equals(chosen)
+    assert all(share >= 0.30 and count == 89 for _, share, count in per_task.iter_rows())
+    assert balance(metrics, TARGET, MIX, seed=1).equals(chosen)
 
 
 def test_a_task_without_hard_rows_cannot_be_balanced_and_the_knob_is_named() -> None:
-    metrics = pl.DataFrame({"id": ["1", "2"], "task": ["a", "a"], "bucket": ["easy", "medium"]})
+    metrics = pl.DataFrame({"id": ["1", "2"], "task": ["gsm8k", "gsm8k"], "bucket": ["easy", "medium"]})
     with pytest.raises(RowError, match=r"change pool\.intended or pool\.recipes"):
-        balance(metrics, TARGET, ["a"], seed=1)
+        balance(metrics, TARGET, {"gsm8k": 1.0}, seed=1)

@@ -17,6 +17,7 @@ from rc1_lib.gates.weights import weights_gate
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import open_run, published_config
+from rc1_lib.scoring import rubric
 
 WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
 
@@ -27,7 +28,7 @@ def failed(result: GateResult) -> set[str]:
 
 def test_the_shipped_weights_are_green() -> None:
     content = json.loads((PROJECT_ROOT / "configs/weights.json").read_text())
-    assert weights_gate(content, WEIGHTS).status is Status.PASSED
+    assert weights_gate(content, WEIGHTS, tuple(rubric.DIMENSIONS)).status is Status.PASSED
 
 
 @pytest.mark.parametrize(
@@ -38,15 +39,16 @@ def test_the_shipped_weights_are_green() -> None:
         ({"a": 0.5, "b": 0.5, "c": 0.1, "d": -0.1}, {"smallest weight"}),
         ({"a": 0.5, "b": 0.5, "c": "0"}, {"every weight is a number"}),
         ({"a": 0.5, "b": 0.5, "c": True}, {"every weight is a number"}),
+        ({"a": 0.5, "z": 0.5}, {"unknown dimensions"}),
         ({}, {"weights present", "smallest weight", "largest weight", "sum"}),
     ],
 )
 def test_each_fault_of_the_weights_is_named(weights: dict[str, Any], wrong: set[str]) -> None:
-    assert failed(weights_gate({"weights": weights}, WEIGHTS)) == wrong
+    assert failed(weights_gate({"weights": weights}, WEIGHTS, ("a", "b", "c", "d"))) == wrong
 
 
 def test_weights_that_are_not_there_are_red() -> None:
-    assert weights_gate(None, WEIGHTS).status is Status.FAILED
+    assert weights_gate(None, WEIGHTS, ()).status is Status.FAILED
 
 
 def test_the_published_configuration_may_train() -> None:
@@ -89,6 +91,15 @@ def test_an_unnamed_commit_and_changed_files_are_red_where_they_are_demanded() -
     assert failed(git_gate(GitState("abc", (" M file",)), strict)) == {"uncommitted files"}
 
 
+def test_a_git_that_cannot_list_changes_is_an_error_and_no_clean_tree() -> None:
+    assert git_gate(GitState("abc", None), GitGate(require_commit=True, require_clean=True)).status is Status.ERROR
+
+
+@pytest.mark.parametrize("strangers", [1, -1])
+def test_a_balanced_pool_that_is_not_the_pools_own_lines_is_red(strangers: int) -> None:
+    assert failed(integrity_gate({"a": FileState.FRESH}, strangers)) == {"balanced lines that are not the pool's"}
+
+
 def test_a_git_gate_that_demands_nothing_is_waived_and_not_passed() -> None:
     lax = GitGate(require_commit=False, require_clean=False)
     assert git_gate(GitState(None, ()), lax).status is Status.WAIVED
@@ -96,7 +107,7 @@ def test_a_git_gate_that_demands_nothing_is_waived_and_not_passed() -> None:
 
 @pytest.mark.parametrize("state", [state for state in FileState if state is not FileState.FRESH])
 def test_any_file_that_is_not_as_written_is_red(state: FileState) -> None:
-    assert failed(integrity_gate({"a": FileState.FRESH, "b": state})) == {"b"}
+    assert failed(integrity_gate({"a": FileState.FRESH, "b": state}, 0)) == {"b"}
 
 
 def test_a_provider_that_cannot_be_asked_is_red_and_nothing_stands_in_for_it(evidence: Evidence) -> None:

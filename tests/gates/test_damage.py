@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -16,7 +17,7 @@ from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
 from rc1_lib.pool.frame import read_rows
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.pool.templates import load_pack
+from rc1_lib.pool.templates import Pack, Template, load_pack
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import TASKS, GateResult, Status
 from rc1_lib.run import open_run
@@ -30,7 +31,8 @@ class PoolGates:
         self.config = evidence.run.config
         self.shadow = evidence.rows("shadow")
         self.reference = load_pack(evidence.path("reference_templates"))
-        packs = [self.reference, load_pack(evidence.path("templates"))]
+        self.pack = load_pack(evidence.path("templates"))
+        packs = [self.reference, self.pack]
         self.literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
 
     def judge(self, rows: pl.DataFrame) -> dict[str, GateResult]:
@@ -38,7 +40,7 @@ class PoolGates:
         results = [
             mix_gate(rows, gates.mix, self.config.datasets),
             length_gate(rows, gates.length, TASKS),
-            diversity_gate(rows, self.reference, gates.diversity, TASKS, seed),
+            diversity_gate(rows, self.pack, self.reference, gates.diversity, TASKS, seed),
             duplicates_gate(rows, gates.duplicates, TASKS),
             leakage_gate(rows, self.shadow, gates.leakage, self.literals, TASKS),
         ]
@@ -133,6 +135,65 @@ def test_a_row_made_from_a_shadow_question_turns_only_the_leak_red(gates: PoolGa
     assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
 
 
+@pytest.mark.parametrize("role", ["developer", "tool"])
+def test_a_leak_in_any_message_is_found(gates: PoolGates, rows: pl.DataFrame, role: str) -> None:
+    records = rows.to_dicts()
+    hidden = {
+        "role": role,
+        "content": gates.shadow["question"][0],
+        "tool_calls": None,
+        "tool_call_id": "c",
+        "name": "x",
+    }
+    records[2]["messages"].insert(2, hidden)
+    assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
+
+
+@pytest.mark.parametrize("where", ["question", "support", "passages"])
+def test_a_leak_beside_the_dialogue_is_found(gates: PoolGates, rows: pl.DataFrame, where: str) -> None:
+    """`wiki` serves the passages and the reward reads the question: training would see them too."""
+    stolen = gates.shadow.filter(pl.col("task") == "hotpotqa")["question"][0]
+    records = rows.to_dicts()
+    hidden = {"question": stolen, "support": [stolen], "passages": [{"title": "Page", "text": stolen}]}
+    records[2][where] = hidden[where]
+    assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
+
+
+def test_a_leak_in_the_arguments_of_an_unknown_tool_is_found(gates: PoolGates, rows: pl.DataFrame) -> None:
+    records = rows.to_dicts()
+    function = {"name": "search", "arguments": f'{{"q": "{gates.shadow["question"][1]}"}}'}
+    asking = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    records[2]["messages"].insert(2, {**asking, "tool_call_id": None, "name": None})
+    leak = leakage_gate(
+        pl.DataFrame(records, schema=rows.schema), gates.shadow, gates.config.gates.leakage, gates.literals, TASKS
+    )
+    assert leak.status is Status.FAILED
+
+
+def test_full_width_and_decomposed_letters_do_not_hide_a_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
+    stolen = gates.shadow.filter((pl.col("task") == "hotpotqa") & (pl.col("lang") == "en"))["question"][0]
+    wide = "".join(chr(ord(mark) + 0xFEE0) if "!" <= mark <= "~" else mark for mark in stolen)
+    records = rows.to_dicts()
+    records[2]["messages"][1]["content"] = wide
+    assert "leakage" in gates.red(pl.DataFrame(records, schema=rows.schema))
+
+
+@pytest.mark.parametrize("empty", ["pool", "shadow"])
+def test_a_leak_check_that_compared_nothing_is_red(gates: PoolGates, rows: pl.DataFrame, empty: str) -> None:
+    pool = rows.head(0) if empty == "pool" else rows
+    shadow = gates.shadow.head(0) if empty == "shadow" else gates.shadow
+    result = leakage_gate(pool, shadow, gates.config.gates.leakage, gates.literals, TASKS)
+    assert result.status is Status.FAILED
+
+
+def test_shadow_questions_of_nothing_but_template_text_are_not_called_checked(
+    gates: PoolGates, rows: pl.DataFrame
+) -> None:
+    hidden = list(gates.shadow["question"])
+    result = leakage_gate(rows, gates.shadow, gates.config.gates.leakage, [*gates.literals, *hidden], TASKS)
+    assert "shadow questions too short to check" in {check.name for check in result.failures}
+
+
 def test_shared_template_text_is_no_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
     """All rows and shadow rows share a handful of templates, and yet nothing comes near the threshold."""
     highest = [check.value for check in gates.judge(rows)["leakage"].checks if check.name.startswith("highest")]
@@ -144,18 +205,32 @@ def test_one_phrase_repeated_everywhere_turns_only_the_diversity_red(gates: Pool
     assert gates.red(user_said(rows, pl.col("prompt") + chorus)) == {"diversity"}
 
 
-def test_a_single_role_turns_only_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    damaged = rows.with_columns(role=pl.lit("assistant"))
-    failed = gates.judge(damaged)["diversity"].failures
-    assert gates.red(damaged) == {"diversity"}
-    assert {check.name.split("[")[0] for check in failed} == {"roles"}
+def worded_by(rows: pl.DataFrame, keep: Callable[[Template], bool], pack: Pack) -> pl.DataFrame:
+    """Only the rows whose template is kept, repeated under new ids until there are as many as before."""
+    kept = [template.id for template in pack.templates if keep(template)]
+    return rows.filter(pl.col("template_id").is_in(kept))
 
 
-def test_two_styles_turn_only_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    styles = pl.when(pl.col("style") == "formal").then(pl.lit("formal")).otherwise(pl.lit("casual"))
-    damaged = rows.with_columns(style=styles)
-    assert {check.name.split("[")[0] for check in gates.judge(damaged)["diversity"].failures} == {"styles"}
-    assert gates.red(damaged) == {"diversity"}
+def test_a_single_role_turns_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    role = gates.pack.roles[0]
+    failed = gates.judge(worded_by(rows, lambda template: template.role == role, gates.pack))["diversity"].failures
+    assert "roles" in {check.name for check in failed}
+
+
+def test_two_styles_turn_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    few = worded_by(rows, lambda template: template.style in gates.pack.styles[:2], gates.pack)
+    failed = {check.name.split("[")[0] for check in gates.judge(few)["diversity"].failures}
+    assert failed <= {"styles", "templates used"}
+    assert "styles" in failed
+
+
+def test_labels_that_the_dialogue_does_not_bear_out_count_for_nothing(gates: PoolGates, rows: pl.DataFrame) -> None:
+    """Made-up roles and styles would otherwise pass for variety."""
+    number = pl.int_range(pl.len()).cast(pl.String)
+    boasting = rows.with_columns(role=pl.lit("role") + number, style=pl.lit("style") + number)
+    assert gates.red(boasting) == {"diversity"}
+    failed = {check.name for check in gates.judge(boasting)["diversity"].failures}
+    assert {"roles", "styles"} <= failed
 
 
 def test_a_pool_built_in_the_old_packs_words_turns_the_divergence_red(gates: PoolGates, tmp_path: Path) -> None:
@@ -169,7 +244,8 @@ def test_a_pool_built_in_the_old_packs_words_turns_the_divergence_red(gates: Poo
 
 class TestDifficulty:
     def judge(self, evidence: Evidence, metrics: pl.DataFrame, balanced: pl.DataFrame) -> GateResult:
-        return difficulty_gate(metrics, balanced, evidence.run.config.gates.difficulty, TASKS)
+        config = evidence.run.config
+        return difficulty_gate(metrics, balanced, config.gates.difficulty, TASKS, config.gates.mix, config.datasets)
 
     def test_the_undamaged_balance_is_green(self, evidence: Evidence) -> None:
         result = self.judge(evidence, evidence.metrics(), evidence.rows("balanced"))
@@ -213,6 +289,11 @@ class TestDifficulty:
         failed = self.judge(evidence, metrics, evidence.rows("balanced")).failures
         assert failed
         assert all(check.name.startswith(f"clue_overlap, {bucket}") for check in failed)
+
+    def test_a_balance_that_lost_a_task_is_red(self, evidence: Evidence) -> None:
+        balanced = evidence.rows("balanced").filter(pl.col("task") != "gsm8k")
+        failed = {check.name for check in self.judge(evidence, evidence.metrics(), balanced).failures}
+        assert "balanced share[gsm8k]" in failed
 
     def test_an_empty_balance_is_red_and_not_green_for_want_of_rows(self, evidence: Evidence) -> None:
         result = self.judge(evidence, evidence.metrics(), evidence.rows("balanced").head(0))

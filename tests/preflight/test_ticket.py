@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rc1_lib import code
-from rc1_lib.artifacts import read_json, write_json
+from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.errors import TicketError
 from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.evidence import Evidence
@@ -140,7 +140,7 @@ def test_the_code_fingerprint_sees_every_source_file(tmp_path: Path, monkeypatch
     assert len(set(prints)) == len(prints)
 
 
-@pytest.mark.parametrize("key", ["expires", "profile", "config_sha256"])
+@pytest.mark.parametrize("key", ["expires", "profile", "commit"])
 def test_an_edited_ticket_is_refused(ticketed: Run, key: str) -> None:
     path = ticketed.workspace.path(TICKET)
     write_json(path, {**read_json(path), key: "2999-01-01T00:00:00+00:00"})
@@ -158,6 +158,43 @@ def test_no_ticket_is_a_sentence(passed: Run) -> None:
     assert not revoke_ticket(passed, "nothing there")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"revoked": "yes"}, {"expires": "2026-11-21T00:00:00"}, {"files": [1]}, {"reports": [1]},
+        {"reports": {"round1": "x"}}, {"issued": None},
+    ],
+)  # fmt: skip
+def test_a_malformed_ticket_is_refused_in_a_sentence(ticketed: Run, change: dict[str, Any]) -> None:
+    path = ticketed.workspace.path(TICKET)
+    write_json(path, {**read_json(path), **change})
+    assert "is not a ticket" in refusal(ticketed)
+
+
+def test_a_revocation_that_is_struck_out_stays_refused(ticketed: Run) -> None:
+    revoke_ticket(ticketed, "for the test")
+    path = ticketed.workspace.path(TICKET)
+    write_json(path, {**read_json(path), "revoked": None})
+    assert "was edited" in refusal(ticketed)
+
+
+def test_a_report_that_only_says_pass_is_not_believed(passed: Run) -> None:
+    path = passed.workspace.path(PASSED[1])
+    report = read_json(path)
+    report["gates"] = [gate for gate in report["gates"] if gate["name"] != "leakage"]
+    write_json(path, report)
+    with pytest.raises(TicketError, match="round 1 has not passed"):
+        issue_ticket(passed)
+
+
+def test_a_ticket_cannot_claim_a_longer_life_than_the_configuration_gives(ticketed: Run) -> None:
+    path = ticketed.workspace.path(TICKET)
+    body = {**read_json(path), "expires": "2999-01-01T00:00:00+00:00"}
+    digest = sha256_json({key: value for key, value in body.items() if key not in ("ticket_sha256", "revoked")})
+    write_json(path, {**body, "ticket_sha256": digest})
+    assert "claims to hold longer" in refusal(ticketed)
+
+
 @pytest.mark.parametrize("body", ["", "[]", "{}", "not json"])
 def test_a_file_that_is_no_ticket_is_a_sentence(passed: Run, body: str) -> None:
     passed.workspace.path(TICKET).write_text(body)
@@ -166,7 +203,7 @@ def test_a_file_that_is_no_ticket_is_a_sentence(passed: Run, body: str) -> None:
 
 def test_a_file_that_merely_exists_earns_no_ticket(passed: Run) -> None:
     write_json(passed.workspace.path(PASSED[2]), {"round": "round2", "pass": True})
-    with pytest.raises(TicketError, match="profile"):
+    with pytest.raises(TicketError, match="round 2 has not passed"):
         issue_ticket(passed)
 
 

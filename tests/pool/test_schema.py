@@ -1,0 +1,96 @@
+"""Each way in which a row can be no row is refused, in a sentence that names the line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import RowError
+from rc1_lib.pool.frame import read_rows
+from rc1_lib.pool.schema import check_rows
+from rc1_lib.preflight.evidence import Evidence
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def lines(evidence: Evidence) -> list[str]:
+    rows = evidence.path("pool").read_text(encoding="utf-8").splitlines()
+    asking = next(line for line in rows if json.loads(line)["asked"])
+    calling = next(line for line in rows if not json.loads(line)["asked"] and "tool_calls" in line)
+    return [asking, calling, *rows[100:103]]
+
+
+def first_call(row: Row) -> Row:
+    return next(message for message in row["messages"] if message.get("tool_calls"))["tool_calls"][0]["function"]
+
+
+CASES: list[tuple[Callable[[Row], object], str]] = [
+    (lambda row: row.pop("answer"), "column 'answer' must not be missing"),
+    (lambda row: row.update(answer=""), "column 'answer' must not be empty"),
+    (lambda row: row.update(task="trivia"), "column 'task'"),
+    (lambda row: row.update(lang="fr"), "column 'lang'"),
+    (lambda row: row.update(support=[]), "names no supporting sentence"),
+    (lambda row: row.update(messages=[]), "must open with a system and a user message"),
+    (lambda row: row["messages"].pop(0), "must open with a system and a user message"),
+    (lambda row: row["messages"].insert(2, {"role": "developer", "content": "x"}), "a message's role must be"),
+    (lambda row: row["messages"][1].update(content=None), "every message needs a text"),
+    (lambda row: row["messages"][-1].update(content="I do not know."), "hold 'final'"),
+    (lambda row: row.update(final=""), "hold 'final'"),
+    (lambda row: first_call(row).update(name="search"), "every call needs one of the tools"),
+    (lambda row: first_call(row).update(arguments="{broken"), "every call needs one of the tools"),
+    (lambda row: first_call(row).update(arguments='{"page": "x"}'), "every call needs one of the tools"),
+    (lambda row: row.update(asked=99), "'asked' must be the number of ask_user calls"),
+    (lambda row: row.update(solved=True, lucky=True), "cannot be both solved and lucky"),
+    (lambda row: row.update(split="shadow"), "is of split 'shadow', expected only rows of split 'pool'"),
+    (lambda row: row.update(posed=None), "posed_ask"),
+]
+
+
+def check(path: Path, lines: list[str]) -> None:
+    path.write_text("\n".join(lines), encoding="utf-8")
+    check_rows(read_rows(path), path, "pool")
+
+
+@pytest.mark.parametrize(("damage", "sentence"), CASES)
+def test_a_damaged_row_is_refused_in_a_sentence(
+    damage: Callable[[Row], object], sentence: str, lines: list[str], tmp_path: Path
+) -> None:
+    row = json.loads(lines[1])
+    damage(row)
+    with pytest.raises(RowError) as refused:
+        check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row), *lines[2:]])
+    assert sentence in str(refused.value)
+
+
+def test_whole_rows_are_accepted(lines: list[str], tmp_path: Path) -> None:
+    check(tmp_path / "rows.jsonl", lines)
+
+
+def test_two_rows_of_one_id_are_refused(lines: list[str], tmp_path: Path) -> None:
+    with pytest.raises(RowError, match="column 'id' must not hold a value twice"):
+        check(tmp_path / "rows.jsonl", [*lines, lines[0]])
+
+
+def test_a_content_that_is_no_text_is_refused(lines: list[str], tmp_path: Path) -> None:
+    row = json.loads(lines[1])
+    row["messages"][1]["content"] = {"text": "hidden"}
+    with pytest.raises(RowError, match="expected a text"):
+        check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row)])
+
+
+@pytest.mark.parametrize(("body", "sentence"), [("", "is empty"), ("  \n", "line 1: not valid JSON|holds no row")])
+def test_a_file_without_rows_is_refused(body: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(body)
+    with pytest.raises(RowError, match=sentence):
+        read_rows(path)
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RowError, match="is a folder"):
+        read_rows(tmp_path)
