@@ -147,7 +147,7 @@ def _explain(path: Path, error: ValidationError) -> str:
         elif item["type"] == "missing":
             problems.append(f"the key '{where}' is missing")
         elif item["type"] == "value_error":
-            problems.append(f"{where}: {item['ctx']['error']}")
+            problems.append(f"{where}: {item['ctx']['error']}" if item["loc"] else str(item["ctx"]["error"]))
         else:
             found = str(item["input"])
             problems.append(f"{where}: found {found[:80]!r}, expected: {item['msg']}")

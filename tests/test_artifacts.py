@@ -11,7 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import FileState, Workspace, atomic_write, file_state, read_manifest, recorded_write, write_text
+from rc1_lib.artifacts import (
+    FileState,
+    Workspace,
+    atomic_write,
+    file_state,
+    read_manifest,
+    recorded_write,
+    sha256_file,
+    sha256_tree,
+    write_text,
+)
+from rc1_lib.errors import RC1Error
 
 NAME = "data/rows.jsonl"
 INPUTS = {"seed": 1}
@@ -100,7 +111,8 @@ def test_kill_9_at_any_moment_leaves_a_state_that_is_understood(tmp_path: Path, 
         time.sleep(moment)  # the moment of the kill is the subject of the test
         os.kill(writer.pid, signal.SIGKILL)
     state = file_state(place, NAME)
-    assert state in (FileState.FRESH, FileState.INTERRUPTED, FileState.MISSING)
+    # Stale: killed when the file was in place and its checksum was not.
+    assert state in (FileState.FRESH, FileState.STALE, FileState.INTERRUPTED, FileState.MISSING)
     if state is not FileState.MISSING:
         lines = place.path(NAME).read_bytes().splitlines()
         assert len(set(lines)) == 1, "a file must hold one write, whole"
@@ -134,3 +146,80 @@ def test_what_a_killed_writer_left_behind_is_swept_away(place: Workspace) -> Non
     (place.path("data") / ".rows.jsonl.abc.tmp").write_bytes(b"half a file")
     write(place, b"one\n")
     assert [path.name for path in place.path("data").iterdir()] == ["rows.jsonl"]
+
+
+@pytest.mark.parametrize("checksum", [None, "0000  data/rows.jsonl\n"])
+def test_a_checksum_that_is_missing_or_of_another_write_makes_it_stale(place: Workspace, checksum: str | None) -> None:
+    write(place, b"one\n")
+    path = place.checksum_path(NAME)
+    path.unlink() if checksum is None else path.write_text(checksum)
+    assert file_state(place, NAME, INPUTS) is FileState.STALE
+
+
+@pytest.mark.parametrize("inputs", [INPUTS, {"seed": 2}])
+def test_a_file_of_another_kind_is_foreign_whatever_it_was_made_from(place: Workspace, inputs: dict[str, int]) -> None:
+    with recorded_write(place, NAME, {"kind": "pool", "inputs": INPUTS}) as stream:
+        stream.write(b"one\n")
+    assert file_state(place, NAME, INPUTS, "pool") is FileState.FRESH
+    assert file_state(place, NAME, inputs, "metrics") is FileState.FOREIGN
+
+
+def test_a_file_never_passes_under_the_manifest_of_its_namesake(place: Workspace) -> None:
+    write(place, b"one\n")
+    write_text(place.path("other/rows.jsonl"), "one\n")
+    assert file_state(place, "other/rows.jsonl", INPUTS) is FileState.FOREIGN
+
+
+def test_a_file_does_not_take_the_manifest_of_its_namesake(place: Workspace) -> None:
+    write(place, b"one\n")
+    with (
+        pytest.raises(RC1Error, match=r"already describes data/rows\.jsonl"),
+        recorded_write(place, "b/rows.jsonl", {}),
+    ):
+        pass
+    assert file_state(place, NAME, INPUTS) is FileState.FRESH
+    place.path(NAME).unlink()
+    with recorded_write(place, "b/rows.jsonl", {}) as stream:
+        stream.write(b"two\n")
+    assert file_state(place, "b/rows.jsonl") is FileState.FRESH
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from rc1_lib.artifacts import Workspace, recorded_write
+with recorded_write(Workspace(Path(sys.argv[1])), "data/rows.jsonl", {}) as stream:
+    stream.write(b"half")
+    stream.flush()
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_second_writer_is_refused_until_the_first_has_ended_even_by_kill_9(place: Workspace) -> None:
+    with subprocess.Popen([sys.executable, "-c", _HOLD, str(place.root)], stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            with pytest.raises(RC1Error, match="another process is writing into this workspace"):
+                write(place, b"mine\n")
+            assert len(list(place.path("data").glob(".*.tmp"))) == 1, "the first writer's file must be left alone"
+        finally:
+            writer.kill()
+    write(place, b"mine\n")
+    assert [path.name for path in place.path("data").iterdir()] == ["rows.jsonl"]
+
+
+def test_what_is_no_file_is_a_sentence(place: Workspace) -> None:
+    (place.root / "pack/x.json").mkdir(parents=True)
+    with pytest.raises(RC1Error, match="expected a file"):
+        sha256_file(place.root / "pack")
+    with pytest.raises(RC1Error, match=r"x\.json: cannot be read"):
+        sha256_tree(place.root / "pack")
+    (place.root / "pack/x.json").rmdir()
+    (place.root / "pack/y.json").symlink_to("nowhere")
+    with pytest.raises(RC1Error, match=r"y\.json: cannot be read"):
+        sha256_tree(place.root / "pack")
+    write_text(place.root / "data", "a file where a folder should be")
+    with pytest.raises(RC1Error, match="a file of that name is in the way"):
+        write(place, b"one\n")

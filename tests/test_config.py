@@ -40,6 +40,29 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
         ("datasets={hotpotqa: 0.5, trivia: 0.5}", "datasets.trivia"),
         ("difficulty.bounds={turns: {easy: 1, hard: 2}}", "difficulty.bounds must name exactly"),
         ("profile=test", "expected: Input should be 'local' or 'prod'"),
+        ("pool.intended={easy: 0.5, hard: 0.5}", "pool.intended: lacks medium; name all of easy, medium, hard"),
+        ("difficulty.target={easy: 0.5, hard: 0.5}", "difficulty.target: lacks medium"),
+        ("priority_sampling.by_difficulty={hard: 1}", "priority_sampling.by_difficulty: lacks easy, medium"),
+        ("gates.anti_simulation.cache_hit_lt={round1: 0.9}", "lacks round2"),
+        ("pool.seed=-1", "pool.seed: found '-1'"),
+        ("shadow.seed=9223372036854775808", "shadow.seed: found '9223372036854775808'"),
+        ("pool.recipes.hard.detours=[-1, 2]", "pool.recipes.hard.detours.0: found '-1'"),
+        ("pool.recipes.hard.distractors=[3, 2]", "found [3, 2], expected the smaller number first"),
+        ("ticket.ttl_hours=.inf", "ticket.ttl_hours: found 'inf', expected: Input should be a finite number"),
+        ("ticket.ttl_hours=1.0e+12", "ticket.ttl_hours: found"),
+        ("difficulty.bounds.turns.easy=.nan", "difficulty.bounds.turns.easy: found 'nan'"),
+        ("gates.diversity.kl_alpha=.inf", "gates.diversity.kl_alpha: found 'inf'"),
+        ("gates.leakage.ngram=51", "gates.leakage.ngram: found '51'"),
+        ("gates.duplicates.shingle=51", "gates.duplicates.shingle: found '51'"),
+        ("shadow.n=100000", "shadow.n: found '100000'"),
+        ("pool.path=/elsewhere/x.jsonl", "pool.path: found '/elsewhere/x.jsonl', expected a file below the workspace"),
+        ("shadow.path=../x.jsonl", "a relative path without '..'"),
+        ("difficulty.metrics_path=data/../../x.jsonl", "a relative path without '..'"),
+        ("difficulty.balanced_path=.", "expected a file below the workspace"),
+        ("shadow.path=other/rc1_seed.json", "shadow.path and pool.path have the same file name"),
+        ("profile=prod", "profile prod allows no waivers"),
+        ("pool.n=2025-13-45", "is not a YAML value"),
+        ("pool.intended={? [1] : 2}", "is not a YAML value"),
     ],
 )
 def test_each_fault_is_a_sentence_that_names_the_key(override: str, sentence: str) -> None:
@@ -56,6 +79,9 @@ def test_each_fault_is_a_sentence_that_names_the_key(override: str, sentence: st
         ("a: [1\n", "is not valid YAML"),
         ("profile: local\nprofile: prod\n", "line 2 is not valid YAML: the key 'profile' stands twice"),
         ("profile: local\n", "the key 'simulate' is missing"),
+        ("a: 1\n? [1]\n: 2\n", "line 2 is not valid YAML: the key '[1]' is a list or a mapping"),
+        ("a: 2025-13-45\n", "holds a value that YAML cannot read"),
+        ("a: !!map [1]\n", "is not valid YAML"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
@@ -81,6 +107,44 @@ def test_thresholds_that_differ_from_the_published_ones_are_listed() -> None:
         loosened, published_config()
     )
     assert departures(published_config(), published_config()) == []
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("difficulty.target={easy: 0.3, medium: 0.4, hard: 0.3}", "difficulty.target.easy"),
+        ("difficulty.bounds.turns.hard=9", "difficulty.bounds.turns.hard"),
+        ("difficulty.clarification_hard_turns=9", "difficulty.clarification_hard_turns"),
+        ("shadow.n=10", "shadow.n"),
+        ("shadow.stratify=false", "shadow.stratify"),
+        ("pool.n=19999", "pool.n"),
+        ("ticket.ttl_hours=48", "ticket.ttl_hours"),
+        ("overclar.alpha=0.01", "overclar.alpha"),
+        ("difficulty_beta=0.5", "difficulty_beta"),
+    ],
+)
+def test_what_decides_beside_the_gates_is_listed_too(override: str, key: str) -> None:
+    assert key in [item["key"] for item in departures(load_config(LOCAL, [override]), published_config())]
+
+
+@pytest.mark.parametrize("override", ["pool.n=20000", "pool.n=40000", "gates.waivers={mix: why}", "pool.seed=1"])
+def test_published_sizes_waivers_and_seeds_are_no_departures(override: str) -> None:
+    assert departures(load_config(LOCAL, [override]), published_config()) == departures(
+        load_config(LOCAL), published_config()
+    )
+
+
+@pytest.mark.parametrize("key", ["require_commit", "require_clean"])
+def test_profile_prod_cannot_switch_the_git_gate_off(key: str) -> None:
+    with pytest.raises(ConfigError, match="profile prod trains committed code only"):
+        open_run(profile="prod", overrides=[f"gates.git.{key}=false"])
+
+
+def test_a_file_that_is_only_read_may_lie_anywhere(tmp_path: Path) -> None:
+    elsewhere = str(tmp_path / "rc1_seed.metrics.jsonl")
+    run = open_run(workspace=tmp_path / "work", reading={"pool.path": elsewhere})
+    assert run.config.pool.path == elsewhere
+    assert f"pool.path={elsewhere}" in run.overrides
 
 
 def test_the_environment_chooses_profile_model_and_judge(monkeypatch: pytest.MonkeyPatch) -> None:

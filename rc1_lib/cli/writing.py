@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rc1_lib.artifacts import FileState
     from rc1_lib.run import Run
 
-_WORDS = {"altered": "was altered after RC1 wrote it", "foreign": "was not written by RC1 as what it would be now"}
+_WORDS = {"altered": "was altered after RC1 wrote it", "foreign": "was not written by RC1 for this purpose"}
 
 
 def to_write(run: Run, relative: str, state: FileState, rebuild: bool) -> bool:

@@ -29,7 +29,7 @@ def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:
     found: dict[Task, list[Question]] = {task: [] for task in tasks}
     others = 0
     with path.open("rb") as stream:
-        for line in stream:
+        for line in filter(bytes.strip, stream):
             row = orjson.loads(line)
             if row["task"] in found:
                 found[row["task"]].append(_question(row))

@@ -167,3 +167,40 @@ def test_ticket_commands_refuse_where_there_is_no_ticket(rc1: Rc1, tmp_path: Pat
 def test_version_and_help_end_with_0(rc1: Rc1) -> None:
     assert rc1("--version").out.startswith("rc1 ")
     assert "Exit codes" in rc1("--help").out
+
+
+def test_blank_line_in_the_pool_is_no_row_of_the_balance(rc1: Rc1, workspace: Path) -> None:
+    pool = workspace / "data/rollouts/rc1_seed.jsonl"
+    balanced = workspace / "data/rollouts/rc1_seed.balanced.jsonl"
+    before = balanced.read_bytes()
+    first, *others = pool.read_bytes().splitlines(keepends=True)
+    pool.write_bytes(b"".join((first, b"\n", *others, b"\n")))
+    for name in ("difficulty-metrics", "difficulty-bucketize"):
+        assert rc1(name, "--workspace", workspace, *SMALL).code == 0
+    assert balanced.read_bytes() == before
+
+
+@pytest.mark.parametrize("lost", ["sample_manifest.json", "shadow_eval_245.sha256"])
+def test_side_file_of_the_shadow_set_is_written_again_when_it_was_lost(rc1: Rc1, workspace: Path, lost: str) -> None:
+    path = workspace / "reports/rc1" / lost
+    before = json.loads(path.read_text())["rows"] if path.suffix == ".json" else path.read_text()
+    path.unlink()
+    done = rc1("build-pool", "--workspace", workspace, *SMALL, "--json")
+    written = {part: body["written_now"] for part, body in json.loads(done.out).items()}
+    assert written == {"shadow": True, "pool": False}
+    assert (json.loads(path.read_text())["rows"] if path.suffix == ".json" else path.read_text()) == before
+
+
+def test_file_of_finished_rows_is_a_source(rc1: Rc1, workspace: Path, tmp_path: Path) -> None:
+    rows = workspace / "data/rollouts/rc1_seed.jsonl"
+    flags = ("--sources", rows, "--n", "60", "--set", "shadow.n=10", "--set", "pool.workers=1", "--json")
+    done = rc1("build-pool", "--workspace", tmp_path / "other", *flags)
+    assert (done.code, json.loads(done.out)["pool"]["rows"]) == (0, 60)
+
+
+def test_pool_from_outside_the_workspace_can_be_judged(rc1: Rc1, workspace: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "rc1_seed.balanced.jsonl"
+    outside.write_bytes((workspace / "data/rollouts/rc1_seed.jsonl").read_bytes())
+    assert "Traceback" not in rc1("validate-pool", "--workspace", workspace, *SMALL, outside).err
+    report = json.loads((workspace / "reports/rc1/validate_pool.json").read_text())
+    assert report["files"]["pool"]["path"] == "rc1_seed.balanced.jsonl"

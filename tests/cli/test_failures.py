@@ -121,6 +121,33 @@ def test_secret_of_several_lines_is_hidden_line_by_line() -> None:
     assert mask("second-line-9", secrets({"PRIVATE_KEY": "first-line-8\nsecond-line-9"})) == "***"
 
 
+@pytest.mark.parametrize(
+    "name", ["OPENAI_APIKEY", "db_pass", "DBPASS", "SCORER_KEY_2", "MY_SECRET_VALUE", "API_TOKEN_3", "PGPASSWORD"]
+)
+def test_variable_that_is_named_like_a_secret_is_one(name: str) -> None:
+    assert mask("it is abcdef-1", secrets({name: "abcdef-1"})) == "it is ***"
+
+
+@pytest.mark.parametrize("name", ["KEYBOARD", "MONKEY", "TOKENIZERS_PARALLELISM", "GIT_ASKPASS", "PASSAGE"])
+def test_variable_that_is_named_otherwise_is_none(name: str) -> None:
+    assert secrets({name: "abcdef-1"}) == ()
+
+
+def test_password_inside_an_address_is_hidden_as_written_and_as_meant() -> None:
+    found = secrets({"DATABASE_URL": "postgresql+asyncpg://rc1:pa%40ss-word@host:5432/db", "PLAIN_URL": "http://a/b"})
+    assert mask("postgresql://rc1:pa%40ss-word@host pa@ss-word", found) == "postgresql://rc1:***@host ***"
+
+
+def test_secret_that_yaml_would_quote_is_not_shown(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "it's: a key-4711")
+    flags = ("--workspace", tmp_path, "--set", """base_model="it's: a key-4711\"""")
+    for form in ((), ("--json",)):
+        done = rc1("config", "show", *flags, *form)
+        assert done.code == 0
+        assert "key-4711" not in done.out
+        assert "***" in done.out
+
+
 def test_log_holds_the_command_and_what_was_printed(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("config", "show", "--workspace", tmp_path, "--json")
     (log,) = (tmp_path / "logs").glob("ops_*.log")

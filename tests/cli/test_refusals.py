@@ -32,6 +32,11 @@ def refusal(rc1: Rc1, *arguments: object) -> str:
         (("--n", "0"), "pool.n: found '0'"),
         (("--clarify-rate", "1.5"), "pool.clarify_rate"),
         (("--sources", "nowhere"), "there is no such folder"),
+        (("--sources", "pyproject.toml"), "there is no such folder or .jsonl file"),
+        (("--seed", "-1"), "pool.seed: found '-1'"),
+        (("--out", "logs"), "is a folder, expected a file to write"),
+        (("--set", "pool.path=logs"), "was not written by RC1"),
+        (("--set", "pool.path=../x.jsonl"), "a relative path without '..'"),
         (("--out", "../outside.jsonl"), "lies outside the workspace"),
         (("--templates-dir", "data"), "no template files"),
         (("--config", "nope.yaml"), "there is no such configuration file"),
@@ -106,3 +111,40 @@ def test_unknown_flag_is_refused(rc1: Rc1, flag: str) -> None:
 def test_underscores_in_values_are_left_alone(rc1: Rc1, tmp_path: Path) -> None:
     words = refusal(rc1, "validate-pool", "--workspace", tmp_path, "data/my_own_pool.jsonl")
     assert "data/my_own_pool.jsonl" in words
+
+
+def test_metrics_never_replace_the_pool(rc1: Rc1, workspace: Path) -> None:
+    pool = workspace / "data/rollouts/rc1_seed.jsonl"
+    whole = pool.read_bytes()
+    flags = ("--in", "data/shadow_eval_245.jsonl", "--out", "data/rollouts/rc1_seed.jsonl")
+    words = refusal(rc1, "difficulty-metrics", "--workspace", workspace, *SMALL, *flags)
+    assert "difficulty.metrics_path and pool.path have the same file name" in words
+    moved = (*SMALL, "--set", "pool.path=data/elsewhere.jsonl")
+    words = refusal(rc1, "difficulty-metrics", "--workspace", workspace, *moved, *flags)
+    assert "was not written by RC1 for this purpose" in words
+    assert pool.read_bytes() == whole
+
+
+def test_folder_given_as_a_file_is_refused(rc1: Rc1, workspace: Path) -> None:
+    assert "expected a file" in refusal(rc1, "validate-pool", "--workspace", workspace, *SMALL, "data")
+    words = refusal(rc1, "shadow-run", "--workspace", workspace, *SMALL, "--materialize", "data")
+    assert "--materialize data: is a folder" in words
+    words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--metrics", "data")
+    assert "expected a file" in words
+
+
+@pytest.mark.parametrize("folder", [True, False], ids=["folder", "dangling link"])
+def test_template_file_that_is_no_file_is_refused(rc1: Rc1, tmp_path: Path, folder: bool) -> None:
+    pack = tmp_path / "pack"
+    pack.mkdir()
+    (pack / "x.json").mkdir() if folder else (pack / "x.json").symlink_to("nowhere")
+    words = refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL, "--templates-dir", "pack")
+    assert "x.json: cannot be read" in words
+    assert "x.json: cannot be read" in refusal(
+        rc1, "diversity-report", "--workspace", tmp_path, "--templates-dir", "pack"
+    )
+
+
+def test_target_without_a_bucket_is_refused(rc1: Rc1, workspace: Path) -> None:
+    words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--target", "easy:0.5,hard:0.5")
+    assert "difficulty.target: lacks medium" in words

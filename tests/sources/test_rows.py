@@ -46,3 +46,11 @@ def test_a_source_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
     run = open_run(workspace=tmp_path, overrides=[*SMALL, "sources.use=nowhere"])
     with pytest.raises(RC1Error, match="nowhere"):
         build_seed(run)
+
+
+def test_blank_lines_between_rows_are_no_rows(built: Run, tmp_path: Path) -> None:
+    source = tmp_path / "rows.jsonl"
+    source.write_bytes(built.workspace.path(built.config.pool.path).read_bytes().replace(b"\n", b"\n\n"))
+    run = open_run(workspace=tmp_path / "w", overrides=[*SMALL, "pool.n=100", f"sources.use={source}"])
+    build_seed(run)
+    assert read_rows(run.workspace.path(run.config.pool.path)).height == 100
