@@ -1,67 +1,29 @@
 """The configuration of a run: typed models of the YAML files in `configs/`.
 
-No threshold has a default here: every number that decides something must stand in the file, where a reader can see
-it. This module imports nothing heavy. Reading and overriding lives in `rc1_lib.config_file`.
+Thresholds stand in `rc1_lib.thresholds`. This module imports nothing heavy. Reading and overriding lives in
+`rc1_lib.config_file`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from rc1_lib.config_values import (
+    BucketShares,
+    Positive,
+    Range,
+    Section,
+    Seed,
+    Share,
+    WrittenPath,
+    names_all,
+    sums_to_one,
+)
 from rc1_lib.records import BUCKETS, Bucket, Task
-
-Value = TypeVar("Value")
-Round = Literal["round1", "round2"]
-
-
-def _below_the_workspace(path: str) -> str:
-    parts = PurePosixPath(path)
-    if parts.is_absolute() or ".." in parts.parts or not parts.name or "\0" in path:
-        raise ValueError(f"found {path!r}, expected a file below the workspace: a relative path without '..'")
-    return path
-
-
-def _ordered(bounds: tuple[Value, Value]) -> tuple[Value, Value]:
-    if bounds[0] > bounds[1]:  # type: ignore[operator]
-        raise ValueError(f"found [{bounds[0]}, {bounds[1]}], expected the smaller number first")
-    return bounds
-
-
-def _names_all(*names: str) -> AfterValidator:
-    def check(found: dict[str, Value]) -> dict[str, Value]:
-        missing = [name for name in names if name not in found]
-        if missing:
-            raise ValueError(f"lacks {', '.join(missing)}; name all of {', '.join(names)}")
-        return found
-
-    return AfterValidator(check)
-
-
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-Positive = Annotated[int, Field(gt=0)]
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
-Words = Annotated[int, Field(ge=1, le=50)]
-"""The length of an n-gram."""
-Range = Annotated[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], AfterValidator(_ordered)]
-BucketShares = Annotated[dict[Bucket, Share], _names_all(*BUCKETS)]
-WrittenPath = Annotated[str, AfterValidator(_below_the_workspace)]
-"""A file that RC1 writes. A command that only reads another file in its place says so to `rc1_lib.run.open_run`."""
-
-
-class Section(BaseModel):
-    """A part of the file: frozen, and strangers, infinity and NaN are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-def _sums_to_one(shares: Mapping[Any, float], name: str) -> None:
-    total = sum(shares.values())
-    if abs(total - 1.0) > 1e-6:
-        raise ValueError(f"the shares of {name} sum to {total:g}, expected 1")
+from rc1_lib.thresholds import Gates
 
 
 class HubNames(Section):
@@ -126,12 +88,12 @@ class Pool(Section):
     teacher: Teacher
     intended: BucketShares
     """Shares of rows posed with each recipe; the difficulty that is reached is measured afterwards."""
-    recipes: Annotated[dict[Bucket, Recipe], _names_all(*BUCKETS)]
+    recipes: Annotated[dict[Bucket, Recipe], names_all(*BUCKETS)]
     workers: Annotated[int, Field(ge=1, le=256)]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _sums_to_one(self.intended, "pool.intended")
+        sums_to_one(self.intended, "pool.intended")
         return self
 
 
@@ -162,132 +124,13 @@ class Difficulty(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _sums_to_one(self.target, "difficulty.target")
+        sums_to_one(self.target, "difficulty.target")
         wanted = {
             "len_tokens", "turns", "tool_hops", "ops_numeric", "entities", "connector_density", "clue_overlap",
         }  # fmt: skip
         if set(self.bounds) != wanted:
             raise ValueError(f"difficulty.bounds must name exactly {', '.join(sorted(wanted))}")
         return self
-
-
-class DiversityGate(Section):
-    """Thresholds of the diversity gate."""
-
-    min_distinct2: Share
-    window_bigrams: Positive
-    kl3_min: Annotated[float, Field(ge=0)]
-    kl_alpha: Annotated[float, Field(gt=0)]
-    kl_rows: Positive
-    roles_min: Positive
-    styles_min: Positive
-    min_templates_per_kind: Positive
-
-
-class DuplicatesGate(Section):
-    """Thresholds of the duplicate gate."""
-
-    max_dup_pct: Annotated[float, Field(ge=0, le=100)]
-    similarity: Share
-    shingle: Words
-    permutations: Annotated[int, Field(ge=1, le=4096)]
-
-
-class LengthGate(Section):
-    """Bounds on every row's length."""
-
-    min_len: Positive
-    max_len: Positive
-
-
-class LeakageGate(Section):
-    """Thresholds of the leak gate."""
-
-    ngram: Annotated[Words, Field(ge=2)]
-    max_similarity: Share
-
-
-class MixGate(Section):
-    """Tolerance of the task mix, in percentage points."""
-
-    tolerance_pp: Annotated[float, Field(ge=0)]
-
-
-class DifficultyGate(Section):
-    """Thresholds of the difficulty gate, on the balanced pool."""
-
-    min_hard_pct: Share
-    max_easy_pct: Share
-    len_max: Positive
-    turns_max: Positive
-    tool_hops_max: Positive
-    easy_median_min: Share
-    hard_median_max: Share
-    clue_overlap_max_easy: Share
-    clue_overlap_min_hard: Share
-
-
-class WeightsGate(Section):
-    """Bounds on the reward weights."""
-
-    max_weight: Share
-    sum_tolerance: Annotated[float, Field(gt=0)]
-
-
-class TrainingGate(Section):
-    """What the training part of this file has to hold."""
-
-    min_steps: Positive
-    target_kl: Annotated[tuple[float, float], AfterValidator(_ordered)]
-    min_seeds: Positive
-    methods: tuple[str, ...]
-
-
-class ResourcesGate(Section):
-    """What the machine has to offer."""
-
-    min_free_gb: Annotated[float, Field(ge=0)]
-
-
-class GitGate(Section):
-    """What the git fingerprint has to show."""
-
-    require_commit: bool
-    require_clean: bool
-
-
-class ProbeGate(Section):
-    """The judge probe."""
-
-    n: Positive
-    require_billed: bool
-
-
-class AntiSimulationGate(Section):
-    """Thresholds of the anti-simulation gate."""
-
-    last: Positive
-    min_billable: int
-    cache_hit_lt: Annotated[dict[Round, Share], _names_all(*get_args(Round))]
-
-
-class Gates(Section):
-    """Every threshold of every gate, and the waivers."""
-
-    diversity: DiversityGate
-    duplicates: DuplicatesGate
-    length: LengthGate
-    leakage: LeakageGate
-    mix: MixGate
-    difficulty: DifficultyGate
-    weights: WeightsGate
-    training: TrainingGate
-    resources: ResourcesGate
-    git: GitGate
-    probe: ProbeGate
-    anti_simulation: AntiSimulationGate
-    waivers: dict[str, str]
-    """Gate name -> why it is not enforced. Refused in profile `prod`."""
 
 
 class Ticket(Section):
@@ -367,8 +210,8 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _sums_to_one(self.datasets, "datasets")
-        _sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
+        sums_to_one(self.datasets, "datasets")
+        sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
         self._check_names()
         if self.profile == "prod" and self.gates.waivers:
             raise ValueError(f"profile prod allows no waivers, found {', '.join(sorted(self.gates.waivers))}")

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from rc1_lib.config import DifficultyGate, MixGate
 from rc1_lib.gates.checks import at_least, at_most, equal, number, offenders, parts
 from rc1_lib.gates.mix import share_checks
 from rc1_lib.records import Check, GateResult, Task
+from rc1_lib.thresholds import DifficultyGate, MixGate
 
 # The original's list of quick diagnoses, in this project's keys.
 _HARD = "raise difficulty.target.hard or pool.intended.hard, or count a lower tool_hops as hard (difficulty.bounds)"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rc1_lib.config import ProbeGate
 from rc1_lib.gates.checks import above, at_least, equal, info
 from rc1_lib.records import GateResult
 from rc1_lib.scoring import rubric
+from rc1_lib.thresholds import ProbeGate
 
 
 def probe_gate(provider: str, dialogues: Sequence[Sequence[rubric.Message]], thresholds: ProbeGate) -> GateResult:

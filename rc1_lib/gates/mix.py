@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from rc1_lib.config import MixGate
 from rc1_lib.gates.checks import equal, number, within
 from rc1_lib.records import Check, GateResult, Task
+from rc1_lib.thresholds import MixGate
 
 
 def mix_gate(rows: pl.DataFrame, thresholds: MixGate, mix: Mapping[Task, float]) -> GateResult:

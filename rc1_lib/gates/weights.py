@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rc1_lib.config import WeightsGate
 from rc1_lib.gates.checks import at_least, at_most, equal, info, within
 from rc1_lib.records import GateResult
+from rc1_lib.thresholds import WeightsGate
 
 _ADVICE = "mend configs/weights.json"
 

@@ -53,9 +53,7 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack) -> di
         return None
     reason = _reason(question.steps, posed.question.support, question.lang) if performance.sound else ""
     messages = _messages(posed, template, performance, reason, rng)
-    right = is_right(question.task, performance.answer, question.answer, question.aliases)
-    obtained = not posed.needs or performance.asked > 0
-    return {
+    identity = {
         "id": planned.id,
         "task": question.task,
         "split": planned.split,
@@ -68,13 +66,19 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack) -> di
         "role": template.role,
         "style": template.style,
         "recipe": bucket,
-        "messages": messages,
-        "posed": {
-            "ask": posed.question.ask,
-            "quoted": list(posed.quoted),
-            "listed": list(posed.listed),
-            "reason": reason,
-        },
+    }
+    wording = {
+        "ask": posed.question.ask,
+        "quoted": list(posed.quoted),
+        "listed": list(posed.listed),
+        "reason": reason,
+    }
+    return {**identity, "messages": messages, "posed": wording, **_world(question, posed), **_deeds(posed, performance)}
+
+
+def _world(question: Question, posed: Posed) -> dict[str, Any]:
+    """What the question is about: the evidence as the dialogue could see it, and the exact answer."""
+    return {
         "question": question.ask,
         "support": list(posed.question.support),
         "passages": [{"title": page.title, "text": page.text} for page in posed.question.passages],
@@ -83,6 +87,15 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack) -> di
         "slot": _slot(question) if posed.needs else None,
         "needs_clarification": posed.needs,
         "cue": posed.cue,
+    }
+
+
+def _deeds(posed: Posed, performance: Performance) -> dict[str, Any]:
+    """What the teacher did, and whether that solves the row: a right answer without the missing slot is luck."""
+    question = posed.question
+    right = is_right(question.task, performance.answer, question.answer, question.aliases)
+    obtained = not posed.needs or performance.asked > 0
+    return {
         "asked": performance.asked,
         "final": performance.answer,
         "solved": right and obtained,

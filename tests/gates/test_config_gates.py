@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT, FileState
-from rc1_lib.config import GitGate, ProbeGate, ResourcesGate, WeightsGate
 from rc1_lib.gates.integrity import integrity_gate
 from rc1_lib.gates.judge import probe_gate, unavailable
 from rc1_lib.gates.machine import GitState, git_gate, resources_gate
@@ -18,6 +17,7 @@ from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import open_run, published_config
 from rc1_lib.scoring import rubric
+from rc1_lib.thresholds import GitGate, ProbeGate, ResourcesGate, WeightsGate
 
 WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
 

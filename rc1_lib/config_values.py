@@ -1,0 +1,64 @@
+"""The kinds of values that a configuration is made of, and what is refused in all of its sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from rc1_lib.records import BUCKETS, Bucket
+
+Value = TypeVar("Value")
+Round = Literal["round1", "round2"]
+
+
+def _below_the_workspace(path: str) -> str:
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts or not parts.name or "\0" in path:
+        raise ValueError(f"found {path!r}, expected a file below the workspace: a relative path without '..'")
+    return path
+
+
+def ordered(bounds: tuple[Value, Value]) -> tuple[Value, Value]:
+    """The bounds themselves; a `ValueError` when the first is above the second."""
+    if bounds[0] > bounds[1]:  # type: ignore[operator]
+        raise ValueError(f"found [{bounds[0]}, {bounds[1]}], expected the smaller number first")
+    return bounds
+
+
+def names_all(*names: str) -> AfterValidator:
+    """A check that a mapping has every one of `names`."""
+
+    def check(found: dict[str, Value]) -> dict[str, Value]:
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise ValueError(f"lacks {', '.join(missing)}; name all of {', '.join(names)}")
+        return found
+
+    return AfterValidator(check)
+
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[int, Field(gt=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Words = Annotated[int, Field(ge=1, le=50)]
+"""The length of an n-gram."""
+Range = Annotated[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], AfterValidator(ordered)]
+BucketShares = Annotated[dict[Bucket, Share], names_all(*BUCKETS)]
+WrittenPath = Annotated[str, AfterValidator(_below_the_workspace)]
+"""A file that RC1 writes. A command that only reads another file in its place says so to `rc1_lib.run.open_run`."""
+
+
+class Section(BaseModel):
+    """A part of the file: frozen, and strangers, infinity and NaN are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def sums_to_one(shares: Mapping[Any, float], name: str) -> None:
+    """Nothing, or a `ValueError` when the shares called `name` do not sum to 1."""
+    total = sum(shares.values())
+    if abs(total - 1.0) > 1e-6:
+        raise ValueError(f"the shares of {name} sum to {total:g}, expected 1")

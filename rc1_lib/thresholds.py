@@ -1,0 +1,131 @@
+"""Every threshold of every gate: the `gates:` section of a configuration.
+
+None has a default: each number that decides something must stand in the file, where a reader can see it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, get_args
+
+from pydantic import AfterValidator, Field
+
+from rc1_lib.config_values import Positive, Round, Section, Share, Words, names_all, ordered
+
+
+class DiversityGate(Section):
+    """Thresholds of the diversity gate."""
+
+    min_distinct2: Share
+    window_bigrams: Positive
+    kl3_min: Annotated[float, Field(ge=0)]
+    kl_alpha: Annotated[float, Field(gt=0)]
+    kl_rows: Positive
+    roles_min: Positive
+    styles_min: Positive
+    min_templates_per_kind: Positive
+
+
+class DuplicatesGate(Section):
+    """Thresholds of the duplicate gate."""
+
+    max_dup_pct: Annotated[float, Field(ge=0, le=100)]
+    similarity: Share
+    shingle: Words
+    permutations: Annotated[int, Field(ge=1, le=4096)]
+
+
+class LengthGate(Section):
+    """Bounds on every row's length."""
+
+    min_len: Positive
+    max_len: Positive
+
+
+class LeakageGate(Section):
+    """Thresholds of the leak gate."""
+
+    ngram: Annotated[Words, Field(ge=2)]
+    max_similarity: Share
+
+
+class MixGate(Section):
+    """Tolerance of the task mix, in percentage points."""
+
+    tolerance_pp: Annotated[float, Field(ge=0)]
+
+
+class DifficultyGate(Section):
+    """Thresholds of the difficulty gate, on the balanced pool."""
+
+    min_hard_pct: Share
+    max_easy_pct: Share
+    len_max: Positive
+    turns_max: Positive
+    tool_hops_max: Positive
+    easy_median_min: Share
+    hard_median_max: Share
+    clue_overlap_max_easy: Share
+    clue_overlap_min_hard: Share
+
+
+class WeightsGate(Section):
+    """Bounds on the reward weights."""
+
+    max_weight: Share
+    sum_tolerance: Annotated[float, Field(gt=0)]
+
+
+class TrainingGate(Section):
+    """What the training part of this file has to hold."""
+
+    min_steps: Positive
+    target_kl: Annotated[tuple[float, float], AfterValidator(ordered)]
+    min_seeds: Positive
+    methods: tuple[str, ...]
+
+
+class ResourcesGate(Section):
+    """What the machine has to offer."""
+
+    min_free_gb: Annotated[float, Field(ge=0)]
+
+
+class GitGate(Section):
+    """What the git fingerprint has to show."""
+
+    require_commit: bool
+    require_clean: bool
+
+
+class ProbeGate(Section):
+    """The judge probe."""
+
+    n: Positive
+    require_billed: bool
+
+
+class AntiSimulationGate(Section):
+    """Thresholds of the anti-simulation gate."""
+
+    last: Positive
+    min_billable: int
+    cache_hit_lt: Annotated[dict[Round, Share], names_all(*get_args(Round))]
+
+
+class Gates(Section):
+    """Every threshold of every gate, and the waivers."""
+
+    diversity: DiversityGate
+    duplicates: DuplicatesGate
+    length: LengthGate
+    leakage: LeakageGate
+    mix: MixGate
+    difficulty: DifficultyGate
+    weights: WeightsGate
+    training: TrainingGate
+    resources: ResourcesGate
+    git: GitGate
+    probe: ProbeGate
+    anti_simulation: AntiSimulationGate
+    waivers: dict[str, str]
+    """Gate name -> why it is not enforced. Refused in profile `prod`."""
