@@ -19,6 +19,7 @@ from deployments import children
 from deployments.server import free_port, running_server, settings, start_server
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
+from rc1_lib.progress import tell
 
 if TYPE_CHECKING:
     from prefect import State
@@ -59,7 +60,9 @@ def run_preflight(*, verbose: bool = False, **flow_parameters: Any) -> Outcome:
     workspace = Path(flow_parameters.get("workspace") or PROJECT_ROOT).resolve()
     if workspace.exists() and not workspace.is_dir():
         raise ConfigError(f"--workspace {workspace}: is a file, expected a folder")
+    tell("Prefect server", 0, 1)
     with _server(workspace) as (url, lasting):
+        tell("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
         # Before Prefect is imported: it reads its settings and sets up its log then.
         os.environ.update(settings(workspace, url))
         os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "INFO" if verbose else "CRITICAL"

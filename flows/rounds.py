@@ -12,7 +12,8 @@ from prefect.logging import get_run_logger
 
 from rc1_lib.code import code_sha256
 from rc1_lib.preflight.gates import gates_of_round
-from rc1_lib.preflight.rounds import round_passed
+from rc1_lib.preflight.rounds import GREEN, round_passed
+from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from tasks.gates import CACHED, AllFiles, files_now, files_read, gate
@@ -64,6 +65,8 @@ def judge_round(run: Run, number: int, *, refresh: bool = False) -> Judged:
             results.append(verdict.result)
         else:
             results.append(GateResult(name, error="its files changed while it was evaluated; run again when at rest"))
+    green = sum(result.status in GREEN for result in results)
+    tell(f"round {number}", len(results), len(results), f"{green} of {len(results)} gates green")
     return Judged(number, results, faults)
 
 
