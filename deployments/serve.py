@@ -97,7 +97,8 @@ def _start_worker() -> subprocess.Popen[bytes]:
 def _tell(url: str) -> None:
     print(
         f"\nRC1 is served at {url}\nin another terminal:\n"
-        f"  export PREFECT_API_URL={url}/api\n  prefect deployment run rc1/preflight --watch\n"
+        f"  export PREFECT_API_URL={url}/api\n"
+        f"  {Path(sys.executable).with_name('prefect')} deployment run rc1/preflight --watch\n"
         "Ctrl-C ends server, worker and runs.",
         flush=True,
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
+
+_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -16,4 +20,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     from rc1_lib.cli.app import app
 
-    app(None if arguments is None else list(arguments), prog_name="rc1")
+    try:
+        app(None if arguments is None else list(arguments), prog_name="rc1")
+    except SystemExit as ending:
+        if arguments is None and ending.code == _INTERRUPTED:
+            # All is said and written. Threads of an interrupted flow would go on calling a server that has ended.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(_INTERRUPTED)
+        raise

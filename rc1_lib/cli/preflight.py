@@ -13,6 +13,7 @@ from rc1_lib.cli.failures import failure_package
 from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
+from rc1_lib.errors import RC1Error
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -130,11 +131,24 @@ def _print(
         session.show(*tables.notes(reports[-1]))
     if message:
         session.show(message)
+        session.show(*_revocation(session))
     if issued:
         from rc1_lib.preflight.ticket import TICKET
 
         session.show(f"ticket: {session.workspace.path(TICKET)}, expires {issued['expires']}")
     session.show(f"{seconds} s")
+
+
+def _revocation(session: Session) -> list[str]:
+    """What a red run meant for the ticket, when there is one."""
+    from rc1_lib.preflight.ticket import TICKET, read_ticket
+
+    assert session.run is not None
+    try:
+        revoked = read_ticket(session.run)["revoked"]
+    except RC1Error:
+        return []
+    return [f"ticket revoked: {session.workspace.path(TICKET)}"] if revoked else []
 
 
 def _stamps(run: Run) -> dict[str, int]:

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_file, sha256_json, write_json
 from rc1_lib.code import code_sha256
-from rc1_lib.config_file import departures
+from rc1_lib.config_file import departures, flatten
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.gates.machine import read_git
 from rc1_lib.preflight.evidence import Evidence
@@ -47,6 +47,7 @@ class _Shape(BaseModel):
     files: dict[str, _Print]
     reports: dict[str, _Print]
     judge: dict[str, str]
+    config: dict[str, Any]
     ticket_sha256: str | None
     revoked: _Revocation | None
 
@@ -76,6 +77,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         "commit": read_git(PROJECT_ROOT).commit,
         "code_sha256": code_sha256(),
         "config_sha256": run.config_sha256,
+        "config": run.config.model_dump(mode="json"),
         "overrides": list(run.overrides),
         "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
         "files": files,
@@ -156,7 +158,7 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
 def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[str]:
     body = {key: value for key, value in ticket.items() if key not in ("ticket_sha256", "revoked")}
     causes = []
-    if ticket.get("ticket_sha256") != sha256_json(body):
+    if ticket["revoked"] is None and ticket.get("ticket_sha256") != sha256_json(body):
         causes.append("it was edited after it was issued (its digest does not fit)")
     if ticket["revoked"] is not None:
         causes.append(f"it was revoked at {ticket['revoked']['time']}: {ticket['revoked']['reason']}")
@@ -178,11 +180,22 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     if ticket.get("code_sha256") != code_sha256():
         causes.append(f"the code has changed since (issued at commit {str(ticket.get('commit'))[:12]}); {_AGAIN}")
     if ticket.get("config_sha256") != run.config_sha256:
-        causes.append("the effective configuration is another one (file, --set or environment)")
+        causes.append(
+            f"the effective configuration is another one ({_differences(ticket['config'], run)}); verify with the "
+            f"preflight's own --config, --set and --sources, or {_AGAIN}"
+        )
     judge = {"provider": config.judge.provider, "spec": config.judge.spec}
     if ticket.get("judge") != judge:
         causes.append(f"the judge is another one: the ticket names {ticket.get('judge')}, this run {judge}")
     return causes
+
+
+def _differences(then: dict[str, Any], run: Run, most: int = 5) -> str:
+    """The first few keys that the ticket's configuration and this run's do not share."""
+    issued, ours = flatten(then), flatten(run.config.model_dump(mode="json"))
+    keys = [key for key in sorted(issued | ours) if issued.get(key) != ours.get(key)]
+    named = ", ".join(f"{key} is {ours.get(key)}, the ticket has {issued.get(key)}" for key in keys[:most])
+    return named + (f" and {len(keys) - most} more" if len(keys) > most else "")
 
 
 def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:

@@ -110,7 +110,7 @@ def test_a_local_ticket_never_opens_a_prod_run(ticketed: Run) -> None:
 
 def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
     other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "lr=1e-4"])
-    assert "the effective configuration is another one" in refusal(other)
+    assert "the effective configuration is another one (lr is 0.0001, the ticket has 1e-05)" in refusal(other)
 
 
 def test_it_is_refused_with_another_judge(ticketed: Run) -> None:
@@ -151,6 +151,7 @@ def test_a_revoked_ticket_is_refused_with_the_reason_and_stays_revoked(ticketed:
     assert revoke_ticket(ticketed, "the nightly run found a changed pool")
     assert revoke_ticket(ticketed, "another reason")
     assert "the nightly run found a changed pool" in refusal(ticketed)
+    assert "was edited" not in refusal(ticketed)
 
 
 def test_no_ticket_is_a_sentence(passed: Run) -> None:
