@@ -6,8 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-_INTERRUPTED = 130
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and end the process.
@@ -19,13 +17,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: default: those of the process.
     """
     from rc1_lib.cli.app import app
+    from rc1_lib.cli.command import INTERRUPTED
 
     try:
         app(None if arguments is None else list(arguments), prog_name="rc1")
     except SystemExit as ending:
-        if arguments is None and ending.code == _INTERRUPTED:
+        if arguments is None and ending.code == INTERRUPTED:
             # All is said and written. Threads of an interrupted flow would go on calling a server that has ended.
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(_INTERRUPTED)
+            os._exit(INTERRUPTED)
         raise

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from rc1_lib.gates.checks import at_least, info, parts
+from rc1_lib.pool.dialogue import KIND_OF
 from rc1_lib.pool.diversity import distinct_n, kl_divergence, windowed_distinct
 from rc1_lib.pool.frame import with_texts
 from rc1_lib.pool.rewording import reworded
@@ -20,7 +21,6 @@ from rc1_lib.thresholds import DiversityGate
 
 _WORDING = "add templates to the pack or paraphrase more: the same phrases come back too often"
 _REFERENCE = "reword the templates: the pool reads like the old pack"
-_KIND = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
 
 
 def diversity_gate(
@@ -89,7 +89,7 @@ def _templates(texts: pl.DataFrame, thresholds: DiversityGate) -> list[Check]:
         "template_id",
         kind=pl.when("cue")
         .then(pl.lit("clarification"))
-        .otherwise(pl.col("task").replace_strict(_KIND, default="other")),
+        .otherwise(pl.col("task").replace_strict(KIND_OF, default="other")),
     )
     used = dict(kinds.group_by("kind").agg(pl.col("template_id").n_unique()).iter_rows())
     advice = "add templates of this kind to the pack"

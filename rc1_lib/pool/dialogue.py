@@ -18,14 +18,14 @@ from rc1_lib.records import Bucket, Question, Step
 
 ARGUMENT_OF = {"wiki": "title", "calc": "expression", "ask_user": "question"}
 ANSWER_MARK = {"en": "Answer: ", "zh": "答案："}
-_KIND_OF = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
+KIND_OF = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
 
 Message = dict[str, Any]
 
 
 def kind_of(task: str, cue: bool) -> str:
     """The kind of template that words a row: vague prompts have one of their own."""
-    return "clarification" if cue else _KIND_OF[task]
+    return "clarification" if cue else KIND_OF[task]
 
 
 def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack) -> dict[str, Any] | None:

@@ -157,12 +157,11 @@ def check_metrics(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
 
 
 def check_balanced(frame: pl.DataFrame, metrics: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Return the balanced pool if it holds rows, none twice, each with its metrics.
+    """Return the balanced pool, whose rows `check_rows` has accepted, if each has its metrics.
 
     Raises:
         RowError: naming the file and the first row at fault.
     """
-    check_rows(frame, path, "pool")
     strangers = frame.join(metrics, on="id", how="anti")
     if strangers.height:
         raise RowError(
