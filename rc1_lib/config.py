@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from rc1_lib.config_values import (
     BucketShares,
@@ -20,6 +20,7 @@ from rc1_lib.config_values import (
     Share,
     WrittenPath,
     names_all,
+    ordered,
     sums_to_one,
 )
 from rc1_lib.records import BUCKETS, Bucket, Task
@@ -139,12 +140,73 @@ class Ticket(Section):
     ttl_hours: Annotated[float, Field(gt=0, le=10 * 366 * 24)]
 
 
+class JudgeSampling(Section):
+    """How the judge's replies are drawn."""
+
+    temperature: Annotated[float, Field(ge=0, le=2)]
+    top_p: Annotated[float, Field(gt=0, le=1)]
+    max_tokens: Positive
+
+
+class ScoreStore(Section):
+    """Where replies and the usage log are kept, and for how long a score counts."""
+
+    path: WrittenPath
+    ttl_days: Annotated[float, Field(gt=0)]
+    model_check_hours: Annotated[float, Field(ge=0)]
+    """Stored scores are used only when the provider was seen to answer with the same model version this recently."""
+
+
+class JudgeLimits(Section):
+    """How hard the provider is asked, and for how long."""
+
+    rps: Annotated[float, Field(gt=0)]
+    """Requests per second at the start; the rate adapts to what the provider takes."""
+    max_rps: Annotated[float, Field(gt=0)]
+    concurrency: Annotated[tuple[Positive, Positive], AfterValidator(ordered)]
+    attempts: Positive
+    timeout_s: Annotated[float, Field(gt=0)]
+    deadline_s: Annotated[float, Field(gt=0)]
+    max_wait_s: Annotated[float, Field(gt=0)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.rps > self.max_rps:
+            raise ValueError(f"judge.limits.rps ({self.rps:g}) is above max_rps ({self.max_rps:g})")
+        return self
+
+
+class Prices(Section):
+    """What a million tokens cost, in USD."""
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+
+
+class Budget(Section):
+    """What one run of the judge may spend; None sets no bound."""
+
+    max_usd: Annotated[float, Field(gt=0)] | None
+    max_calls: Positive | None
+
+
 class Judge(Section):
     """The judge that scores dialogues. Keys come from the environment, never from here."""
 
     provider: str
-    spec: str
-    """Version of the judge's instructions; a change invalidates the score cache and the ticket."""
+    spec: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    """Version of the judge's instructions, the name of a file in `configs/judge`; a change invalidates cache and
+    ticket."""
+    model: str | None
+    base_url: str | None
+    structured: bool
+    samples: Annotated[int, Field(ge=1, le=100)]
+    sampling: JudgeSampling
+    verdict_at: Share
+    store: ScoreStore
+    limits: JudgeLimits
+    prices: Prices
+    budget: Budget
 
 
 class Overclarification(Section):

@@ -17,7 +17,9 @@ CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.y
 PUBLISHED = "configs/ppo_scale.yaml"
 EFFECTIVE = "reports/config_effective.yaml"
 
-_ENVIRONMENT = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider"}
+_ENVIRONMENT = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
+_LIVE_MODE = "REWARD_LIVE_MODE"
+_SWITCH = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def open_run(
     Args:
         profile: `local` or `prod`; default: `RUN_MODE`, else what the file says, else `local`.
         config: the file; default: the profile's own.
-        overrides: `a.b=c`, applied after those of the environment (`BASE_MODEL`, `SCORER_PROVIDER`).
+        overrides: `a.b=c`, applied after those of the environment (`BASE_MODEL`, `SCORER_PROVIDER`, `SCORER_BASE_URL`).
         workspace: where everything is written; default: the project's root.
         reading: `section.key` -> a file that this run only reads in the place of one that RC1 writes; it may lie
             anywhere and have any name.
@@ -82,9 +84,32 @@ def open_run(
         raise ConfigError(
             f"{path}: is of profile '{loaded.profile}', but '{wanted}' was asked for (--profile or RUN_MODE)"
         )
+    _check_live_mode(loaded)
     read = dict(reading or {})
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
     return Run(place, _reading(loaded, read), path.resolve(), shown)
+
+
+def _check_live_mode(config: RunConfig) -> None:
+    """`REWARD_LIVE_MODE` says whether scores have to be live or come from the rubric; the configuration has to agree.
+
+    Raises:
+        ConfigError: when it does not, or when it is off in profile `prod`.
+    """
+    said = os.environ.get(_LIVE_MODE, "")
+    if not said:
+        return
+    wanted = _SWITCH.get(said.strip().lower())
+    if wanted is None:
+        raise ConfigError(f"{_LIVE_MODE} is '{said}', expected one of {', '.join(_SWITCH)}")
+    if not wanted and config.profile == "prod":
+        raise ConfigError(f"{_LIVE_MODE} is off, but profile prod takes live scores only; unset it, or set it to 1")
+    live = config.judge.provider != "rubric"
+    if wanted != live:
+        what = "asks for live scores" if wanted else "asks for the local rubric"
+        raise ConfigError(
+            f"{_LIVE_MODE}={said} {what}, but judge.provider is '{config.judge.provider}' (SCORER_PROVIDER); change one"
+        )
 
 
 def _reading(config: RunConfig, files: Mapping[str, str]) -> RunConfig:

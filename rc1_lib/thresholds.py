@@ -105,11 +105,36 @@ class ProbeGate(Section):
 
 
 class AntiSimulationGate(Section):
-    """Thresholds of the anti-simulation gate."""
+    """Thresholds of the anti-simulation gate, over the last scorings of the usage log."""
 
     last: Positive
-    min_billable: int
+    """How many scorings are looked at, replays from the cache included."""
+    min_billable: Positive
     cache_hit_lt: Annotated[dict[Round, Share], names_all(*get_args(Round))]
+    min_latency_spread: Annotated[float, Field(gt=0)]
+    """Standard deviation over mean of the live latencies; a network is never as regular as a constant."""
+    max_identical: Share
+    """Most dialogues, as a share, whose K replies at a temperature above 0 are the same to the letter."""
+    max_age_hours: Annotated[float, Field(gt=0)]
+    """Oldest live scoring that still counts as evidence."""
+
+
+class StabilityGate(Section):
+    """Thresholds of the stability gate, over the last dialogues that the judge was asked about."""
+
+    last: Positive
+    """How many dialogues are looked at."""
+    min_coverage: Share
+    """Least share of them that holds all K scores."""
+    max_variance: Annotated[float, Field(gt=0)]
+    """Variance between the K scores of a dimension above which a dialogue is unstable, and above which, pooled over
+    dialogues, the judge is."""
+    max_unstable: Share
+    """Most unstable dialogues, as a share."""
+    max_models: Positive
+    """Most model versions that may have answered."""
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Of the reported intervals."""
 
 
 class Gates(Section):
@@ -126,6 +151,7 @@ class Gates(Section):
     resources: ResourcesGate
     git: GitGate
     probe: ProbeGate
+    stability: StabilityGate
     anti_simulation: AntiSimulationGate
     waivers: dict[str, str]
     """Gate name -> why it is not enforced. Refused in profile `prod`."""

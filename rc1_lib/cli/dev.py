@@ -1,0 +1,137 @@
+"""`dev judge-server`: a judge on this machine whose scores are made up, to try the pipeline and its limits."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rc1_lib.cli.session import Session
+from rc1_lib.errors import RC1Error
+
+if TYPE_CHECKING:
+    from rc1_lib.testing.judge_server import FaultKind, JudgeServer, Stats
+
+_LISTEN_S = 0.2
+
+
+def judge_server(
+    session: Session,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where it listens, on this machine only; 0 takes a free port.")
+    ] = 8901,
+    seed: Annotated[int, typer.Option(help="Seed of grades, noise, latencies and faults.")] = 0,
+    latency_ms: Annotated[float, typer.Option(min=0, help="Median latency of a reply in milliseconds.")] = 20.0,
+    noise_sd: Annotated[float, typer.Option(min=0, help="Standard deviation of the noise on each grade.")] = 0.02,
+    rps: Annotated[
+        float | None, typer.Option(help="Requests per second above which it answers 429. Default: no limit.")
+    ] = None,
+    concurrent: Annotated[
+        int | None, typer.Option(min=1, help="Requests at a time above which it answers 429. Default: no limit.")
+    ] = None,
+    retry_after: Annotated[
+        float | None, typer.Option(min=0, help="Retry-After of its 429s in seconds. Default: they have none.")
+    ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND=RATE", help="Share of requests that go wrong, for example reset=0.1; repeatable."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="Model version that it reports; begins with rc1-test-double.")
+    ] = "rc1-test-double-1",
+    idempotent: Annotated[
+        bool, typer.Option("--idempotent", help="Answer a repeated Idempotency-Key from memory, at no cost.")
+    ] = False,
+) -> int:
+    """Serve a TEST DOUBLE of a judge until interrupted: it speaks like OpenAI and Gemini, its scores are made up.
+
+    Refused in profile prod.
+    """
+    _refuse_prod(session)
+    from rc1_lib.testing.judge_server import Behaviour, running
+
+    behaviour = Behaviour(
+        seed=seed,
+        latency_ms=(latency_ms, 0.4),
+        noise_sd=noise_sd,
+        model=model,
+        faults=_faults(fault or ()),
+        rps=rps,
+        concurrent=concurrent,
+        retry_after=retry_after,
+        idempotent=idempotent,
+    )
+    with running(behaviour, port=port) as server:
+        session.show(*_invitation(server))
+        _until_interrupted()
+    session.show("", *_summary(server.stats()))
+    return 0
+
+
+def _until_interrupted() -> None:
+    # In short waits: polars' handler of SIGINT lets the system resume a long one, and Ctrl-C would go unheard.
+    never = threading.Event()
+    try:
+        while not never.wait(_LISTEN_S):
+            pass
+    except KeyboardInterrupt:
+        pass  # the way to end it
+
+
+def _refuse_prod(session: Session) -> None:
+    profile = session.options.profile or os.environ.get("RUN_MODE") or "local"
+    if profile != "local":
+        raise RC1Error(
+            f"dev judge-server: the profile is {profile} (--profile or RUN_MODE), and this is a test double whose "
+            "scores are made up; use profile local, or for prod a real judge"
+        )
+
+
+def _faults(given: Sequence[str]) -> dict[FaultKind, float]:
+    from rc1_lib.testing.judge_server import FaultKind
+
+    known = {kind.value: kind for kind in FaultKind}
+    found: dict[FaultKind, float] = {}
+    for text in given:
+        name, separator, rate = (piece.strip() for piece in text.partition("="))
+        if not separator or name not in known:
+            raise RC1Error(
+                f"--fault {text}: expected KIND=RATE, for example reset=0.1; KIND is one of {', '.join(known)}"
+            )
+        if known[name] in found:
+            raise RC1Error(f"--fault {text}: '{name}' stands twice; name each once")
+        try:
+            found[known[name]] = float(rate)
+        except ValueError:
+            raise RC1Error(f"--fault {text}: the rate is '{rate}', expected a number from 0 to 1") from None
+    return found
+
+
+def _invitation(server: JudgeServer) -> tuple[str, ...]:
+    model = server.behaviour.model
+    return (
+        "TEST DOUBLE: this is no judge. Its scores are made up, whatever it is sent.",
+        "",
+        "In another terminal, as an OpenAI-compatible judge:",
+        f"  export SCORER_PROVIDER=openai SCORER_BASE_URL={server.base_url} SCORER_API_KEY=anything-at-all",
+        f"  rc1 probe-scorer --set judge.model={model}",
+        "or as Gemini:",
+        f"  export SCORER_PROVIDER=gemini SCORER_BASE_URL={server.gemini_url} SCORER_API_KEY=anything-at-all",
+        f"  rc1 probe-scorer --set judge.model={model}",
+        f"What it has counted so far: {server.gemini_url}/stats",
+        "",
+        "Ctrl-C ends it.",
+    )
+
+
+def _summary(stats: Stats) -> tuple[str, ...]:
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(stats.by_kind.items()))
+    twice = sum(times > 1 for times in stats.billed_by_key.values())
+    return (
+        f"TEST DOUBLE ended: {stats.requests} requests ({kinds or 'none'})",
+        f"  {stats.answered} replies billed, {twice} idempotency keys more than once; "
+        f"{stats.tokens_in} tokens in, {stats.tokens_out} out; at most {stats.peak_concurrent} requests at a time",
+    )

@@ -1,0 +1,252 @@
+"""Anti-simulation: the last scorings of the usage log were made by somebody who was asked, took time and was paid.
+
+Two families of checks. *Bookkeeping* compares each of the last scorings with the whole log: a line copied from before,
+a time that cannot be, a provider's id that was used already. *Evidence* looks at those of them that are recent enough
+to say anything of today's judge: how long they took, what was reported as used, whether replies differ, and how many
+came from the cache.
+
+What a forger can make up freely he can make up well; the gate sees what is cheaper than the real thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from rc1_lib.config_values import Round
+from rc1_lib.gates.checks import above, at_least, at_most, below, equal, info, number, offenders
+from rc1_lib.records import Check, GateResult
+from rc1_lib.scoring.lines import SCORINGS, Outcome
+from rc1_lib.thresholds import AntiSimulationGate
+
+_NAME = "anti_simulation"
+_MS = 1e-3
+_LIVE = pl.col("outcome") == Outcome.OK
+_READ, _WROTE = pl.col("tokens_in").fill_null(0) > 0, pl.col("tokens_out").fill_null(0) > 0
+_BILLED = pl.col("billable").fill_null(False)
+_UNNAMED = pl.col("request_id").fill_null("") == ""
+_WARM = pl.col("temperature").ne_missing(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """A kind of line that an honest log does not hold."""
+
+    name: str
+    is_so: pl.Expr
+    advice: str
+
+
+_COPIED = (
+    _Fault(
+        "attempts standing twice", pl.col("attempt_uses") > 1,
+        "the log holds the same attempt more than once, so lines were copied: remove nothing by hand; "
+        "restore the log, or start a new one and score again",
+    ),
+    _Fault(
+        "times going back", pl.col("goes_back"),
+        "lines were written long after later ones had begun: they were put there afterwards, or the machine's clock "
+        "was set back; score again",
+    ),
+    _Fault(
+        "times in the future", pl.col("ahead"),
+        "lines claim to be from after this moment: set the machine's clock right and score again",
+    ),
+    _Fault(
+        "repeated timings", _LIVE & (pl.col("timing_uses") > 1),
+        "a call's start or reply comes with the very latency of another call, which no network does twice: "
+        "lines were copied; score again",
+    ),
+    _Fault(
+        "repeated request ids", _LIVE & ~_UNNAMED & (pl.col("request_uses") > 1),
+        "a provider numbers each reply once: find out what answers in its place (judge.base_url, a proxy's cache)",
+    ),
+)  # fmt: skip
+"""Told by comparison with the whole log."""
+_FAKED = (
+    _Fault(
+        "scorings that took no time", ~((pl.col("latency_ms") > 0) & pl.col("latency_ms").is_finite()).fill_null(False),
+        "nothing answers in no time, not even the cache: a stand-in was asked (judge.provider, judge.base_url)",
+    ),
+    _Fault(
+        "live scorings without a request id", _LIVE & _UNNAMED,
+        "ask a provider, or a server, that gives each reply an id (judge.provider, judge.base_url)",
+    ),
+    _Fault(
+        "live scorings without usage", _LIVE & ~_BILLED & ~(_READ & _WROTE),
+        "ask a provider, or a server, that reports the tokens it used (judge.provider, judge.base_url)",
+    ),
+    _Fault(
+        "live scorings whose bill and usage disagree", _LIVE & (_BILLED != (_READ & _WROTE)),
+        "a bill without tokens, or tokens without a bill, is not what a provider reports: "
+        "find out what answers in its place",
+    ),
+    _Fault(
+        "replays with a bill",
+        ~_LIVE & (_BILLED | _READ | _WROTE | (pl.col("cost_usd").fill_null(0.0) != 0.0)),
+        "a score from the cache costs nothing: replays were dressed up as calls",
+    ),
+)  # fmt: skip
+"""Told by each line alone."""
+
+
+def anti_simulation_gate(
+    log: pl.DataFrame,
+    *,
+    damage: str,
+    round_name: Round,
+    samples: int,
+    now: float,
+    thresholds: AntiSimulationGate,
+) -> GateResult:
+    """Judge the last scorings of the usage log.
+
+    Args:
+        log: the whole log, columns of `LOG_SCHEMA`. Lines are written as attempts finish, so starts may go back by as
+            long as the longest call.
+        damage: what the store's own check of the log's integrity found; empty when the log is intact.
+        round_name: decides how much may come from the cache.
+        samples: scores wanted of each dialogue.
+        now: seconds since 1970, taken after the log was read.
+        thresholds: from the configuration.
+    """
+    recent = _compared(log).tail(thresholds.last)
+    begins = now - 3600.0 * thresholds.max_age_hours
+    longest = pl.col("latency_ms").filter(_LIVE & pl.col("latency_ms").is_finite()).max().fill_null(0.0)
+    recent = recent.with_columns(
+        goes_back=(pl.col("started") + _MS * (pl.col("latency_ms") + longest) < pl.col("latest")).fill_null(False),
+        ahead=~(pl.col("started") <= now).fill_null(False),
+    )
+    fresh = recent.filter(~(pl.col("started") < begins).fill_null(False))
+    checks = [
+        equal("log intact", not damage, True, damage),
+        above(f"scorings of the last {thresholds.max_age_hours:g} hours", fresh.height, 0, _none_fresh(recent, fresh)),
+        *_faults(recent, _COPIED),
+    ]
+    # Without evidence there is nothing more to look at, and the check above is red.
+    if fresh.height:
+        checks += [
+            *_faults(fresh, _FAKED),
+            *_sources(fresh, round_name, thresholds),
+            *_latencies(fresh.filter(_LIVE), thresholds),
+            *_replies(fresh.filter(_LIVE), samples, thresholds),
+        ]
+    failed = {check.name for check in checks if not check.passed}
+    rows = [
+        row
+        for lines, faults in ((recent, _COPIED), (fresh, _FAKED))
+        for fault in faults
+        if fault.name in failed
+        for row in offenders(lines.filter(fault.is_so).select("seq", "run_id", "dialogue", id="attempt_id"), fault.name)
+    ]
+    return GateResult(_NAME, (*checks, *_figures(log, recent, fresh)), offenders=tuple(rows))
+
+
+def _faults(lines: pl.DataFrame, faults: tuple[_Fault, ...]) -> list[Check]:
+    counts = lines.select(fault.is_so.sum().cast(pl.Int64).alias(fault.name) for fault in faults).row(0)
+    return [equal(fault.name, count, 0, fault.advice) for fault, count in zip(faults, counts, strict=True)]
+
+
+def _compared(log: pl.DataFrame) -> pl.DataFrame:
+    """The scorings in order, each with how often its marks stand in the whole log and the latest start before it.
+
+    The latest start is that of live calls alone: a look-up in the cache takes no time, so that any wait for the log's
+    lock would seem to turn the time back.
+    """
+    live_start = pl.when(_LIVE & pl.col("started").is_finite()).then("started")
+    return (
+        log.sort("seq")
+        .with_columns(attempt_uses=pl.len().over("attempt_id"))
+        .filter(pl.col("outcome").is_in(SCORINGS))
+        .with_columns(
+            request_uses=pl.len().over("outcome", "request_id"),
+            timing_uses=pl.max_horizontal(
+                pl.len().over("outcome", "started", "latency_ms"),
+                pl.len().over("outcome", "dialogue", "reply_sha256", "latency_ms"),
+            ),
+            latest=live_start.cum_max().forward_fill().shift(1),
+        )
+    )
+
+
+def _none_fresh(recent: pl.DataFrame, fresh: pl.DataFrame) -> str:
+    if fresh.height:
+        return ""
+    if not recent.height:
+        return "the usage log holds no scoring at all: nothing shows that the judge was ever asked; ask it"
+    return f"all of the last {recent.height} scorings are older, and say nothing of today's judge; ask it again"
+
+
+def _sources(fresh: pl.DataFrame, round_name: Round, thresholds: AntiSimulationGate) -> list[Check]:
+    live = fresh.filter(_LIVE)
+    return [
+        above("live scorings", live.height, 0, "everything came from the cache: score something that is not in it"),
+        at_least(
+            "billed scorings", live.filter(_BILLED).height, thresholds.min_billable,
+            "score with a provider that bills; the local rubric and the cache bill nobody",
+        ),
+        below(
+            "share from the cache", 1.0 - live.height / fresh.height, thresholds.cache_hit_lt[round_name],
+            "score dialogues that are not in the cache",
+        ),
+    ]  # fmt: skip
+
+
+def _latencies(live: pl.DataFrame, thresholds: AntiSimulationGate) -> list[Check]:
+    """The spread of all live latencies, and of their middle half, which a few outliers cannot widen."""
+    latency = pl.col("latency_ms")
+    middle = latency.quantile(0.75, "linear") - latency.quantile(0.25, "linear")
+    whole, half = live.select(whole=latency.std() / latency.mean(), half=middle / latency.median()).row(0)
+    advice = (
+        "calls that all take the same time are a timer's, not a provider's: find out what answers in its place"
+        if live.height >= 2
+        else f"{live.height} live scorings show no spread: score more dialogues that are not in the cache"
+    )
+    least = thresholds.min_latency_spread
+    return [
+        at_least("latency, sd / mean", number(whole), least, advice),
+        at_least("latency, middle half / median", number(half), least, advice),
+    ]
+
+
+def _replies(live: pl.DataFrame, samples: int, thresholds: AntiSimulationGate) -> list[Check]:
+    """Whether one dialogue's samples differ where they are drawn, and whether dialogues get replies of their own."""
+    shared = live.select((pl.col("dialogue").n_unique().over("reply_sha256") > 1).mean()).item()
+    across = at_most(
+        "replies that another dialogue got too, share", number(shared) if live.height else 0.0,
+        thresholds.max_identical,
+        "the judge says the same of different dialogues: it does not read them",
+    )  # fmt: skip
+    name = "dialogues with identical replies, share"
+    warm = live.filter(_WARM)
+    if samples < 2:
+        return [info(name, "not measurable: judge.samples is 1, so no two replies can be compared"), across]
+    if not warm.height:
+        return [info(name, "not measurable: no live reply was drawn at a temperature above 0"), across]
+    groups = warm.group_by("run_id", "dialogue", "model").agg(
+        replies=pl.len(), different=pl.col("reply_sha256").n_unique()
+    )
+    repeated = groups.filter(pl.col("replies") >= 2)
+    advice = (
+        "samples drawn at a temperature above 0 are the same to the letter: one reply was used for all of them, "
+        "or the server ignores the temperature (judge.sampling.temperature)"
+        if repeated.height
+        else "no dialogue has two live replies to compare: score dialogues that are not in the cache, all samples"
+    )
+    identical = number(repeated.select((pl.col("different") == 1).mean()).item())
+    return [at_most(name, identical, thresholds.max_identical, advice), across]
+
+
+def _figures(log: pl.DataFrame, recent: pl.DataFrame, fresh: pl.DataFrame) -> list[Check]:
+    live = fresh.filter(_LIVE)
+    return [
+        info("lines in the log", log.height),
+        info("scorings read", recent.height),
+        info("of these, live", live.height),
+        info("of these, from the cache", fresh.height - live.height),
+        info("of these, too old to count", recent.height - fresh.height),
+        info("runs", fresh["run_id"].n_unique()),
+        info("model versions", ", ".join(model or "(unnamed)" for model in live["model"].unique().sort())),
+        info("cost of these, USD", float(live["cost_usd"].sum())),
+    ]

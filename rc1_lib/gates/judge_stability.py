@@ -1,0 +1,144 @@
+"""Stability: the judge scores nearly everything it is asked, says the same when asked again, and stays one model."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from rc1_lib.gates.checks import at_least, at_most, info, number, offenders
+from rc1_lib.records import Check, GateResult
+from rc1_lib.scoring.lines import SCORINGS, Outcome
+from rc1_lib.scoring.noise import OVERALL, Noise, long_scores, medians_and_variances, pooled
+from rc1_lib.thresholds import StabilityGate
+
+_NAME = "judge_stability"
+_SCORED = pl.col("outcome").is_in(SCORINGS) & pl.col("scores").is_not_null()
+_JUDGE = ("provider", "spec", "model_asked")
+_NOT_ASKED = "not asked"
+
+
+def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate) -> GateResult:
+    """Judge the last dialogues that the judge in use was asked about.
+
+    The judge in use is the one of the newest line: provider, instructions and model asked for. A dialogue counts by its
+    newest asking (run), because that is the one whose scores are in use, and because the same replies, replayed, are no
+    further observations.
+
+    Args:
+        log: the usage log, columns of `LOG_SCHEMA`.
+        samples: K, the scores wanted of each dialogue.
+        thresholds: from the configuration.
+    """
+    in_use = log.sort("seq").join(log.sort("seq").tail(1).select(_JUDGE), on=_JUDGE, how="semi", nulls_equal=True)
+    lines = _last_asked(in_use, thresholds.last).filter(pl.col("sample").is_between(0, samples - 1))
+    scored = lines.filter(_SCORED).unique(["dialogue", "sample"], keep="last", maintain_order=True)
+    held = _held(lines, samples)
+    scores = long_scores(scored)
+    spread = medians_and_variances(scores)
+    checks = [_coverage(held, thresholds), _models(scored, thresholds)]
+    unscored = held.filter(pl.col("scored") < samples).select(id="dialogue", scored="scored", outcome="reason")
+    rows = offenders(unscored, "unscored")
+    figures = [
+        info("dialogues read", held.height),
+        info("lines of other judges, left out", log.height - in_use.height),
+    ]
+    if samples < 2:
+        return GateResult(
+            _NAME, (*checks, *figures), offenders=rows,
+            error="cannot be evaluated: with one sample a dialogue nothing shows how far the judge's scores vary; "
+            "set judge.samples to 2 or more",
+        )  # fmt: skip
+    noises = pooled(scores, thresholds.confidence)
+    unstable = spread.filter(pl.col("variance") > thresholds.max_variance)
+    checks += [_variance(noises, thresholds), _unstable(spread, unstable, thresholds), *figures]
+    checks += _intervals(noises, thresholds.confidence)
+    rows += offenders(unstable.select("dimension", "median", "variance", id="dialogue"), "unstable")
+    return GateResult(_NAME, tuple(checks), offenders=rows)
+
+
+def _last_asked(lines: pl.DataFrame, last: int) -> pl.DataFrame:
+    """The lines of the newest asking of each of the last dialogues.
+
+    An attempt that a killed process left open is entered by whoever comes next, perhaps after the dialogue was asked
+    again: such a line does not make its asking the newer one, and an asking without other lines is the oldest.
+    """
+    ended = pl.col("seq").filter(pl.col("outcome") != Outcome.INTERRUPTED).max()
+    newest = (
+        lines.group_by("run_id", "dialogue")
+        .agg(ended=ended, seq=pl.coalesce(ended, pl.col("seq").max()))
+        .sort("ended", "seq", descending=True, nulls_last=True)
+        .unique("dialogue", keep="first", maintain_order=True)
+        .sort("seq", descending=True)
+        .head(last)
+    )
+    return lines.join(newest.select("run_id", "dialogue"), on=["run_id", "dialogue"], how="semi")
+
+
+def _held(lines: pl.DataFrame, samples: int) -> pl.DataFrame:
+    """Each dialogue with how many of its samples are scored, and why the last of the others is not."""
+    by_sample = lines.group_by("dialogue", "sample", maintain_order=True).agg(
+        scored=_SCORED.any(), seq=pl.col("seq").last(), outcome=pl.col("outcome").last()
+    )
+    reason = pl.col("outcome").filter(~pl.col("scored")).last()
+    return (
+        by_sample.sort("seq")
+        .group_by("dialogue", maintain_order=True)
+        .agg(scored=pl.col("scored").sum().cast(pl.Int64), reason=reason)
+        .with_columns(reason=pl.when(pl.col("scored") < samples).then(pl.col("reason").fill_null(_NOT_ASKED)))
+    )
+
+
+def _coverage(held: pl.DataFrame, thresholds: StabilityGate) -> Check:
+    counts = held["reason"].drop_nulls().value_counts(sort=True).sort("count", "reason", descending=[True, False])
+    reasons = ", ".join(f"{count} {reason}" for reason, count in counts.iter_rows())
+    advice = f"dialogues without all samples, by reason: {reasons}; mend the cause, then ask for them again"
+    if not held.height:
+        advice = "the usage log holds no dialogue: the judge was never asked"
+    share = number(held["reason"].is_null().mean())
+    return at_least("coverage", share, thresholds.min_coverage, advice if reasons or not held.height else "")
+
+
+def _models(scored: pl.DataFrame, thresholds: StabilityGate) -> Check:
+    models = [model or "(unnamed)" for model in scored["model"].unique().sort()]
+    return at_most(
+        "model versions", len(models), thresholds.max_models,
+        f"answers came from {', '.join(models)}; where that is more than one model, their scores are not on one scale: "
+        "name a fixed version in judge.model and score again",
+    )  # fmt: skip
+
+
+def _variance(noises: list[Noise], thresholds: StabilityGate) -> Check:
+    """The noisiest dimension's pooled variance. A NaN, which no comparison can rank, comes first."""
+    by_dimension = [noise for noise in noises if noise.dimension != OVERALL]
+    worst = max(
+        by_dimension, key=lambda noise: math.inf if math.isnan(noise.variance) else noise.variance, default=None
+    )
+    advice = (
+        f"'{worst.dimension}' varies most between samples: define it more sharply in the judge's instructions, "
+        "or lower judge.sampling.temperature"
+        if worst is not None and worst.df
+        else "no dialogue holds two scores, so the noise cannot be told: see the coverage"
+    )
+    value = worst.variance if worst is not None else math.nan
+    return at_most("largest pooled variance", value, thresholds.max_variance, advice)
+
+
+def _unstable(spread: pl.DataFrame, unstable: pl.DataFrame, thresholds: StabilityGate) -> Check:
+    measured = spread.filter(pl.col("samples") >= 2)["dialogue"].n_unique()
+    share = unstable["dialogue"].n_unique() / measured if measured else math.nan
+    return at_most(
+        "unstable dialogues, share", share, thresholds.max_unstable,
+        "read the offenders: where samples of the same dialogue disagree, the instructions leave room",
+    )  # fmt: skip
+
+
+def _intervals(noises: list[Noise], confidence: float) -> list[Check]:
+    return [
+        check
+        for noise in noises
+        for check in (
+            info(f"sd between samples[{noise.dimension}]", noise.sd),
+            info(f"its {100 * confidence:g} % interval[{noise.dimension}]", f"{noise.low:.4g} to {noise.high:.4g}"),
+        )
+    ]

@@ -1,0 +1,296 @@
+"""One reply, however many attempts it takes: permits, deadlines, waits between attempts, and a line for each."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from rc1_lib.config import Judge as JudgeConfig
+from rc1_lib.masking import mask, secrets
+from rc1_lib.scoring.budget import Spending
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault, Message, Provider, Sampling
+from rc1_lib.scoring.limiter import Limiter, Permit
+from rc1_lib.scoring.lines import Line, Outcome
+from rc1_lib.scoring.prompt import JudgeSpec, write_prompt
+from rc1_lib.scoring.reply import BadReplyError, read_scores
+from rc1_lib.scoring.store import Reply, Store
+
+_LOG = logging.getLogger("rc1.judge")
+_POLL_S = 0.25
+"""How often to look whether another process has got the reply that we both want."""
+_GAP = wait_random_exponential(multiplier=0.5, max=20)
+"""Waits between attempts: exponential with full jitter, in seconds. The limiter keeps a longer pause that the provider
+asks for, for everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One sample of one dialogue, to be had from the store or from the provider."""
+
+    key: str
+    dialogue: str
+    messages: Sequence[Message]
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """What came of a wanted sample: scores, or the reason why there are none.
+
+    Attributes:
+        scores: by dimension; None where there are none.
+        outcome: how it ended.
+        reason: in words, empty where there are scores.
+        model: the version that answered.
+        text: the reply as it was written.
+    """
+
+    scores: dict[str, float] | None
+    outcome: Outcome
+    reason: str
+    model: str
+    text: str = ""
+
+    @classmethod
+    def of(cls, reply: Reply) -> Got:
+        """What a stored reply says."""
+        outcome = reply.outcome if reply.scores is None else Outcome.HIT
+        return cls(reply.scores, outcome, reply.detail, reply.model, reply.text)
+
+
+class Stopped(Exception):
+    """Asking on is pointless or not allowed; the message says why."""
+
+
+@dataclass(slots=True)
+class Desk:
+    """What every attempt of a run needs.
+
+    Attributes:
+        stop: why the run is ending; empty while it goes on.
+        model: the version whose stored replies count.
+        answered: replies received in this run.
+        rejected: requests refused for good in this run.
+    """
+
+    provider: Provider
+    spec: JudgeSpec
+    config: JudgeConfig
+    store: Store
+    limiter: Limiter
+    spending: Spending
+    endpoint: str
+    refuse_double: bool
+    model: str = ""
+    stop: str = ""
+    answered: int = 0
+    rejected: int = 0
+    test_double: bool = False
+    clock: Callable[[], float] = time.time
+    hidden: tuple[str, ...] = field(default_factory=secrets)
+
+    async def get(self, wanted: Wanted, *, fresh: bool) -> Got:
+        """The scores of one sample, from another process's reply or by asking.
+
+        Raises:
+            Stopped: when the run is ending.
+        """
+        config = self.config.limits
+        prompt = write_prompt(self.spec, wanted.messages, wanted.sample)
+        blank = Ask(
+            prompt.system, prompt.user, self.spec.schema_of_reply,
+            Sampling(**self.config.sampling.model_dump()), "", "", wanted.messages,
+        )  # fmt: skip
+        began: list[float] = []
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(self._is_worth_a_retry),
+            stop=stop_after_attempt(config.attempts),
+            wait=_GAP,
+            before_sleep=lambda state: self._check_time(state, began),
+            reraise=True,
+        )
+        try:
+            async for attempt in retrying:
+                with attempt:
+                    return await self._attempt(wanted, blank, attempt.retry_state.attempt_number, began, fresh)
+        except CallFailedError as failed:
+            return Got(None, Outcome(failed.fault.value), mask(str(failed), self.hidden), "")
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    # ---- one attempt ----
+
+    async def _attempt(self, wanted: Wanted, blank: Ask, number: int, began: list[float], fresh: bool) -> Got:
+        while True:
+            async with self.limiter.slot() as permit:
+                self._check_stop(blank)
+                left = self._time_left(began)
+                ask = replace(blank, attempt_id=uuid.uuid4().hex, idempotency_key=self._idempotency_key(wanted))
+                line = self.line(wanted, ask, number)
+                start = time.perf_counter()
+                found = self.store.begin(line, model=self.model, fresh=fresh)
+                looked_up_ms = 1000 * (time.perf_counter() - start)
+                if found is None:
+                    return await self._send(line, ask, permit, left)
+            if isinstance(found, Reply):
+                got = Got.of(found)
+                if found.scores is not None:
+                    self.store.replayed([replayed(line, found, looked_up_ms)])
+                return got
+            await asyncio.sleep(_POLL_S)  # without a place: another process has this reply under way
+
+    async def _send(self, line: Line, ask: Ask, permit: Permit, left: float) -> Got:
+        reserved = self.spending.reserve(ask)
+        start = time.perf_counter()
+        try:
+            async with asyncio.timeout(min(left, self.config.limits.timeout_s)):
+                answer = await self.provider.ask(ask)
+        except CallFailedError as failed:
+            taken = time.perf_counter() - start
+            self._failed(line, failed, permit, taken, reserved)
+            raise
+        except TimeoutError:
+            taken = time.perf_counter() - start
+            late = CallFailedError(Fault.TIMEOUT, f"no whole reply within {taken:.1f} s")
+            self._failed(line, late, permit, taken, reserved)
+            raise late from None
+        except BaseException:
+            taken = time.perf_counter() - start
+            self._end(replace(line, outcome=Outcome.CANCELLED, latency_ms=taken * 1000, detail="cancelled"), reserved)
+            raise
+        taken = time.perf_counter() - start
+        permit.answered(taken)
+        return self._answered(line, answer, taken, reserved)
+
+    def _answered(self, line: Line, answer: Answer, taken: float, reserved: float) -> Got:
+        self.test_double |= answer.test_double
+        text = mask(answer.text, self.hidden)
+        line = replace(
+            line, model=answer.model, request_id=answer.request_id, latency_ms=taken * 1000, status=200,
+            tokens_in=answer.tokens_in, tokens_out=answer.tokens_out, billable=answer.billable,
+            cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(answer.text.encode()).hexdigest(),
+        )  # fmt: skip
+        if answer.test_double and self.refuse_double:
+            self.stop = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
+            self._end(replace(line, outcome=Outcome.REJECTED, detail=self.stop), reserved)
+            raise Stopped(self.stop)
+        scores, outcome, detail = self._read(answer)
+        self.answered += 1
+        line = replace(line, outcome=outcome, scores=scores, detail=mask(detail, self.hidden))
+        self._end(line, reserved, text)
+        if self.model != answer.model:
+            if self.model:
+                _LOG.warning("the judge's model changed from %s to %s", self.model, answer.model)
+            self.model = answer.model
+        return Got(scores, outcome, line.detail, answer.model, text)
+
+    def _read(self, answer: Answer) -> tuple[dict[str, float] | None, Outcome, str]:
+        match answer.finish:
+            case "refusal":
+                return None, Outcome.REFUSED, "the judge declined to grade this dialogue"
+            case "length":
+                return None, Outcome.TRUNCATED, "the reply was cut off; raise judge.sampling.max_tokens"
+        try:
+            return read_scores(answer.text, self.spec.dimensions), Outcome.OK, ""
+        except BadReplyError as error:
+            return None, Outcome.BAD_REPLY, f"the reply {error}"
+
+    def _failed(self, line: Line, failed: CallFailedError, permit: Permit, taken: float, reserved: float) -> None:
+        unbilled = failed.fault in (Fault.RATE_LIMITED, Fault.REJECTED) or (failed.status or 0) >= 500
+        self._end(
+            replace(
+                line,
+                outcome=Outcome(failed.fault.value),
+                status=failed.status,
+                latency_ms=taken * 1000,
+                cost_usd=0.0 if unbilled else None,
+                detail=mask(failed.detail, self.hidden),
+            ),
+            reserved,
+        )
+        if failed.fault is Fault.RATE_LIMITED:
+            permit.throttled(failed.retry_after)
+        else:
+            permit.failed()
+        if failed.fault is Fault.REJECTED:
+            self._rejected(failed)
+        if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
+            self.stop = (
+                f"the provider asks to wait {failed.retry_after:.0f} s, more than judge.limits.max_wait_s "
+                f"({self.config.limits.max_wait_s:g}); run again later, what was paid for is kept"
+            )
+
+    def _rejected(self, failed: CallFailedError) -> None:
+        """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""
+        self.rejected += 1
+        of_all = failed.status in (401, 402, 403, 404, 429)
+        if of_all or (not self.answered and self.rejected >= self.config.limits.concurrency[1]):
+            self.stop = f"the provider refuses: {mask(failed.detail, self.hidden)}"
+
+    def _end(self, line: Line, reserved: float, text: str = "") -> None:
+        self.spending.settle(reserved, line.cost_usd)
+        self.store.end(line, endpoint=self.endpoint, text=text)
+
+    def _cost(self, answer: Answer) -> float | None:
+        if answer.billable:
+            return self.spending.cost(answer.tokens_in, answer.tokens_out)
+        return 0.0 if self.config.provider == "rubric" else None
+
+    # ---- around it ----
+
+    def line(self, wanted: Wanted, ask: Ask | None = None, number: int = 1) -> Line:
+        """The line of an attempt that begins now, or of a replay: what is known before anything comes back."""
+        return Line(
+            attempt_id=ask.attempt_id if ask else uuid.uuid4().hex,
+            run_id=self.store.run_id, ask_key=wanted.key, dialogue=wanted.dialogue,
+            sample=wanted.sample, attempt=number, provider=self.config.provider, spec=self.spec.spec,
+            model_asked=self.config.model or "", model="", temperature=self.config.sampling.temperature,
+            outcome=Outcome.INTERRUPTED, started=self.clock(), latency_ms=0.0, status=None, request_id="",
+            tokens_in=0, tokens_out=0, cost_usd=None, billable=False, reply_sha256="", scores=None, detail="",
+        )  # fmt: skip
+
+    def _idempotency_key(self, wanted: Wanted) -> str:
+        """The same until a reply has come, in this process and the next; then another, or the old reply would come."""
+        return hashlib.sha256(f"{wanted.key}/{self.store.replies_so_far(wanted.key)}".encode()).hexdigest()[:40]
+
+    def _check_stop(self, ask: Ask) -> None:
+        self.stop = self.stop or self.spending.spent(ask)
+        if self.stop:
+            raise Stopped(self.stop)
+
+    def _time_left(self, began: list[float]) -> float:
+        """Seconds until the deadline, which starts with the first attempt's permit: queueing is no fault of a reply."""
+        now = time.monotonic()
+        if not began:
+            began.append(now)
+        left = began[0] + self.config.limits.deadline_s - now
+        if left <= 0:
+            raise CallFailedError(
+                Fault.TIMEOUT, f"no reply within judge.limits.deadline_s ({self.config.limits.deadline_s:g} s)"
+            )
+        return left
+
+    def _check_time(self, state: RetryCallState, began: list[float]) -> None:
+        """Give up at once where the wait would end after the deadline."""
+        wait = max(state.upcoming_sleep, self.limiter.paused_for())
+        if self.stop or (began and time.monotonic() + wait > began[0] + self.config.limits.deadline_s):
+            error = state.outcome.exception() if state.outcome else None
+            assert error is not None
+            raise error
+
+    def _is_worth_a_retry(self, error: BaseException) -> bool:
+        return isinstance(error, CallFailedError) and error.fault is not Fault.REJECTED and not self.stop
+
+
+def replayed(line: Line, reply: Reply, latency_ms: float) -> Line:
+    """The log line of a score that comes from the store."""
+    return replace(
+        line, outcome=Outcome.HIT, model=reply.model, request_id=reply.request_id, reply_sha256=reply.reply_sha256,
+        scores=reply.scores, cost_usd=0.0, billable=False, latency_ms=latency_ms, detail="",
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""One call of a provider: what is asked, what comes back, and the ways in which it can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+Message = Mapping[str, Any]
+"""One chat message of a dialogue: `role`, `content` and, where there are any, `tool_calls`."""
+
+Finish = Literal["stop", "length", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the provider draws its reply."""
+
+    temperature: float
+    top_p: float
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One call.
+
+    Attributes:
+        system: the instructions.
+        user: the dialogue to be graded, fenced.
+        schema: the JSON schema that the reply has to satisfy.
+        sampling: how the reply is drawn.
+        attempt_id: unique to this attempt; sent along, so that the provider's records can be matched with ours.
+        idempotency_key: the same for every attempt at the same reply; a gateway that heeds it bills it once.
+        messages: the dialogue itself, for judges that read it directly. It never holds the gold answer.
+    """
+
+    system: str
+    user: str
+    schema: Mapping[str, Any]
+    sampling: Sampling
+    attempt_id: str
+    idempotency_key: str
+    messages: Sequence[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a provider returned.
+
+    Attributes:
+        text: the model's reply, its thinking dropped.
+        model: the model version that the provider says answered; empty when it does not say.
+        request_id: the provider's own id of this reply; empty when it gives none.
+        tokens_in: tokens read, as the provider counts them; 0 when it reports no usage.
+        tokens_out: tokens written, thinking included; 0 when it reports no usage.
+        billable: whether the provider reported usage, which is what gets billed.
+        finish: `stop`, `length` (cut off) or `refusal` (the model or a filter declined).
+        test_double: whether this came from RC1's own server for tests.
+    """
+
+    text: str
+    model: str
+    request_id: str
+    tokens_in: int
+    tokens_out: int
+    billable: bool
+    finish: Finish
+    test_double: bool = False
+
+
+class Fault(StrEnum):
+    """Why a call brought no answer."""
+
+    RATE_LIMITED = "rate_limited"
+    SERVER_ERROR = "server_error"
+    CONNECTION = "connection"
+    TIMEOUT = "timeout"
+    BAD_BODY = "bad_body"
+    """The response is not what the provider's protocol promises: half sent, not JSON, without a reply."""
+    REJECTED = "rejected"
+    """Asking again is pointless: the key, the model's name, the request or the quota was refused."""
+
+
+class CallFailedError(Exception):
+    """A call that brought no answer.
+
+    Attributes:
+        fault: which kind.
+        detail: what the provider said, with secrets masked and cut to a few hundred characters.
+        status: the HTTP status, where there was a response.
+        retry_after: seconds that the provider asks to wait before anything else is sent; None when it does not say.
+    """
+
+    def __init__(
+        self, fault: Fault, detail: str, *, status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(f"{fault.value}: {detail}")
+        self.fault = fault
+        self.detail = detail
+        self.status = status
+        self.retry_after = retry_after
+
+
+class Provider(Protocol):
+    """Somebody who answers. One instance lives on one event loop."""
+
+    name: str
+
+    async def ask(self, ask: Ask) -> Answer:
+        """Make one call; no retries inside.
+
+        Raises:
+            CallFailedError: when it brought no answer.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        ...

@@ -1,0 +1,254 @@
+"""The judge: K samples of every dialogue, from the store where they count and from the provider where not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rc1_lib.artifacts import sha256_json
+from rc1_lib.config import Judge as JudgeConfig
+from rc1_lib.errors import ConfigError
+from rc1_lib.masking import mask, secrets
+from rc1_lib.progress import tell
+from rc1_lib.run import Run
+from rc1_lib.scoring.attempts import Desk, Got, Stopped, Wanted, replayed
+from rc1_lib.scoring.budget import Spending
+from rc1_lib.scoring.calls import Message
+from rc1_lib.scoring.judged import Judged, gather
+from rc1_lib.scoring.limiter import Limiter
+from rc1_lib.scoring.lines import Line
+from rc1_lib.scoring.prompt import FOLDER, JudgeSpec, canonical, dialogue_sha256, load_spec
+from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE, ProviderSettings, open_provider
+from rc1_lib.scoring.store import Reply, Store
+from rc1_lib.scoring.traffic import Traffic
+
+STAGE = "judge"
+_LOG = logging.getLogger("rc1.judge")
+_TELL_EVERY_S = 1.0
+_LOG_EVERY_S = 10.0
+_UNPACED_RPS = 1e6
+"""For the local rubric: nobody has to be spared."""
+_BATCH = 500
+"""Replays written to the log in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Who scores, by which instructions, and where the replies are kept."""
+
+    config: JudgeConfig
+    spec: JudgeSpec
+    store: Store
+    profile: str
+    confidence: float
+    max_variance: float
+
+    def score(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
+        """Score dialogues; the same dialogue twice is asked about once.
+
+        A provider that fails, a spent budget or an interruption ends the run early; what was paid for is kept, and
+        `Judged.stopped` says why. Nothing that failed holds a number.
+
+        Args:
+            dialogues: chat messages of each.
+            fresh: ask the provider for everything, whatever is stored: a probe.
+
+        Raises:
+            ConfigError: when the provider cannot be opened with these settings.
+        """
+        return asyncio.run(self.score_async(dialogues, fresh=fresh))
+
+    async def score_async(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
+        """The same on a running event loop; cancelling it leaves no connection and no place behind."""
+        names = [dialogue_sha256(messages) for messages in dialogues]
+        unique = dict(zip(names, dialogues, strict=True))
+        self.store.remember([(name, canonical(messages)) for name, messages in unique.items()])
+        wanted = [
+            Wanted(self._key(name, sample), name, messages, sample)
+            for name, messages in unique.items()
+            for sample in range(self.config.samples)
+        ]
+        return await self.get(names, wanted, fresh=fresh)
+
+    async def get(self, names: Sequence[str], wanted: Sequence[Wanted], *, fresh: bool) -> Judged:
+        """Get samples that were wanted before; `score_async` and the asking again of bad replies share it."""
+        desk = self._desk()
+        known = self.store.model_of(desk.endpoint)
+        if known is not None:
+            desk.model = known[0]
+        run = _Work(desk, len(wanted))
+        try:
+            live = list(wanted)
+            if not fresh and known is not None:
+                if self._is_old(known[1]) and self.config.provider in LIVE and self._find(desk, wanted):
+                    await run.ask(live[:1], fresh=True)  # which version answers today decides what counts
+                    live = live[1:]
+                live = run.replay(live, self._find(desk, live))
+            await run.ask(live, fresh=fresh)
+        finally:
+            await desk.provider.aclose()
+        return gather(
+            names, wanted, run.got, self.config, self.spec, self.max_variance,
+            stopped=desk.stop, usd=desk.spending.usd, calls=desk.spending.calls, test_double=desk.test_double,
+            traffic=desk.limiter.stats(), run_id=self.store.run_id,
+        )  # fmt: skip
+
+    def _find(self, desk: Desk, wanted: Sequence[Wanted]) -> dict[str, Reply]:
+        return self.store.find([one.key for one in wanted], desk.model)
+
+    def _is_old(self, seen: float) -> bool:
+        return time.time() - seen > 3600 * self.config.store.model_check_hours
+
+    def _key(self, dialogue: str, sample: int) -> str:
+        """What was asked, but for the model version, which is known only when it has answered."""
+        config = self.config
+        return sha256_json(
+            {
+                "dialogue": dialogue,
+                "spec": self.spec.sha256,
+                "endpoint": endpoint_of(config),
+                "sampling": config.sampling.model_dump(mode="json"),
+                "structured": config.structured,
+                "sample": sample,
+            }
+        )
+
+    def _desk(self) -> Desk:
+        config, limits = self.config, self.config.limits
+        provider = open_provider(
+            ProviderSettings(
+                name=config.provider,
+                model=config.model or "",
+                base_url=config.base_url,
+                api_key=os.environ.get(KEY_VARIABLE) or None,
+                timeout_s=limits.timeout_s,
+                structured=config.structured,
+            )
+        )
+        live = config.provider in LIVE
+        limiter = Limiter(
+            rps=limits.rps if live else _UNPACED_RPS,
+            max_rps=limits.max_rps if live else _UNPACED_RPS,
+            concurrency=limits.concurrency,
+        )
+        return Desk(
+            provider, self.spec, config, self.store, limiter, Spending(config.budget, config.prices),
+            endpoint_of(config), self.profile == "prod",
+        )  # fmt: skip
+
+
+def endpoint_of(config: JudgeConfig) -> str:
+    """Whom the configuration asks: provider, address and model."""
+    return f"{config.provider} {config.base_url or ''} {config.model or ''}"
+
+
+def open_store(run: Run) -> Store:
+    """The run's store of replies and usage log; close it."""
+    store = run.config.judge.store
+    path = run.workspace.path(store.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return Store(path, ttl_days=store.ttl_days)
+
+
+def open_judge(run: Run, store: Store) -> Judge:
+    """The run's judge over an open store.
+
+    Raises:
+        ConfigError: when its instructions are missing or damaged, or its provider unknown.
+    """
+    config, stability = run.config.judge, run.config.gates.stability
+    if config.base_url is not None and mask(config.base_url, secrets()) != config.base_url:
+        raise ConfigError(f"judge.base_url holds a secret; put it into {KEY_VARIABLE}")
+    return Judge(config, read_spec(run), store, run.config.profile, stability.confidence, stability.max_variance)
+
+
+def read_spec(run: Run) -> JudgeSpec:
+    """The instructions that `judge.spec` names.
+
+    Raises:
+        ConfigError: when they are missing or damaged.
+    """
+    name = run.config.judge.spec
+    return load_spec(run.workspace.find(f"{FOLDER}/{name}.yaml"), name)
+
+
+class _Work:
+    """The samples of one run: what is done, and the workers that do the rest."""
+
+    def __init__(self, desk: Desk, total: int) -> None:
+        self.desk, self.total = desk, total
+        self.got: dict[str, Got] = {}
+        self._begun = time.monotonic()
+        self._told = self._logged = 0.0
+        self._live = 0
+
+    def replay(self, wanted: Sequence[Wanted], found: dict[str, Reply]) -> list[Wanted]:
+        """Take what is stored, log the scores among it as replays, and return what remains to be asked."""
+        lines: list[Line] = []
+        for one in wanted:
+            if one.key in found:
+                start = time.perf_counter()
+                reply = found[one.key]
+                self.got[one.key] = Got.of(reply)
+                if reply.scores is not None:
+                    blank = self.desk.line(one)
+                    lines.append(replayed(blank, reply, 1000 * (time.perf_counter() - start)))
+        for first in range(0, len(lines), _BATCH):
+            self.desk.store.replayed(lines[first : first + _BATCH])
+        self._tell()
+        return [one for one in wanted if one.key not in found]
+
+    async def ask(self, wanted: Sequence[Wanted], *, fresh: bool) -> None:
+        """Ask for all of them, as many at a time as the limiter can have under way."""
+        queue = deque(wanted)
+        workers = min(len(queue), self.desk.config.limits.concurrency[1])
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(workers):
+                    group.create_task(self._worker(queue, fresh))
+        except* Stopped:
+            pass  # said in desk.stop; the others have ended what they had under way
+        self._tell(last=True)
+
+    async def _worker(self, queue: deque[Wanted], fresh: bool) -> None:
+        while queue and not self.desk.stop:
+            one = queue.popleft()
+            try:
+                self.got[one.key] = await self.desk.get(one, fresh=fresh)
+            except Stopped:
+                return
+            self._live += 1
+            self._tell()
+
+    def _tell(self, last: bool = False) -> None:
+        now = time.monotonic()
+        done = len(self.got)
+        if last or done == self.total or now - self._told >= _TELL_EVERY_S:
+            self._told = now
+            note = traffic_note(self.desk.limiter.stats(), self.desk.spending.usd, self._eta())
+            tell(STAGE, done, self.total, note)
+            if last or now - self._logged >= _LOG_EVERY_S:
+                self._logged = now
+                _LOG.info("%d/%d %s", done, self.total, note)
+
+    def _eta(self) -> float | None:
+        """Seconds to go at the pace so far; None before anything was asked."""
+        if not self._live:
+            return None
+        return (self.total - len(self.got)) * (time.monotonic() - self._begun) / self._live
+
+
+def traffic_note(traffic: Traffic, usd: float, eta_s: float | None = None) -> str:
+    """`rps 4.1, 429_rate 0.3 %, avg_latency 210 ms, p95 400 ms, in_flight 5, $0.0123, 40 s to go`."""
+    parts = [f"rps {traffic.rps:.1f}", f"429_rate {100 * traffic.share_429:.1f} %"]
+    if traffic.avg_latency_ms is not None and traffic.p95_latency_ms is not None:
+        parts += [f"avg_latency {traffic.avg_latency_ms:.0f} ms", f"p95 {traffic.p95_latency_ms:.0f} ms"]
+    parts += [f"in_flight {traffic.in_flight}", f"${usd:.4f}"]
+    if eta_s is not None and eta_s >= 1:
+        parts.append(f"{eta_s:.0f} s to go")
+    return ", ".join(parts)

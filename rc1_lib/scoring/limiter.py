@@ -1,0 +1,172 @@
+"""Who may send, and when: one queue in front of a provider whose limits nobody tells.
+
+A request waits until nothing is paused, a place is free and a token has come. Tokens come at a pace that adapts
+(`rc1_lib.scoring.pacing`), the number of places adapts as well (`rc1_lib.scoring.places`); both learn from 429s alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+
+from rc1_lib.scoring.pacing import Pace
+from rc1_lib.scoring.places import Places
+from rc1_lib.scoring.traffic import Tally, Traffic
+
+
+@dataclass(slots=True, eq=False)
+class Permit:
+    """Leave to send one request.
+
+    Report once, within the block, how it ended. Without a report (the request was cancelled) only its place is given
+    back.
+    """
+
+    _limiter: Limiter
+    level: int
+    """How many requests were under way once it was sent, itself included."""
+    episode: int
+    """How many refusals had been acted upon before it was sent."""
+    _reported: bool = field(default=False)
+
+    def answered(self, latency_s: float) -> None:
+        """The provider took the request, whatever it replied.
+
+        Args:
+            latency_s: seconds from sending it to the last byte of the reply.
+        """
+        self._report()
+        self._limiter._answered(self, latency_s)
+
+    def throttled(self, retry_after: float | None) -> None:
+        """The provider refused it with a 429.
+
+        Args:
+            retry_after: seconds until which it wants nothing sent; None when it does not say.
+        """
+        self._report()
+        self._limiter._throttled(self, retry_after)
+
+    def failed(self) -> None:
+        """It ended in a way that says nothing about the limits: a reset, a timeout, a 5xx."""
+        self._report()
+        self._limiter._failed()
+
+    def _report(self) -> None:
+        if self._reported:
+            raise RuntimeError("this permit has been reported on already; take a new slot for every attempt")
+        self._reported = True
+
+
+class Limiter:
+    """Paces requests on one event loop, in the order in which they asked.
+
+    The token bucket holds a single token and is written here: `aiolimiter.AsyncLimiter` has a capacity that is also its
+    rate, starts full, measures the rate once when it is made, reads the loop's clock and knows neither pauses nor
+    places. A larger bucket would send bursts after each wait for a place, and a server that allows none refuses them.
+    """
+
+    def __init__(
+        self,
+        *,
+        rps: float,
+        max_rps: float,
+        concurrency: tuple[int, int],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """A limiter that has sent nothing yet.
+
+        Args:
+            rps: requests per second to start with.
+            max_rps: the most that it may rise to.
+            concurrency: the least and the most requests that may be allowed under way at once.
+            clock: seconds from a clock that never goes back.
+            sleep: waits for so many seconds of that clock.
+        """
+        self._clock, self._sleep = clock, sleep
+        self._pace = Pace(rps, max_rps)
+        self._places = Places(*concurrency)
+        self._tally = Tally(clock())
+        self._turn = asyncio.Lock()  # wakes its waiters in the order in which they came; its holder is first in line
+        self._freed = asyncio.Event()
+        self._next_token = -math.inf
+        self._resume_at = -math.inf
+        self._in_flight = 0
+        self._episode = 0
+
+    def slot(self) -> AbstractAsyncContextManager[Permit]:
+        """Wait for leave to send one request, and hold its place for as long as the block runs."""
+        return self._slot()
+
+    def paused_for(self) -> float:
+        """Seconds until anything may be sent again, as the provider asked; 0 when nothing is paused."""
+        return max(0.0, self._resume_at - self._clock())
+
+    def stats(self) -> Traffic:
+        """What went on in the last minute, and where pace and bound are now."""
+        return self._tally.snapshot(
+            self._clock(), in_flight=self._in_flight, concurrency=self._places.bound, rate=self._pace.rate
+        )
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncIterator[Permit]:
+        permit = await self._admit()
+        try:
+            yield permit
+        finally:
+            self._in_flight -= 1
+            self._freed.set()
+
+    async def _admit(self) -> Permit:
+        # Whoever is first in line does the waiting, and looks again after every wait: a timer may fire early, a pause
+        # may have been prolonged. It takes place and token in one step without an await, so a cancelled wait has
+        # nothing to give back but its turn, which the lock does.
+        async with self._turn:
+            first_since = self._clock()
+            paced = False
+            while True:
+                now = self._clock()
+                if now < self._resume_at:
+                    await self._sleep(self._resume_at - now)
+                    first_since = self._clock()
+                elif self._in_flight >= self._places.bound:
+                    self._freed.clear()
+                    await self._freed.wait()
+                    paced = False
+                elif now < self._next_token:
+                    await self._sleep(self._next_token - now)
+                    paced = True
+                else:
+                    break
+            self._pace.sent(now - first_since, paced=paced)
+            self._next_token = now + 1.0 / self._pace.rate
+            self._in_flight += 1
+            self._tally.requests += 1
+            return Permit(self, level=self._in_flight, episode=self._episode)
+
+    def _answered(self, permit: Permit, latency_s: float) -> None:
+        self._tally.ended(self._clock(), latency_s)
+        if permit.episode == self._episode:
+            self._places.answered(permit.level)
+
+    def _throttled(self, permit: Permit, retry_after: float | None) -> None:
+        now = self._clock()
+        self._tally.ended(now, None, throttled=True)
+        if retry_after is not None and retry_after > 0:
+            self._resume_at = max(self._resume_at, now + retry_after)
+        # What was on its way when the last refusal came tells of the old pace and bound; acting on each would cut for
+        # one excess many times over (compare the recovery point of RFC 6582).
+        if permit.episode != self._episode:
+            return
+        self._episode += 1
+        if not self._places.refused(permit.level):
+            self._pace.refused()
+            self._next_token = now + 1.0 / self._pace.rate
+
+    def _failed(self) -> None:
+        self._tally.ended(self._clock(), None)

@@ -1,0 +1,64 @@
+"""Who can be asked for scores, behind one interface. The SDKs are imported when a provider of theirs is opened."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.scoring.calls import Provider
+from rc1_lib.scoring.providers.settings import KEY_VARIABLE, ProviderSettings, endpoint
+
+__all__ = ["KEY_VARIABLE", "LIVE", "PROVIDERS", "ProviderSettings", "open_provider"]
+
+
+def _openai(settings: ProviderSettings) -> Provider:
+    reached = endpoint(settings, "https://api.openai.com/v1")
+    from rc1_lib.scoring.providers.openai_protocol import OPENAI, OpenAIProtocol
+
+    return OpenAIProtocol(settings, reached, OPENAI)
+
+
+def _deepseek_r1(settings: ProviderSettings) -> Provider:
+    reached = endpoint(settings, "https://api.deepseek.com")
+    from rc1_lib.scoring.providers.openai_protocol import DEEPSEEK, OpenAIProtocol
+
+    return OpenAIProtocol(settings, reached, DEEPSEEK)
+
+
+def _gemini(settings: ProviderSettings) -> Provider:
+    reached = endpoint(settings, "https://generativelanguage.googleapis.com")
+    from rc1_lib.scoring.providers.gemini import Gemini
+
+    return Gemini(settings, reached)
+
+
+def _rubric(settings: ProviderSettings) -> Provider:
+    from rc1_lib.scoring.providers.local_rubric import LocalRubric
+
+    return LocalRubric()
+
+
+PROVIDERS: Mapping[str, Callable[[ProviderSettings], Provider]] = MappingProxyType(
+    {"openai": _openai, "deepseek_r1": _deepseek_r1, "gemini": _gemini, "rubric": _rubric}
+)
+"""How each provider is opened, by its name in `judge.provider`."""
+LIVE = frozenset({"openai", "deepseek_r1", "gemini"})
+"""The providers that bill."""
+
+
+def open_provider(settings: ProviderSettings) -> Provider:
+    """The provider that `settings` name. Nothing is sent yet; close it with `aclose`.
+
+    Raises:
+        ConfigError: when there is no such provider, or it cannot be reached with these settings.
+    """
+    if settings.name not in PROVIDERS:
+        near = difflib.get_close_matches(settings.name, PROVIDERS, n=1, cutoff=0.5)
+        hint = f"; did you mean '{near[0]}'?" if near else "."
+        raise ConfigError(
+            f"There is no judge '{settings.name}' (judge.provider or SCORER_PROVIDER); known are "
+            f"{', '.join(PROVIDERS)}{hint}"
+        )
+    return PROVIDERS[settings.name](settings)

@@ -1,0 +1,47 @@
+"""The local rubric as a provider: the same path as a live judge's, without anybody being asked or paid."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from pathlib import Path
+
+from rc1_lib import text
+from rc1_lib.scoring import rubric
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault
+
+
+class LocalRubric:
+    """Scores by rule. It is given the dialogue alone, so that it cannot see the gold answer."""
+
+    def __init__(self) -> None:
+        self.name = rubric.NAME
+        # The rules are the model: another rule, or another way of splitting words, is another version.
+        sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (rubric, text))
+        self._model = f"{rubric.NAME}-{hashlib.sha256(sources).hexdigest()[:12]}"
+
+    async def ask(self, ask: Ask) -> Answer:
+        """Score one dialogue.
+
+        Raises:
+            CallFailedError: when the dialogue holds nothing to score.
+        """
+        try:
+            scored = rubric.score(ask.messages)
+        except ValueError as error:
+            raise CallFailedError(Fault.REJECTED, str(error)) from None
+        lowest = min(scored.scores, key=lambda name: scored.scores[name])
+        reply = {"reason": f"By rule; the lowest grade is for {lowest}.", **scored.scores}
+        return Answer(
+            text=json.dumps(reply),
+            model=self._model,
+            request_id=uuid.uuid4().hex,
+            tokens_in=0,
+            tokens_out=0,
+            billable=scored.billable,
+            finish="stop",
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,117 @@
+"""How a provider is reached, checked before anything is sent. No message here repeats an address: it may hold a key."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, urlsplit
+
+from rc1_lib.errors import ConfigError
+
+KEY_VARIABLE = "SCORER_API_KEY"
+PLACEHOLDER_KEY = "no-key"
+"""Sent to servers that ask for no key, since the clients cannot do without one. It is no secret."""
+_KEY = re.compile(r"[!-~]+")
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_\-]{0,61}[A-Za-z0-9_])?"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9]+)?")
+_LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """What a provider is opened with.
+
+    Attributes:
+        name: one of `PROVIDERS`.
+        model: the model to ask for.
+        base_url: of another server that speaks the same protocol; None for the provider's own.
+        api_key: the key; None for servers that ask for none. Never shown.
+        timeout_s: seconds after which an attempt is given up, however much of the reply has come.
+        structured: whether to ask for JSON as the provider can guarantee it.
+    """
+
+    name: str
+    model: str
+    base_url: str | None = field(repr=False)
+    api_key: str | None = field(repr=False)
+    timeout_s: float
+    structured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to send, and with which key.
+
+    Attributes:
+        base_url: the address.
+        host: its host, fit to be shown.
+        key: the key to send, possibly the placeholder.
+        secret: the key when it is one.
+    """
+
+    base_url: str = field(repr=False)
+    host: str
+    key: str = field(repr=False)
+    secret: str | None = field(repr=False)
+
+
+def endpoint(settings: ProviderSettings, default_url: str) -> Endpoint:
+    """Where these settings lead.
+
+    Raises:
+        ConfigError: when the model or the key is missing, or the address cannot be used.
+    """
+    if not settings.model.strip():
+        raise ConfigError(f"judge.provider is '{settings.name}', but judge.model names no model; set judge.model.")
+    base_url = (settings.base_url or default_url).strip()
+    parts = _split(base_url)
+    host = parts.hostname or ""
+    key = (settings.api_key or "").strip()
+    if not key and not _is_private(host):
+        raise ConfigError(
+            f"The judge '{settings.name}' at {host} needs a key, but there is none; set {KEY_VARIABLE} in the "
+            "environment. Only servers on this machine or a private network are asked without one."
+        )
+    if key and not _KEY.fullmatch(key):
+        raise ConfigError(
+            f"The key in {KEY_VARIABLE} holds blanks or characters that cannot be sent in a header; expected printable "
+            "ASCII without spaces. Copy it again from the provider."
+        )
+    return Endpoint(base_url, host, key or PLACEHOLDER_KEY, key or None)
+
+
+def _split(base_url: str) -> SplitResult:
+    try:
+        parts = urlsplit(base_url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        parts = None
+    if parts is None:
+        # Raised out here, since the parser's message quotes the address and would hang on as the context.
+        raise _unusable("cannot be read as an address")
+    if "@" in base_url:
+        raise _unusable(f"holds credentials; they belong into {KEY_VARIABLE}")
+    if parts.query or parts.fragment or "?" in base_url or "#" in base_url:
+        raise _unusable(f"goes on after the path with ? or #; a key belongs into {KEY_VARIABLE}")
+    if parts.scheme not in {"http", "https"}:
+        raise _unusable("does not start with http:// or https://")
+    if not _HOST.fullmatch(host) or port == 0 or not base_url.isprintable() or " " in base_url:
+        raise _unusable("names no server")
+    return parts
+
+
+def _unusable(why: str) -> ConfigError:
+    return ConfigError(
+        f"The judge's address (judge.base_url or SCORER_BASE_URL) {why}; expected an address such as "
+        "http://127.0.0.1:8080/v1."
+    )
+
+
+def _is_private(host: str) -> bool:
+    """Whether a host is this machine's or of a private network, judged by its name, without asking a name server."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith(_LOCAL_NAMES)
+    return address.is_private or address.is_loopback or address.is_link_local

@@ -1,0 +1,347 @@
+"""Every reply that was paid for, and the usage log, in one SQLite file.
+
+A reply and its line are written together or not at all, whatever kills the process. An attempt is noted before it is
+sent. What a dead process had under way is found by its lock, which the kernel frees, and becomes a line of the log: it
+may have been billed. Several processes may use one store; nobody asks what another one is asking.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+import polars as pl
+from filelock import FileLock, Timeout
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.scoring import ledger
+from rc1_lib.scoring.lines import ANSWERED, Line, Outcome
+
+DAY_S = 86_400.0
+_BUSY_S = 60.0
+_VERSION = 1
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS replies (ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail,"
+    " request_id, reply_sha256, PRIMARY KEY (ask_key, model)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS dialogues (sha256 PRIMARY KEY, messages) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS endpoints (endpoint PRIMARY KEY, model, seen) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS sent (attempt_id PRIMARY KEY, ask_key, run_id, line) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS sent_by_ask ON sent (ask_key)",
+    *ledger.SCHEMA,
+)
+_REPLY = "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, reply_sha256"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One stored reply.
+
+    Attributes:
+        ask_key: what was asked.
+        model: the version that answered.
+        stored: when, seconds since 1970.
+        spec: version of the instructions.
+        dialogue: SHA-256 of the dialogue.
+        sample: which of the K samples.
+        outcome: `ok`, or why it holds no scores.
+        text: what the model wrote, secrets masked.
+        scores: by dimension, None where the reply holds none.
+        detail: why there are none.
+        request_id: the provider's id of it.
+        reply_sha256: of the text.
+    """
+
+    ask_key: str
+    model: str
+    stored: float
+    spec: str
+    dialogue: str
+    sample: int
+    outcome: Outcome
+    text: str
+    scores: dict[str, float] | None
+    detail: str
+    request_id: str
+    reply_sha256: str
+
+
+class Busy:
+    """Another process is asking for this very reply."""
+
+
+class Store:
+    """The replies and the usage log of one workspace. Methods may be called from any thread."""
+
+    def __init__(self, path: Path, *, ttl_days: float, clock: Callable[[], float] = time.time) -> None:
+        """Open the store, make it when it is not there, and account for what dead processes had under way.
+
+        Args:
+            path: the SQLite file; the log's plain file lies beside it.
+            ttl_days: for how long a reply counts.
+            clock: seconds since 1970.
+
+        Raises:
+            RC1Error: when the file is no store of this version.
+        """
+        self.path = path
+        self.mirror = path.with_suffix(".usage.jsonl")
+        self.run_id = uuid.uuid4().hex
+        self._ttl_s = ttl_days * DAY_S
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._runs = path.with_suffix(".runs")
+        self._runs.mkdir(parents=True, exist_ok=True)
+        self._alive = FileLock(self._lock_path(self.run_id))
+        self._alive.acquire()
+        try:
+            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            self._prepare()
+            self.account_for_the_dead()
+        except sqlite3.DatabaseError as error:
+            self._alive.release()
+            raise RC1Error(
+                f"{path}: is no score store that can be read ({error}); move it away to start a new one, or restore it"
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file. What was written stays; nothing is buffered."""
+        with self._lock:
+            self._db.close()
+            self._alive.release()
+            self._lock_path(self.run_id).unlink(missing_ok=True)
+
+    # ---- replies ----
+
+    def find(self, ask_keys: Sequence[str], model: str) -> dict[str, Reply]:
+        """The stored replies of `model` that still count, by ask key."""
+        with self._lock:
+            self._db.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (ask_key PRIMARY KEY) WITHOUT ROWID")
+            self._db.execute("DELETE FROM wanted")
+            self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((key,) for key in ask_keys))
+            rows = self._db.execute(
+                f"SELECT {_REPLY} FROM replies NATURAL JOIN wanted WHERE model = ? AND stored > ?",
+                (model, self._oldest()),
+            ).fetchall()
+        return {row[0]: _reply(row) for row in rows}
+
+    def model_of(self, endpoint: str) -> tuple[str, float] | None:
+        """The model version that an endpoint last answered with, and when (seconds since 1970)."""
+        with self._lock:
+            row = self._db.execute("SELECT model, seen FROM endpoints WHERE endpoint = ?", (endpoint,)).fetchone()
+        return None if row is None else (row[0], row[1])
+
+    def replies_so_far(self, ask_key: str) -> int:
+        """How many replies to this ask were ever received: a further one needs an idempotency key of its own."""
+        marks = ", ".join("?" * len(ANSWERED))
+        with self._lock:
+            found = self._db.execute(
+                f"SELECT count(*) FROM log WHERE ask_key = ? AND outcome IN ({marks})", (ask_key, *map(str, ANSWERED))
+            ).fetchone()
+        return int(found[0])
+
+    def dialogue(self, sha256: str) -> list[dict[str, Any]] | None:
+        """The messages of a dialogue that was asked about."""
+        with self._lock:
+            row = self._db.execute("SELECT messages FROM dialogues WHERE sha256 = ?", (sha256,)).fetchone()
+        return None if row is None else list(orjson.loads(row[0]))
+
+    # ---- attempts ----
+
+    def remember(self, dialogues: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """Keep dialogues by their SHA-256, so that a bad reply can be asked for again."""
+        with self._writing():
+            self._db.executemany(
+                "INSERT OR IGNORE INTO dialogues VALUES (?, ?)",
+                ((sha256, orjson.dumps(list(messages))) for sha256, messages in dialogues),
+            )
+
+    def begin(self, line: Line, *, model: str, fresh: bool) -> Reply | Busy | None:
+        """Note that an attempt is about to be sent.
+
+        Args:
+            line: what is known of it now.
+            model: the version whose stored replies count.
+            fresh: ask even where a reply is stored or on its way.
+
+        Returns:
+            None when it may be sent; the reply that another process got meanwhile; or `Busy`.
+        """
+        with self._writing():
+            if not fresh:
+                rows = self._db.execute(
+                    f"SELECT {_REPLY} FROM replies WHERE ask_key = ? AND model = ? AND stored > ?",
+                    (line.ask_key, model, self._oldest()),
+                ).fetchall()
+                if rows:
+                    return _reply(rows[0])
+                others = self._db.execute(
+                    "SELECT DISTINCT run_id FROM sent WHERE ask_key = ? AND run_id != ?", (line.ask_key, self.run_id)
+                ).fetchall()
+                if any(not self._bury(run_id) for (run_id,) in others):
+                    return Busy()
+            self._db.execute(
+                "INSERT INTO sent VALUES (?, ?, ?, ?)",
+                (line.attempt_id, line.ask_key, self.run_id, orjson.dumps(asdict(line))),
+            )
+            return None
+
+    def end(self, line: Line, *, endpoint: str, text: str = "") -> None:
+        """Write how an attempt ended; a reply that was received is stored with it.
+
+        Args:
+            line: the whole line.
+            endpoint: whom it was sent to.
+            text: the reply's text, where a model replied.
+        """
+        with self._writing():
+            self._db.execute("DELETE FROM sent WHERE attempt_id = ?", (line.attempt_id,))
+            ledger.append(self._db, self.mirror, [line])
+            if line.outcome not in ANSWERED:
+                return
+            when = self._clock()
+            scores = None if line.scores is None else orjson.dumps(dict(line.scores)).decode()
+            self._db.execute(
+                f"INSERT INTO replies ({_REPLY}) VALUES ({', '.join('?' * 12)}) ON CONFLICT DO UPDATE SET "
+                f"{', '.join(f'{name} = excluded.{name}' for name in _REPLY.split(', ')[2:])} "
+                "WHERE excluded.scores IS NOT NULL OR replies.scores IS NULL",  # bad never drives out good
+                (
+                    line.ask_key, line.model, when, line.spec, line.dialogue, line.sample, line.outcome.value, text,
+                    scores, line.detail, line.request_id, line.reply_sha256,
+                ),
+            )  # fmt: skip
+            self._db.execute("INSERT OR REPLACE INTO endpoints VALUES (?, ?, ?)", (endpoint, line.model, when))
+
+    def replayed(self, lines: Sequence[Line]) -> None:
+        """Write the lines of scores that came from the store."""
+        if lines:
+            with self._writing():
+                ledger.append(self._db, self.mirror, lines)
+
+    def account_for_the_dead(self) -> int:
+        """Turn what dead processes had under way into lines of the log; how many there were."""
+        with self._writing():
+            before = self._count("sent")
+            for (run_id,) in self._db.execute("SELECT DISTINCT run_id FROM sent WHERE run_id != ?", (self.run_id,)):
+                self._bury(run_id)
+            return before - self._count("sent")
+
+    # ---- the log ----
+
+    def log(self, run_id: str | None = None) -> pl.DataFrame:
+        """The usage log, or one run's lines of it, with the columns of `LOG_SCHEMA`."""
+        with self._lock:
+            return ledger.read(self._db, "WHERE run_id = ?" if run_id else "", (run_id,) if run_id else ())
+
+    def damage(self) -> str:
+        """What is wrong with the usage log, in a sentence; empty when nothing is."""
+        with self._writing():  # nobody writes meanwhile, so table and file are of one moment
+            return ledger.damage(self._db, self.mirror)
+
+    # ---- looking after the store ----
+
+    def invalidate(self, spec: str) -> int:
+        """Forget the replies to one version of the instructions; how many there were. The log keeps its lines."""
+        with self._writing():
+            return self._db.execute("DELETE FROM replies WHERE spec = ?", (spec,)).rowcount
+
+    def bad(self) -> list[Reply]:
+        """The stored replies that hold no scores and have not expired."""
+        with self._lock:
+            rows = self._db.execute(
+                f"SELECT {_REPLY} FROM replies WHERE scores IS NULL AND stored > ? ORDER BY stored", (self._oldest(),)
+            ).fetchall()
+        return [_reply(row) for row in rows]
+
+    def contents(self) -> pl.DataFrame:
+        """Stored replies without their texts: spec, model, outcome, stored, expired."""
+        with self._lock:
+            rows = self._db.execute("SELECT spec, model, outcome, stored, stored <= ? FROM replies", (self._oldest(),))
+            return pl.DataFrame(
+                rows.fetchall(),
+                schema={
+                    "spec": pl.String, "model": pl.String, "outcome": pl.String, "stored": pl.Float64,
+                    "expired": pl.Int64,
+                },
+                orient="row",
+            ).with_columns(pl.col("expired").cast(pl.Boolean))  # fmt: skip
+
+    # ---- inside ----
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")  # what was paid for outlives a power cut as well
+        with self._writing():
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, _VERSION):
+                raise RC1Error(
+                    f"{self.path}: is a score store of version {version}, this program reads {_VERSION}; "
+                    f"move it away, or use the program that wrote it"
+                )
+            for statement in _SCHEMA:
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version = {_VERSION}")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def _bury(self, run_id: str) -> bool:
+        """Write the lines of a dead run's attempts; False when it is alive. Inside a transaction."""
+        lock = FileLock(self._lock_path(run_id))
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return False
+        try:
+            rows = self._db.execute("SELECT line FROM sent WHERE run_id = ?", (run_id,)).fetchall()
+            lines = [_interrupted(orjson.loads(line)) for (line,) in rows]
+            ledger.append(self._db, self.mirror, lines)
+            self._db.execute("DELETE FROM sent WHERE run_id = ?", (run_id,))
+        finally:
+            lock.release()
+            self._lock_path(run_id).unlink(missing_ok=True)
+        return True
+
+    def _lock_path(self, run_id: str) -> Path:
+        return self._runs / f"{run_id}.lock"
+
+    def _oldest(self) -> float:
+        return self._clock() - self._ttl_s
+
+    def _count(self, table: str) -> int:
+        return int(self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def _interrupted(body: dict[str, Any]) -> Line:
+    line = Line(**{**body, "outcome": Outcome(body["outcome"])})
+    return replace(line, outcome=Outcome.INTERRUPTED, cost_usd=None, detail="its process died; it may have been billed")
+
+
+def _reply(row: Sequence[Any]) -> Reply:
+    (key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, sha256) = row
+    found = None if scores is None else orjson.loads(scores)
+    return Reply(key, model, stored, spec, dialogue, sample, Outcome(outcome), text, found, detail, request_id, sha256)

@@ -1,0 +1,565 @@
+"""The judge's gates are green on every honest log, and red, in just the matching checks, on each kind of fake."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import get_args
+
+import polars as pl
+import pytest
+
+from rc1_lib.config_values import Round
+from rc1_lib.gates.anti_simulation import anti_simulation_gate
+from rc1_lib.gates.judge_probe import probe_gate
+from rc1_lib.gates.judge_stability import stability_gate
+from rc1_lib.records import GateResult, Status
+from rc1_lib.scoring.lines import Line, Outcome
+from rc1_lib.thresholds import AntiSimulationGate, ProbeGate, StabilityGate
+from tests.gates.usage_logs import (
+    DIMENSIONS,
+    NOW,
+    Judging,
+    honest,
+    judged,
+    overlapping,
+    refinished,
+    renumbered,
+    sha,
+    table,
+)
+
+ROUNDS: tuple[Round, ...] = get_args(Round)
+PROBE = ProbeGate(n=8, require_billed=True)
+ANTI = AntiSimulationGate(
+    last=100,
+    min_billable=1,
+    cache_hit_lt={"round1": 0.90, "round2": 0.95},
+    min_latency_spread=0.01,
+    max_identical=0.50,
+    max_age_hours=24,
+)
+STABLE = StabilityGate(
+    last=100, min_coverage=0.98, max_variance=0.08, max_unstable=0.10, max_models=1, confidence=0.95
+)  # fmt: skip
+LIVE, HIT = pl.col("outcome") == Outcome.OK, pl.col("outcome") == Outcome.HIT
+SEQ = pl.col("seq")
+
+
+def red(result: GateResult) -> set[str]:
+    """The names of the failed checks, after making sure that the verdict follows from them and says why."""
+    assert result.error == ""
+    assert result.status is (Status.FAILED if result.failures else Status.PASSED)
+    assert all(check.advice for check in result.failures)
+    return {check.name for check in result.failures}
+
+
+def value(result: GateResult, name: str) -> float | int | str | bool | None:
+    return next(check.value for check in result.checks if check.name == name)
+
+
+def advice(result: GateResult, name: str) -> str:
+    return next(check.advice for check in result.checks if check.name == name)
+
+
+def anti(
+    log: pl.DataFrame, round_name: Round = "round1", *, damage: str = "", samples: int = 3, now: float = NOW
+) -> GateResult:
+    return anti_simulation_gate(
+        log, damage=damage, round_name=round_name, samples=samples, now=now, thresholds=ANTI
+    )  # fmt: skip
+
+
+def stability(log: pl.DataFrame, samples: int = 3) -> GateResult:
+    return stability_gate(log, samples=samples, thresholds=STABLE)
+
+
+def probe(lines: pl.DataFrame, *, asked: int = 8, thresholds: ProbeGate = PROBE) -> GateResult:
+    return probe_gate(lines, provider="gemini", asked=asked, samples=3, thresholds=thresholds)
+
+
+# ---- honest logs ----
+def short_probe(seed: int) -> pl.DataFrame:
+    return table(judged(Judging(run="probe", seed=seed, dialogues=range(8))))
+
+
+def quick_probe(seed: int) -> pl.DataFrame:
+    """As against a server on the same machine."""
+    return table(judged(Judging(run="probe", seed=seed, dialogues=range(8), median_ms=20.0)))
+
+
+def mostly_cached(seed: int) -> pl.DataFrame:
+    """Four dialogues of five come from the cache."""
+    known = [number for number in range(50) if number % 5]
+    before = judged(Judging(run="run-1", seed=1000 + seed, dialogues=known, ends=NOW - 3 * 24 * 3600))
+    return table(before, judged(Judging(run="run-2", seed=seed, dialogues=range(50), cached=before)))
+
+
+def two_processes(seed: int) -> pl.DataFrame:
+    """Two runs at the same time, which wait for each other's lines to be written."""
+    one = judged(Judging(run="run-1", seed=seed, dialogues=range(20), sigma=0.9))
+    two = judged(Judging(run="run-2", seed=1000 + seed, dialogues=range(20, 40), ends=NOW - 28.0, sigma=0.9))
+    return overlapping(one, two, wait_s=0.05)
+
+
+def after_a_pause(seed: int) -> pl.DataFrame:
+    """A probe today, and nothing since last week."""
+    before = judged(Judging(run="run-1", seed=1000 + seed, dialogues=range(30), ends=NOW - 7 * 24 * 3600))
+    return table(before, judged(Judging(run="probe", seed=seed, dialogues=range(40, 48))))
+
+
+def resumed(seed: int) -> pl.DataFrame:
+    """The process was killed while 8 calls were under way; the next one entered them as interrupted, and went on."""
+    first = judged(Judging(run="run-1", seed=seed, dialogues=range(30), ends=NOW - 600))
+    done, open_ = first[:60], first[60:68]
+    lost = tuple(
+        replace(
+            line, outcome=Outcome.INTERRUPTED, model="", request_id="", tokens_in=0, tokens_out=0, cost_usd=None,
+            billable=False, reply_sha256="", scores=None, status=None, latency_ms=400.0,
+        )
+        for line in open_
+    )  # fmt: skip
+    return table(done, lost, judged(Judging(run="run-2", seed=1000 + seed, dialogues=range(30), cached=done)))
+
+
+HONEST: tuple[Callable[[int], pl.DataFrame], ...] = (
+    honest,
+    short_probe,
+    quick_probe,
+    mostly_cached,
+    two_processes,
+    after_a_pause,
+    resumed,
+)
+
+
+@pytest.mark.parametrize("kind", HONEST, ids=lambda kind: kind.__name__)
+def test_honest_logs_are_never_red(kind: Callable[[int], pl.DataFrame]) -> None:
+    for seed in range(50):
+        log = kind(seed)
+        # Round 2 differs by a looser bound alone: every tenth log shows that it is the one used.
+        rounds = ROUNDS if seed % 10 == 0 else ROUNDS[:1]
+        verdicts = [red(anti(log, name)) for name in rounds] + [red(stability(log))]
+        assert not any(verdicts), (seed, verdicts)
+
+
+def test_honest_logs_hold_what_makes_them_hard() -> None:
+    log = honest(0)
+    assert {Outcome.RATE_LIMITED, Outcome.TIMEOUT, Outcome.HIT} <= set(log["outcome"])
+    assert log.filter(pl.col("run_id") == "run-2")["started"].diff().min() < -1.0
+    assert 0.1 < float(str(value(anti(log), "share from the cache"))) < 0.6
+    assert float(str(value(anti(mostly_cached(0)), "share from the cache"))) > 0.7
+    assert value(anti(short_probe(0)), "of these, live") == 24
+    assert value(anti(after_a_pause(0)), "of these, too old to count") == 76
+
+
+@pytest.mark.parametrize("kind", [short_probe, quick_probe], ids=lambda kind: kind.__name__)
+def test_honest_probes_are_never_red(kind: Callable[[int], pl.DataFrame]) -> None:
+    assert [red(probe(kind(seed))) for seed in range(50)] == [set()] * 50
+
+
+# ---- anti-simulation ----
+def where(log: pl.DataFrame, which: pl.Expr, **changes: object) -> pl.DataFrame:
+    """The log with the named columns changed on the lines `which`."""
+    return log.with_columns(
+        pl.when(which).then(change if isinstance(change, pl.Expr) else pl.lit(change)).otherwise(name).alias(name)
+        for name, change in changes.items()
+    )
+
+
+def few(log: pl.DataFrame) -> pl.Expr:
+    """The last three live scorings."""
+    return SEQ.is_in(log.filter(LIVE)["seq"].tail(3).implode())
+
+
+def fresh_ids(block: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    return block.with_columns(pl.format("{}-{}", pl.lit(column), SEQ).alias(column) for column in columns)
+
+
+def appended(log: pl.DataFrame, change: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """The log with today's first 40 scorings copied to its end, changed."""
+    return renumbered(log, change(log.filter(LIVE & (pl.col("run_id") == "run-2")).head(40)))
+
+
+def relabelled(block: pl.DataFrame) -> pl.DataFrame:
+    return fresh_ids(block, "attempt_id", "request_id", "run_id", "reply_sha256")
+
+
+def retimed(block: pl.DataFrame, by: float) -> pl.DataFrame:
+    """Later by `by` seconds, and no latency as it was."""
+    wobble = 1.0 + (SEQ % 7) * 0.001 + 0.0001
+    return block.with_columns(started=pl.col("started") + by, latency_ms=pl.col("latency_ms") * wobble)
+
+
+def with_share_cached(share: float) -> pl.DataFrame:
+    """Exactly 100 scorings of today, of which `share` are replays; whole dialogues of 5 samples."""
+    known = range(20 - round(20 * (1 - share)))
+    before = judged(Judging(run="run-1", seed=1, dialogues=known, samples=5, ends=NOW - 7 * 24 * 3600))
+    return table(before, judged(Judging(run="run-2", seed=2, dialogues=range(20), samples=5, cached=before)))
+
+
+SPREAD = {"latency, sd / mean", "latency, middle half / median"}
+DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]] = {
+    "zero latency": (
+        lambda log: refinished(where(log, LIVE | HIT, latency_ms=0.0)), {"scorings that took no time"} | SPREAD,
+    ),
+    "zero latency of some": (lambda log: where(log, few(log), latency_ms=0.0), {"scorings that took no time"}),
+    "zero latency of replays": (lambda log: where(log, HIT, latency_ms=0.0), {"scorings that took no time"}),
+    "negative latency": (lambda log: where(log, few(log), latency_ms=-5.0), {"scorings that took no time"}),
+    "unknown latency of replays": (lambda log: where(log, HIT, latency_ms=math.nan), {"scorings that took no time"}),
+    "constant latency": (lambda log: refinished(where(log, LIVE, latency_ms=500.0)), SPREAD),
+    "a timer's latency": (lambda log: refinished(where(log, LIVE, latency_ms=500.0 + 0.01 * (SEQ % 100))), SPREAD),
+    "constant latency but for a few": (
+        lambda log: refinished(where(log, LIVE & ~few(log), latency_ms=500.0 + 0.01 * (SEQ % 100))),
+        {"latency, middle half / median"},
+    ),
+    "no usage": (
+        lambda log: where(log, LIVE, tokens_in=0, tokens_out=0, billable=False),
+        {"live scorings without usage", "billed scorings"},
+    ),
+    "no usage of some": (
+        lambda log: where(log, few(log), tokens_in=0, tokens_out=0, billable=False), {"live scorings without usage"},
+    ),
+    "billed without tokens": (
+        lambda log: where(log, LIVE, tokens_in=0, tokens_out=0), {"live scorings whose bill and usage disagree"},
+    ),
+    "billed without tokens written": (
+        lambda log: where(log, few(log), tokens_out=0), {"live scorings whose bill and usage disagree"},
+    ),
+    "nobody billed": (
+        lambda log: where(log, LIVE, billable=False),
+        {"live scorings whose bill and usage disagree", "billed scorings"},
+    ),
+    "replays dressed up as paid": (
+        lambda log: where(log, HIT, tokens_in=900, tokens_out=90, billable=True), {"replays with a bill"},
+    ),
+    "the same request id always": (lambda log: where(log, LIVE, request_id="r-1"), {"repeated request ids"}),
+    "a request id twice": (
+        lambda log: where(log, few(log), request_id=pl.col("request_id").sort_by("seq").first()),
+        {"repeated request ids"},
+    ),
+    "no request ids": (lambda log: where(log, LIVE, request_id=""), {"live scorings without a request id"}),
+    "null request ids": (
+        lambda log: where(log, few(log), request_id=pl.lit(None, pl.String)), {"live scorings without a request id"},
+    ),
+    "lines copied as they are": (
+        lambda log: appended(log, lambda block: block),
+        {"attempts standing twice", "times going back", "repeated timings", "repeated request ids"},
+    ),
+    "lines copied under new ids": (
+        lambda log: appended(log, relabelled), {"times going back", "repeated timings"},
+    ),
+    "lines copied under new ids with new latencies": (
+        lambda log: appended(log, lambda block: retimed(relabelled(block), 0.0)), {"times going back"},
+    ),
+    "lines copied under new ids and times": (
+        lambda log: appended(
+            log,
+            lambda block: fresh_ids(block, "attempt_id", "request_id", "run_id").with_columns(
+                started=pl.col("started") + 70.0
+            ),
+        ),
+        {"repeated timings"},
+    ),
+    "lines copied under new times": (
+        lambda log: appended(log, lambda block: retimed(fresh_ids(block, "run_id", "request_id"), 70.0)),
+        {"attempts standing twice"},
+    ),
+    "replies used again": (
+        lambda log: appended(log, lambda block: retimed(fresh_ids(block, "run_id", "attempt_id"), 70.0)),
+        {"repeated request ids"},
+    ),
+    "yesterday's lines put at the end": (
+        lambda log: renumbered(
+            log, retimed(relabelled(log.filter(LIVE & (pl.col("run_id") == "run-1"))), 0.0).tail(40)
+        ),
+        {"times going back"},
+    ),
+    "an old log": (
+        lambda log: log.with_columns(started=pl.col("started") - 30 * 24 * 3600), {"scorings of the last 24 hours"},
+    ),
+    "times in the future": (lambda log: log.with_columns(started=pl.col("started") + 3600), {"times in the future"}),
+    "no times": (lambda log: where(log, few(log), started=math.nan), {"times in the future"}),
+    "one reply for all samples": (
+        lambda log: where(log, LIVE, reply_sha256=pl.col("dialogue")), {"dialogues with identical replies, share"},
+    ),
+    "the same three replies for every dialogue": (
+        lambda log: where(log, LIVE, reply_sha256=pl.col("sample").cast(pl.String)),
+        {"replies that another dialogue got too, share"},
+    ),
+    "a constant judge": (
+        lambda log: where(log, LIVE, reply_sha256="same"),
+        {"dialogues with identical replies, share", "replies that another dialogue got too, share"},
+    ),
+    "a cache-only run": (
+        lambda log: log.filter(HIT),
+        {"live scorings", "billed scorings", "share from the cache", *SPREAD},
+    ),
+    "one live scoring": (
+        lambda log: pl.concat([log.filter(HIT).tail(4), log.filter(LIVE).tail(1)]),
+        {*SPREAD, "dialogues with identical replies, share"},
+    ),
+    "no scorings": (lambda log: log.filter(~LIVE & ~HIT), {"scorings of the last 24 hours"}),
+    "an empty log": (lambda log: log.head(0), {"scorings of the last 24 hours"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("round_name", ROUNDS)
+def test_a_fake_turns_just_the_matching_checks_red(name: str, round_name: Round) -> None:
+    damage, expected = DAMAGES[name]
+    assert red(anti(damage(honest(7)), round_name)) == expected
+
+
+@pytest.mark.parametrize("round_name", ROUNDS)
+def test_an_edited_log_is_red_and_says_where(round_name: Round) -> None:
+    result = anti(honest(7), round_name, damage="line 12 is not what was written")
+    assert red(result) == {"log intact"}
+    assert advice(result, "log intact") == "line 12 is not what was written"
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.85, set()), (0.90, {"round1"}), (0.95, {"round1", "round2"})]
+)  # fmt: skip
+def test_the_cache_may_serve_less_than_the_rounds_share(share: float, expected: set[str]) -> None:
+    log = with_share_cached(share)
+    verdicts = {name: red(anti(log, name, samples=5)) for name in ROUNDS}
+    assert value(anti(log), "share from the cache") == pytest.approx(share, abs=1e-12)
+    assert verdicts == {name: {"share from the cache"} if name in expected else set() for name in ROUNDS}
+
+
+def test_replies_may_be_the_same_where_nothing_is_drawn() -> None:
+    """At temperature 0 the samples of a dialogue agree by right; those of different dialogues still do not."""
+    greedy = where(honest(3), LIVE, reply_sha256=pl.col("dialogue"), temperature=0.0)
+    assert red(anti(greedy)) == set()
+    assert "temperature" in str(value(anti(greedy), "dialogues with identical replies, share"))
+    assert red(anti(where(greedy, LIVE, reply_sha256="same"))) == {"replies that another dialogue got too, share"}
+
+
+def test_a_single_sample_cannot_be_compared_and_says_so() -> None:
+    log = table(judged(Judging(run="run-1", seed=1, dialogues=range(30), samples=1)))
+    assert red(anti(log, samples=1)) == set()
+    assert "judge.samples" in str(value(anti(log, samples=1), "dialogues with identical replies, share"))
+    assert red(anti(log, samples=3)) == {"dialogues with identical replies, share"}
+
+
+def test_only_the_last_scorings_count() -> None:
+    """What was faked earlier is out of sight; the newest are looked at, however the rows are ordered."""
+    log = honest(5)
+    early = pl.col("seq").is_in(log.filter(LIVE & (pl.col("run_id") == "run-2"))["seq"].head(20).implode())
+    assert red(anti(where(log, early, latency_ms=0.0))) == set()
+    assert red(anti(where(log, few(log), latency_ms=0.0).sort("seq", descending=True))) == {
+        "scorings that took no time"
+    }
+
+
+def test_lines_at_fault_are_listed_with_the_reason() -> None:
+    log = honest(5)
+    listed = anti(where(log, few(log), request_id="")).offenders
+    assert {row["id"] for row in listed} == set(log.filter(few(log))["attempt_id"])
+    assert {row["reason"] for row in listed} == {"live scorings without a request id"}
+
+
+# ---- probe ----
+def failing(lines: pl.DataFrame, outcome: Outcome, detail: str, which: pl.Expr) -> pl.DataFrame:
+    return where(
+        lines, which & LIVE, outcome=outcome.value, detail=detail, scores=pl.lit(None, pl.String), model="",
+        billable=False, tokens_in=0, tokens_out=0,
+    )  # fmt: skip
+
+
+def scores_of(number: float | str) -> str:
+    return json.dumps({name: number for name in DIMENSIONS})
+
+
+ONE_DIALOGUE = pl.col("dialogue") == sha("dialogue", 3)
+PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]] = {
+    "one sample lost": (
+        lambda log: log.filter(~(ONE_DIALOGUE & (pl.col("sample") == 1))), {"dialogues with every sample scored"},
+    ),
+    "one dialogue timed out": (
+        lambda log: failing(log, Outcome.TIMEOUT, "no reply", ONE_DIALOGUE), {"dialogues with every sample scored"},
+    ),
+    "a sample scored twice in another's place": (
+        lambda log: where(log, ONE_DIALOGUE, sample=0), {"dialogues with every sample scored"},
+    ),
+    "read from the cache": (
+        lambda log: where(log, ONE_DIALOGUE & LIVE, outcome=Outcome.HIT.value),
+        {"dialogues with every sample scored", "replays from the cache"},
+    ),
+    "zero latency": (lambda log: where(log, ONE_DIALOGUE, latency_ms=0.0), {"shortest latency, ms"}),
+    "unknown latency": (lambda log: where(log, ONE_DIALOGUE, latency_ms=math.nan), {"shortest latency, ms"}),
+    "a score above 1": (lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of(1.7)), {"scores outside [0, 1]"}),
+    "a score that is no number": (
+        lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of(math.nan)), {"scores outside [0, 1]"},
+    ),
+    "a score in words": (
+        lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of("high")), {"scores outside [0, 1]"},
+    ),
+    "an answer without scores": (
+        lambda log: where(log, ONE_DIALOGUE & LIVE, scores=pl.lit(None, pl.String)), {"scores outside [0, 1]"},
+    ),
+    "one call unbilled": (
+        lambda log: where(log, ONE_DIALOGUE & LIVE, billable=False), {"scored calls without a bill"},
+    ),
+    "nobody billed": (
+        lambda log: where(log, pl.lit(True), billable=False), {"billed calls", "scored calls without a bill"},
+    ),
+    "another judge's lines": (lambda log: where(log, ONE_DIALOGUE, provider="rubric"), {"calls of another provider"}),
+    "nobody answered": (
+        lambda log: failing(log, Outcome.REJECTED, "API key not valid", pl.lit(True)).filter(~pl.col("billable")),
+        {"dialogues with every sample scored", "shortest latency, ms", "billed calls"},
+    ),
+    "no lines": (
+        lambda log: log.head(0), {"dialogues with every sample scored", "shortest latency, ms", "billed calls"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROBE_DAMAGES)
+def test_a_probe_that_failed_turns_just_the_matching_checks_red(name: str) -> None:
+    damage, expected = PROBE_DAMAGES[name]
+    assert red(probe(damage(short_probe(7)))) == expected
+
+
+def test_a_probe_of_too_few_dialogues_is_red() -> None:
+    assert red(probe(table(judged(Judging(run="probe", seed=1, dialogues=range(5)))), asked=5)) == {"dialogues asked"}
+    assert "dialogues asked" in red(probe(short_probe(1).head(0), asked=0))
+
+
+def test_a_probe_names_the_most_frequent_reason() -> None:
+    lines = failing(short_probe(2), Outcome.REFUSED, "declined", pl.col("dialogue") == sha("dialogue", 0))
+    lines = failing(lines, Outcome.TIMEOUT, "no reply within 60 s", pl.col("sample") == 2)
+    said = advice(probe(lines), "dialogues with every sample scored")
+    assert "10 of the samples" in said
+    assert "7 ended as 'timeout': no reply within 60 s" in said
+    outcomes = sorted(str(row["outcome"]) for row in probe(lines).offenders)
+    assert outcomes == ["refused"] * 3 + ["timeout"] * 7
+
+
+def test_a_retried_call_counts_by_its_end() -> None:
+    lines = short_probe(2)
+    before = failing(lines, Outcome.TIMEOUT, "no reply", pl.lit(True)).filter(pl.col("outcome") == Outcome.TIMEOUT)
+    assert red(probe(renumbered(fresh_ids(before, "attempt_id"), lines))) == set()
+
+
+def test_a_judge_that_bills_nobody_passes_where_that_is_allowed() -> None:
+    lines = where(short_probe(1), pl.lit(True), billable=False)
+    assert red(probe(lines, thresholds=ProbeGate(n=8, require_billed=False))) == set()
+
+
+# ---- stability ----
+def rescored(log: pl.DataFrame, which: Callable[[int], bool], spread: float, dimensions: Sequence[str]) -> pl.DataFrame:
+    """The log with the scores of every i-th line, where `which(i)`, thrown about by up to `spread`."""
+    rng = random.Random(4)
+    texts = []
+    numbers = {dialogue: number for number, dialogue in enumerate(log["dialogue"].unique(maintain_order=True))}
+    for dialogue, text in log.select("dialogue", "scores").iter_rows():
+        if text is not None and which(numbers[dialogue]):
+            scores = json.loads(text)
+            scores |= {name: min(1.0, max(0.0, rng.choice([0.5 - spread, 0.5 + spread]))) for name in dimensions}
+            text = json.dumps(scores)
+        texts.append(text)
+    return log.with_columns(scores=pl.Series(texts, dtype=pl.String))
+
+
+def test_a_noisy_judge_is_red_and_the_dimension_is_named() -> None:
+    result = stability(rescored(honest(1), lambda number: True, 0.5, ["concise"]))
+    assert red(result) == {"largest pooled variance", "unstable dialogues, share"}
+    assert "'concise'" in advice(result, "largest pooled variance")
+    assert {row["dimension"] for row in result.offenders} == {"concise"}
+
+
+def test_some_unstable_dialogues_are_red_though_the_judge_on_the_whole_is_not() -> None:
+    result = stability(rescored(honest(1), lambda number: number % 5 == 0, 0.45, DIMENSIONS))
+    assert red(result) == {"unstable dialogues, share"}
+    assert {row["reason"] for row in result.offenders} == {"unstable"}
+
+
+def test_unscored_dialogues_are_red_with_their_reasons() -> None:
+    log = honest(1)
+    worse = failing(log, Outcome.REFUSED, "declined", pl.col("dialogue") == sha("dialogue", 1))
+    worse = failing(
+        worse, Outcome.TIMEOUT, "no reply", pl.col("dialogue").is_in([sha("dialogue", 4), sha("dialogue", 5)])
+    )
+    worse = worse.filter((pl.col("dialogue") != sha("dialogue", 7)) | (pl.col("sample") == 0))
+    result = stability(worse)
+    assert red(result) == {"coverage"}
+    assert value(result, "coverage") == pytest.approx(56 / 60)
+    assert "2 timeout, 1 not asked, 1 refused" in advice(result, "coverage")
+    assert {(row["id"], row["outcome"]) for row in result.offenders} == {
+        (sha("dialogue", 1), "refused"),
+        (sha("dialogue", 4), "timeout"),
+        (sha("dialogue", 5), "timeout"),
+        (sha("dialogue", 7), "not asked"),
+    }
+
+
+def test_one_dialogue_in_sixty_may_be_unscored() -> None:
+    log = failing(honest(1), Outcome.TIMEOUT, "no reply", pl.col("dialogue") == sha("dialogue", 1))
+    assert red(stability(log)) == set()
+    assert [row["reason"] for row in stability(log).offenders] == ["unscored"]
+
+
+def test_a_model_that_changes_is_red() -> None:
+    log = honest(1)
+    result = stability(where(log, few(log), model="gemini-2.5-flash-002"))
+    assert red(result) == {"model versions"}
+    assert "gemini-2.5-flash-001, gemini-2.5-flash-002" in advice(result, "model versions")
+
+
+def test_another_judges_lines_are_left_out() -> None:
+    """Whoever changes the judge is not held to what the last one did."""
+    old = judged(Judging(run="run-0", seed=5, dialogues=range(100, 140)))
+    other = tuple(replace(line, model_asked="gpt-4.1", model=line.model and "gpt-4.1-2025") for line in old)
+    log = table(other, judged(Judging(run="run-1", seed=6, dialogues=range(40))))
+    assert red(stability(log)) == set()
+    assert value(stability(log), "dialogues read") == 40
+
+
+def test_a_dialogue_counts_by_its_newest_asking() -> None:
+    lines = judged(Judging(run="run-1", seed=6, dialogues=range(20)))
+    failed = tuple(replace(line, run_id="run-0", outcome=Outcome.TIMEOUT, scores=None) for line in lines)
+    assert red(stability(table(failed, lines))) == set()
+    assert red(stability(table(lines, failed))) == {
+        "coverage", "largest pooled variance", "unstable dialogues, share",
+    }  # fmt: skip
+
+
+def test_an_interrupted_line_entered_late_does_not_make_its_asking_the_newest() -> None:
+    lines = judged(Judging(run="run-1", seed=6, dialogues=range(20)))
+    lost: list[Line] = [replace(line, run_id="run-0", outcome=Outcome.INTERRUPTED, scores=None) for line in lines[:8]]
+    assert red(stability(table(lines, tuple(lost)))) == set()
+    assert red(stability(table(tuple(lost)))) != set()
+
+
+def test_only_the_last_dialogues_count() -> None:
+    bad = judged(Judging(run="run-1", seed=1, dialogues=range(50), ends=NOW - 900))
+    good = judged(Judging(run="run-2", seed=2, dialogues=range(100, 200)))
+    log = rescored(table(bad, good), lambda number: number < 50, 0.5, DIMENSIONS)
+    assert red(stability(log)) == set()
+    assert red(stability(log.filter(pl.col("run_id") == "run-1"))) != set()
+
+
+def test_a_single_sample_shows_no_stability_and_says_so() -> None:
+    result = stability(table(judged(Judging(run="run-1", seed=1, dialogues=range(30), samples=1))), samples=1)
+    assert result.status is Status.ERROR
+    assert "judge.samples" in result.error
+    assert value(result, "coverage") == 1.0
+
+
+def test_an_empty_log_is_not_stable() -> None:
+    assert red(stability(honest(1).head(0))) == {
+        "coverage", "largest pooled variance", "unstable dialogues, share",
+    }  # fmt: skip
+
+
+def test_the_reported_noise_is_the_judges() -> None:
+    """Sixty dialogues of known noise: the interval of the seven dimensions together holds it."""
+    result = stability(table(judged(Judging(run="run-1", seed=11, dialogues=range(60), sd=0.05))))
+    low, high = map(float, str(value(result, "its 95 % interval[overall]")).split(" to "))
+    assert low < 0.05 < high
+    assert low < float(str(value(result, "sd between samples[overall]"))) < high

@@ -1,0 +1,169 @@
+"""A provider with hidden limits on a loop whose clock is virtual: minutes pass in milliseconds, always the same way."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import selectors
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rc1_lib.scoring.limiter import Limiter
+
+Result = TypeVar("Result")
+SIGMA = 0.4
+"""Of the lognormal latencies."""
+
+
+class _NoWait(selectors.DefaultSelector):
+    """Instead of waiting, moves the clock."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise RuntimeError("everything waits for something that never comes")
+        self.now += max(timeout, 0.0)
+        return []
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._clock = _NoWait()
+        super().__init__(self._clock)
+
+    def time(self) -> float:
+        return self._clock.now
+
+
+def run_virtual(main: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    """What `asyncio.run(main())` returns, on a virtual clock."""
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+        return runner.run(main())
+
+
+def now() -> float:
+    """The virtual clock."""
+    return asyncio.get_running_loop().time()
+
+
+def limiter(*, rps: float = 4.0, max_rps: float = 50.0, concurrency: tuple[int, int] = (2, 8)) -> Limiter:
+    """A limiter on the virtual clock."""
+    return Limiter(rps=rps, max_rps=max_rps, concurrency=concurrency, clock=now)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a provider allows for a while: requests per second, its bucket's capacity, requests at a time."""
+
+    seconds: float
+    rps: float = math.inf
+    concurrent: int = 1000
+
+    @property
+    def burst(self) -> float:
+        return max(1.0, self.rps / 4.0)
+
+    def allowed(self, latency_s: float, most: int) -> float:
+        """Requests that somebody with `most` places gets through at best."""
+        busy = min(self.concurrent, most) / (latency_s * math.exp(SIGMA**2 / 2.0))
+        return min(self.rps, busy) * self.seconds
+
+
+class Provider:
+    """Admits or refuses; counts both."""
+
+    def __init__(self, limits: Limits, latency_s: float, rng: random.Random) -> None:
+        self._rng, self._latency_s = rng, latency_s
+        self._level, self._at = limits.burst, now()
+        self.limits = limits
+        self.busy = self.peak = self.admitted = self.refused = 0
+
+    def change(self, limits: Limits) -> None:
+        self._refill()
+        self.limits, self._level = limits, min(self._level, limits.burst)
+
+    async def ask(self) -> bool:
+        """Send a request; whether it was admitted."""
+        await self._travel()
+        self._refill()
+        if self.busy >= self.limits.concurrent or self._level < 1.0:
+            self.refused += 1
+            await self._travel()
+            return False
+        self._level -= 1.0
+        self.admitted += 1
+        self.busy += 1
+        self.peak = max(self.peak, self.busy)
+        await asyncio.sleep(self._rng.lognormvariate(math.log(self._latency_s), SIGMA))
+        self.busy -= 1
+        await self._travel()
+        return True
+
+    def _refill(self) -> None:
+        if math.isinf(self.limits.rps):
+            self._level = math.inf
+        else:
+            self._level = min(self.limits.burst, self._level + self.limits.rps * (now() - self._at))
+        self._at = now()
+
+    async def _travel(self) -> None:
+        await asyncio.sleep(0.001 + self._rng.expovariate(1000.0))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a campaign went: the share of what was allowed that was used, and the share of requests that were refused."""
+
+    utilisation: float
+    share_429: float
+    peak: int
+
+
+def campaign(
+    phases: Sequence[Limits],
+    *,
+    seed: int,
+    latency_s: float,
+    workers: int = 40,
+    watch: Callable[[Limiter], None] = lambda _: None,
+) -> Outcome:
+    """Send as much as a limiter lets through while a provider goes through phases; what is refused is retried."""
+
+    async def main() -> Outcome:
+        rng = random.Random(seed)
+        provider, gate = Provider(phases[0], latency_s, rng), limiter()
+
+        async def work() -> None:
+            backoff = 0.5
+            while True:
+                async with gate.slot() as permit:
+                    watch(gate)
+                    sent = now()
+                    if admitted := await provider.ask():
+                        permit.answered(now() - sent)
+                    else:
+                        permit.throttled(None)
+                if admitted:
+                    backoff = 0.5
+                else:
+                    await asyncio.sleep(rng.uniform(0.0, backoff))
+                    backoff = min(8.0, 2.0 * backoff)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work()) for _ in range(workers)]
+            for phase in phases:
+                provider.change(phase)
+                await asyncio.sleep(phase.seconds)
+            for task in tasks:
+                task.cancel()
+        most = 8
+        return Outcome(
+            utilisation=provider.admitted / sum(phase.allowed(latency_s, most) for phase in phases),
+            share_429=provider.refused / (provider.admitted + provider.refused),
+            peak=provider.peak,
+        )
+
+    return run_virtual(main)
