@@ -60,6 +60,7 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
         "PREFECT_API_URL": api_of(url),
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": url.rpartition(":")[2],
+        "PREFECT_LOGGING_EXTRA_LOGGERS": "rc1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         # The new UI asks an outside host from the browser.

@@ -18,6 +18,7 @@ from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, retry_when_transient
+from tasks.keys import provide_scorer_key
 from tasks.sentences import gate_sentence
 
 Files = dict[str, str | None]
@@ -83,6 +84,8 @@ def gate(run: Run, name: str, number: int, files: Files, code: str) -> State[dic
         A state whose name is the verdict, whose message says why, and whose data is `GateResult.to_dict()`.
     """
     names = [spec.name for spec in gates_of_round(number)]
+    if "judge_spec" in BY_NAME[name].reads:
+        provide_scorer_key(run)
     result = evaluate(name, Evidence(run), number)
     tell(f"round {number}", names.index(name) + 1, len(names), f"{name} {result.status.value}")
     if result.status is not Status.PASSED:

@@ -15,10 +15,11 @@ from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.pool.frame import read_rows
 from rc1_lib.pool.schema import check_balanced, check_rows
 from rc1_lib.run import Run
+from rc1_lib.scoring.prompt import FOLDER as JUDGE_SPECS
 
 ROW_FILES = ("pool", "shadow", "balanced")
 FOLDERS = ("templates", "reference_templates")
-FILES = (*ROW_FILES, "metrics", "weights", "config", *FOLDERS)
+FILES = (*ROW_FILES, "metrics", "weights", "config", "judge_spec", *FOLDERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Evidence:
         }
         given = {
             "weights": config.weights,
+            "judge_spec": f"{JUDGE_SPECS}/{config.judge.spec}.yaml",
             "templates": config.pool.templates_dir,
             "reference_templates": config.pool.reference_templates_dir,
         }

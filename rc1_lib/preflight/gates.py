@@ -13,7 +13,6 @@ from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
 from rc1_lib.gates.duplicates import duplicates_gate
 from rc1_lib.gates.integrity import integrity_gate
-from rc1_lib.gates.judge import probe_gate, unavailable
 from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.machine import free_gb, git_gate, read_git, resources_gate
@@ -23,9 +22,10 @@ from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import weights_gate
 from rc1_lib.pool.seed import seed_state
 from rc1_lib.pool.templates import load_pack
+from rc1_lib.preflight import judging
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import GateResult
-from rc1_lib.scoring import rubric
+from rc1_lib.scoring.judge import read_spec
 
 Round = int
 
@@ -104,13 +104,13 @@ def _weights(evidence: Evidence, _: Round) -> GateResult:
         raise RC1Error(f"{path}: is not JSON ({error}); mend the file") from None
     except OSError as error:
         raise RC1Error(f"{path}: cannot be read ({error.strerror}); expected a JSON file") from None
-    return weights_gate(content, evidence.run.config.gates.weights, tuple(rubric.DIMENSIONS))
+    return weights_gate(content, evidence.run.config.gates.weights, tuple(read_spec(evidence.run).dimensions))
 
 
-def _probe(evidence: Evidence, _: Round) -> GateResult:
-    config = evidence.run.config
-    dialogues = evidence.rows("shadow").head(config.gates.probe.n)["messages"].to_list()
-    return probe_gate(config.judge.provider, dialogues, config.gates.probe)
+def _shadow_run(_: Evidence, __: Round) -> GateResult:
+    return GateResult(
+        "shadow_run", error="cannot be evaluated: comparing old score and new reward is not part of this version"
+    )
 
 
 PREFLIGHT: tuple[GateSpec, ...] = (
@@ -124,7 +124,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec("training_config", "may this configuration train", ("config",), lambda e, _: training_gate(e.run.config)),
     GateSpec("overclar_penalty", "does needless asking cost", ("config",), lambda e, _: penalty_gate(e.run.config)),
-    GateSpec("weights", "are the reward weights sound", ("weights",), _weights),
+    GateSpec("weights", "are the reward weights sound", ("weights", "judge_spec"), _weights),
     GateSpec(
         "integrity", "are the files those that were written", ("shadow", "pool", "metrics", "balanced"), _integrity,
         reads_world=True,
@@ -148,16 +148,18 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         "difficulty", "is the difficulty balanced", ("metrics", "balanced"),
         _difficulty,
     ),
-    GateSpec("judge_probe", "does the judge answer", ("shadow",), _probe, reads_world=True),
     GateSpec(
-        "anti_simulation", "are the scores real", (),
-        lambda *_: unavailable("anti_simulation", "there is no log of billed scorings: this version has no live judge"),
+        "judge_probe", "does the judge answer", ("shadow", "judge_spec"), lambda e, _: judging.probe(e),
+        reads_world=True,
+    ),
+    GateSpec("anti_simulation", "are the scores real", ("judge_spec",), judging.anti_simulation, reads_world=True),
+    GateSpec(
+        "judge_stability", "does the judge agree with itself", ("judge_spec",), lambda e, _: judging.stability(e),
         reads_world=True,
     ),
     GateSpec(
-        "shadow_run", "does the new reward order dialogues better", ("shadow", "weights"),
-        lambda *_: unavailable("shadow_run", "comparing the old score with the new reward is not part of this version"),
-        rounds=(2,), reads_world=True,
+        "shadow_run", "does the new reward order dialogues better", ("shadow", "weights"), _shadow_run, rounds=(2,),
+        reads_world=True,
     ),
 )  # fmt: skip
 BY_NAME = {spec.name: spec for spec in PREFLIGHT}

@@ -17,6 +17,7 @@ from rc1_lib.config_file import departures, flatten
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.gates.machine import read_git
 from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.judging import judge_identity
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round, report_passed
 from rc1_lib.run import Run, published_config
 
@@ -81,7 +82,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         "config_sha256": run.config_sha256,
         "config": run.config.model_dump(mode="json"),
         "overrides": list(run.overrides),
-        "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
+        "judge": judge_identity(run),
         "files": files,
         "reports": reports,
         "waived": waived,
@@ -178,7 +179,10 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
             f"the effective configuration is another one ({_differences(ticket['config'], run)}); verify with the "
             f"preflight's own --config, --set and --sources, or {_AGAIN}"
         )
-    judge = {"provider": config.judge.provider, "spec": config.judge.spec}
+    try:
+        judge = judge_identity(run)
+    except RC1Error as error:
+        return [*causes, str(error)]
     if ticket.get("judge") != judge:
         causes.append(f"the judge is another one: the ticket names {ticket.get('judge')}, this run {judge}")
     return causes

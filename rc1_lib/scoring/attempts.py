@@ -7,8 +7,10 @@ import hashlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
@@ -22,7 +24,9 @@ from rc1_lib.scoring.prompt import JudgeSpec, write_prompt
 from rc1_lib.scoring.reply import BadReplyError, read_scores
 from rc1_lib.scoring.store import Reply, Store
 
+_T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
+_DOUBLE = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
 _POLL_S = 0.25
 """How often to look whether another process has got the reply that we both want."""
 _GAP = wait_random_exponential(multiplier=0.5, max=20)
@@ -70,10 +74,19 @@ class Stopped(Exception):
 
 
 @dataclass(slots=True)
+class _Effort:
+    """What has been done for one reply: when it began (monotonic seconds), and how the last attempt failed."""
+
+    began: float | None = None
+    failed: CallFailedError | None = None
+
+
+@dataclass(slots=True)
 class Desk:
     """What every attempt of a run needs.
 
     Attributes:
+        model_asked: the model that the provider is asked for.
         stop: why the run is ending; empty while it goes on.
         model: the version whose stored replies count.
         answered: replies received in this run.
@@ -87,6 +100,7 @@ class Desk:
     limiter: Limiter
     spending: Spending
     endpoint: str
+    model_asked: str
     refuse_double: bool
     model: str = ""
     stop: str = ""
@@ -95,6 +109,7 @@ class Desk:
     test_double: bool = False
     clock: Callable[[], float] = time.time
     hidden: tuple[str, ...] = field(default_factory=secrets)
+    _waiting: set[asyncio.Timeout] = field(default_factory=set)
 
     async def get(self, wanted: Wanted, *, fresh: bool) -> Got:
         """The scores of one sample, from another process's reply or by asking.
@@ -108,38 +123,53 @@ class Desk:
             prompt.system, prompt.user, self.spec.schema_of_reply,
             Sampling(**self.config.sampling.model_dump()), "", "", wanted.messages,
         )  # fmt: skip
-        began: list[float] = []
+        effort = _Effort()
         retrying = AsyncRetrying(
             retry=retry_if_exception(self._is_worth_a_retry),
             stop=stop_after_attempt(config.attempts),
             wait=_GAP,
-            before_sleep=lambda state: self._check_time(state, began),
+            before_sleep=lambda state: self._check_time(state, effort),
+            sleep=lambda seconds: self._unless_stopped(asyncio.sleep(seconds)),
             reraise=True,
         )
         try:
             async for attempt in retrying:
                 with attempt:
-                    return await self._attempt(wanted, blank, attempt.retry_state.attempt_number, began, fresh)
+                    return await self._attempt(wanted, blank, attempt.retry_state.attempt_number, effort, fresh)
         except CallFailedError as failed:
-            return Got(None, Outcome(failed.fault.value), mask(str(failed), self.hidden), "")
+            return self._unscored(failed)
+        except Stopped:
+            if effort.failed is None:
+                raise
+            return self._unscored(effort.failed)
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def accept(self, reply: Reply) -> Got:
+        """What a stored reply says.
+
+        Raises:
+            Stopped: when the test double gave it and may not be used.
+        """
+        self._meet_double(reply.test_double)
+        return Got.of(reply)
 
     # ---- one attempt ----
 
-    async def _attempt(self, wanted: Wanted, blank: Ask, number: int, began: list[float], fresh: bool) -> Got:
+    async def _attempt(self, wanted: Wanted, blank: Ask, number: int, effort: _Effort, fresh: bool) -> Got:
         while True:
-            async with self.limiter.slot() as permit:
+            async with AsyncExitStack() as stack:
+                permit = await self._unless_stopped(stack.enter_async_context(self.limiter.slot()))
                 self._check_stop(blank)
-                left = self._time_left(began)
+                left = self._time_left(effort)
                 ask = replace(blank, attempt_id=uuid.uuid4().hex, idempotency_key=self._idempotency_key(wanted))
                 line = self.line(wanted, ask, number)
                 start = time.perf_counter()
-                found = self.store.begin(line, model=self.model, fresh=fresh)
+                found = self.store.begin(line, endpoint=self.endpoint, fresh=fresh)
                 looked_up_ms = 1000 * (time.perf_counter() - start)
                 if found is None:
                     return await self._send(line, ask, permit, left)
             if isinstance(found, Reply):
-                got = Got.of(found)
+                got = self.accept(found)
                 if found.scores is not None:
                     self.store.replayed([replayed(line, found, looked_up_ms)])
                 return got
@@ -169,7 +199,6 @@ class Desk:
         return self._answered(line, answer, taken, reserved)
 
     def _answered(self, line: Line, answer: Answer, taken: float, reserved: float) -> Got:
-        self.test_double |= answer.test_double
         text = mask(answer.text, self.hidden)
         line = replace(
             line, model=answer.model, request_id=answer.request_id, latency_ms=taken * 1000, status=200,
@@ -177,13 +206,12 @@ class Desk:
             cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(answer.text.encode()).hexdigest(),
         )  # fmt: skip
         if answer.test_double and self.refuse_double:
-            self.stop = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
-            self._end(replace(line, outcome=Outcome.REJECTED, detail=self.stop), reserved)
-            raise Stopped(self.stop)
+            self._end(replace(line, outcome=Outcome.REJECTED, detail=_DOUBLE), reserved)
+        self._meet_double(answer.test_double)
         scores, outcome, detail = self._read(answer)
         self.answered += 1
         line = replace(line, outcome=outcome, scores=scores, detail=mask(detail, self.hidden))
-        self._end(line, reserved, text)
+        self._end(line, reserved, text, answer.test_double)
         if self.model != answer.model:
             if self.model:
                 _LOG.warning("the judge's model changed from %s to %s", self.model, answer.model)
@@ -217,11 +245,11 @@ class Desk:
         if failed.fault is Fault.RATE_LIMITED:
             permit.throttled(failed.retry_after)
         else:
-            permit.failed()
+            permit.failed(failed.retry_after)
         if failed.fault is Fault.REJECTED:
             self._rejected(failed)
         if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
-            self.stop = (
+            self._halt(
                 f"the provider asks to wait {failed.retry_after:.0f} s, more than judge.limits.max_wait_s "
                 f"({self.config.limits.max_wait_s:g}); run again later, what was paid for is kept"
             )
@@ -231,11 +259,17 @@ class Desk:
         self.rejected += 1
         of_all = failed.status in (401, 402, 403, 404, 429)
         if of_all or (not self.answered and self.rejected >= self.config.limits.concurrency[1]):
-            self.stop = f"the provider refuses: {mask(failed.detail, self.hidden)}"
+            self._halt(f"the provider refuses: {mask(failed.detail, self.hidden)}")
 
-    def _end(self, line: Line, reserved: float, text: str = "") -> None:
+    def _end(self, line: Line, reserved: float, text: str = "", test_double: bool = False) -> None:
         self.spending.settle(reserved, line.cost_usd)
-        self.store.end(line, endpoint=self.endpoint, text=text)
+        self.store.end(line, endpoint=self.endpoint, text=text, test_double=test_double)
+
+    def _meet_double(self, test_double: bool) -> None:
+        self.test_double |= test_double
+        if test_double and self.refuse_double:
+            self._halt(_DOUBLE)
+            raise Stopped(_DOUBLE)
 
     def _cost(self, answer: Answer) -> float | None:
         if answer.billable:
@@ -250,7 +284,7 @@ class Desk:
             attempt_id=ask.attempt_id if ask else uuid.uuid4().hex,
             run_id=self.store.run_id, ask_key=wanted.key, dialogue=wanted.dialogue,
             sample=wanted.sample, attempt=number, provider=self.config.provider, spec=self.spec.spec,
-            model_asked=self.config.model or "", model="", temperature=self.config.sampling.temperature,
+            model_asked=self.model_asked, model="", temperature=self.config.sampling.temperature,
             outcome=Outcome.INTERRUPTED, started=self.clock(), latency_ms=0.0, status=None, request_id="",
             tokens_in=0, tokens_out=0, cost_usd=None, billable=False, reply_sha256="", scores=None, detail="",
         )  # fmt: skip
@@ -259,29 +293,58 @@ class Desk:
         """The same until a reply has come, in this process and the next; then another, or the old reply would come."""
         return hashlib.sha256(f"{wanted.key}/{self.store.replies_so_far(wanted.key)}".encode()).hexdigest()[:40]
 
+    def _halt(self, why: str) -> None:
+        """End the run, once. Those who wait to send are woken, since the provider's pause may last for hours."""
+        if not self.stop:
+            self.stop = why
+            for waiting in self._waiting:
+                waiting.reschedule(0.0)
+
+    async def _unless_stopped(self, wait: Awaitable[_T]) -> _T:
+        """Wait for leave to send, as long as the run goes on.
+
+        Raises:
+            Stopped: when it ends before.
+        """
+        try:
+            async with asyncio.timeout(None) as waiting:
+                self._waiting.add(waiting)
+                try:
+                    return await wait
+                finally:
+                    self._waiting.discard(waiting)
+        except TimeoutError:
+            raise Stopped(self.stop) from None
+
     def _check_stop(self, ask: Ask) -> None:
-        self.stop = self.stop or self.spending.spent(ask)
+        if not self.stop and (spent := self.spending.spent(ask)):
+            self._halt(spent)
         if self.stop:
             raise Stopped(self.stop)
 
-    def _time_left(self, began: list[float]) -> float:
+    def _unscored(self, failed: CallFailedError) -> Got:
+        return Got(None, Outcome(failed.fault.value), mask(str(failed), self.hidden), "")
+
+    def _time_left(self, effort: _Effort) -> float:
         """Seconds until the deadline, which starts with the first attempt's permit: queueing is no fault of a reply."""
         now = time.monotonic()
-        if not began:
-            began.append(now)
-        left = began[0] + self.config.limits.deadline_s - now
+        if effort.began is None:
+            effort.began = now
+        left = effort.began + self.config.limits.deadline_s - now
         if left <= 0:
             raise CallFailedError(
                 Fault.TIMEOUT, f"no reply within judge.limits.deadline_s ({self.config.limits.deadline_s:g} s)"
             )
         return left
 
-    def _check_time(self, state: RetryCallState, began: list[float]) -> None:
+    def _check_time(self, state: RetryCallState, effort: _Effort) -> None:
         """Give up at once where the wait would end after the deadline."""
+        error = state.outcome.exception() if state.outcome else None
+        assert isinstance(error, CallFailedError)
+        effort.failed = error
         wait = max(state.upcoming_sleep, self.limiter.paused_for())
-        if self.stop or (began and time.monotonic() + wait > began[0] + self.config.limits.deadline_s):
-            error = state.outcome.exception() if state.outcome else None
-            assert error is not None
+        late = effort.began is not None and time.monotonic() + wait > effort.began + self.config.limits.deadline_s
+        if late or self.stop:
             raise error
 
     def _is_worth_a_retry(self, error: BaseException) -> bool:

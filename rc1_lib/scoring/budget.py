@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from rc1_lib.config import Budget, Prices
 from rc1_lib.scoring.calls import Ask
 
@@ -11,7 +13,7 @@ _MILLION = 1_000_000
 
 
 class Spending:
-    """Keeps the sums of one run.
+    """Keeps the sums of one run, or of several scorings that share a budget, in whichever threads.
 
     Attributes:
         usd: known cost so far, and the most that attempts of unknown outcome (a timeout) can have cost.
@@ -23,6 +25,7 @@ class Spending:
         self.usd = 0.0
         self.calls = 0
         self._reserved = 0.0
+        self._lock = threading.Lock()
 
     def cost(self, tokens_in: int, tokens_out: int) -> float:
         """USD at the configured prices."""
@@ -48,11 +51,13 @@ class Spending:
     def reserve(self, ask: Ask) -> float:
         """Count a call as sent, and set aside what it can cost; give the amount to `settle`."""
         amount = self.most(ask)
-        self.calls += 1
-        self._reserved += amount
+        with self._lock:
+            self.calls += 1
+            self._reserved += amount
         return amount
 
     def settle(self, reserved: float, cost: float | None) -> None:
         """Book what the call cost; None where nobody knows, which counts as the whole amount set aside."""
-        self._reserved -= reserved
-        self.usd += reserved if cost is None else cost
+        with self._lock:
+            self._reserved -= reserved
+            self.usd += reserved if cost is None else cost

@@ -16,6 +16,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.masking import mask, secrets
 from rc1_lib.progress import tell
 from rc1_lib.run import Run
+from rc1_lib.scoring import rubric
 from rc1_lib.scoring.attempts import Desk, Got, Stopped, Wanted, replayed
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.calls import Message
@@ -23,9 +24,11 @@ from rc1_lib.scoring.judged import Judged, gather
 from rc1_lib.scoring.limiter import Limiter
 from rc1_lib.scoring.lines import Line
 from rc1_lib.scoring.prompt import FOLDER, JudgeSpec, canonical, dialogue_sha256, load_spec
+from rc1_lib.scoring.providers import local_rubric
 from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE, ProviderSettings, open_provider
 from rc1_lib.scoring.store import Reply, Store
 from rc1_lib.scoring.traffic import Traffic
+from rc1_lib.testing.mark import is_test_double
 
 STAGE = "judge"
 _LOG = logging.getLogger("rc1.judge")
@@ -47,6 +50,8 @@ class Judge:
     profile: str
     confidence: float
     max_variance: float
+    spending: Spending | None = None
+    """Where the budget is that of several scorings together, what they have spent; else each has all of it."""
 
     def score(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
         """Score dialogues; the same dialogue twice is asked about once.
@@ -69,7 +74,7 @@ class Judge:
         unique = dict(zip(names, dialogues, strict=True))
         self.store.remember([(name, canonical(messages)) for name, messages in unique.items()])
         wanted = [
-            Wanted(self._key(name, sample), name, messages, sample)
+            Wanted(self.key(name, sample), name, messages, sample)
             for name, messages in unique.items()
             for sample in range(self.config.samples)
         ]
@@ -78,7 +83,10 @@ class Judge:
     async def get(self, names: Sequence[str], wanted: Sequence[Wanted], *, fresh: bool) -> Judged:
         """Get samples that were wanted before; `score_async` and the asking again of bad replies share it."""
         desk = self._desk()
+        spent, called = desk.spending.usd, desk.spending.calls
         known = self.store.model_of(desk.endpoint)
+        if known is not None and desk.refuse_double and is_test_double(known[0]):
+            known = None  # made-up scores do not get past profile prod by being stored
         if known is not None:
             desk.model = known[0]
         run = _Work(desk, len(wanted))
@@ -94,9 +102,22 @@ class Judge:
             await desk.provider.aclose()
         return gather(
             names, wanted, run.got, self.config, self.spec, self.max_variance,
-            stopped=desk.stop, usd=desk.spending.usd, calls=desk.spending.calls, test_double=desk.test_double,
+            stopped=desk.stop, usd=desk.spending.usd - spent, calls=desk.spending.calls - called,
+            test_double=desk.test_double or any(is_test_double(got.model) for got in run.got.values()),
             traffic=desk.limiter.stats(), run_id=self.store.run_id,
         )  # fmt: skip
+
+    @property
+    def model_asked(self) -> str:
+        """The model that the provider is asked for; of the local rubric, its version: it is asked for as it is."""
+        if self.config.provider == rubric.NAME:
+            return local_rubric.version()
+        return self.config.model or ""
+
+    @property
+    def endpoint(self) -> str:
+        """Whom the configuration asks: provider, address and model."""
+        return f"{self.config.provider} {self.config.base_url or ''} {self.model_asked}"
 
     def _find(self, desk: Desk, wanted: Sequence[Wanted]) -> dict[str, Reply]:
         return self.store.find([one.key for one in wanted], desk.model)
@@ -104,14 +125,14 @@ class Judge:
     def _is_old(self, seen: float) -> bool:
         return time.time() - seen > 3600 * self.config.store.model_check_hours
 
-    def _key(self, dialogue: str, sample: int) -> str:
+    def key(self, dialogue: str, sample: int) -> str:
         """What was asked, but for the model version, which is known only when it has answered."""
         config = self.config
         return sha256_json(
             {
                 "dialogue": dialogue,
                 "spec": self.spec.sha256,
-                "endpoint": endpoint_of(config),
+                "endpoint": self.endpoint,
                 "sampling": config.sampling.model_dump(mode="json"),
                 "structured": config.structured,
                 "sample": sample,
@@ -120,16 +141,7 @@ class Judge:
 
     def _desk(self) -> Desk:
         config, limits = self.config, self.config.limits
-        provider = open_provider(
-            ProviderSettings(
-                name=config.provider,
-                model=config.model or "",
-                base_url=config.base_url,
-                api_key=os.environ.get(KEY_VARIABLE) or None,
-                timeout_s=limits.timeout_s,
-                structured=config.structured,
-            )
-        )
+        provider = open_provider(_settings(config))
         live = config.provider in LIVE
         limiter = Limiter(
             rps=limits.rps if live else _UNPACED_RPS,
@@ -137,14 +149,31 @@ class Judge:
             concurrency=limits.concurrency,
         )
         return Desk(
-            provider, self.spec, config, self.store, limiter, Spending(config.budget, config.prices),
-            endpoint_of(config), self.profile == "prod",
+            provider, self.spec, config, self.store, limiter,
+            Spending(config.budget, config.prices) if self.spending is None else self.spending,
+            self.endpoint, self.model_asked, self.profile == "prod",
         )  # fmt: skip
 
 
-def endpoint_of(config: JudgeConfig) -> str:
-    """Whom the configuration asks: provider, address and model."""
-    return f"{config.provider} {config.base_url or ''} {config.model or ''}"
+def check_judge(run: Run) -> None:
+    """Look whether the judge can be asked at all, before anything is written; nothing is sent.
+
+    Raises:
+        ConfigError: when its provider is unknown, or its model, key, address or instructions are missing or unusable.
+    """
+    read_spec(run)
+    asyncio.run(open_provider(_settings(run.config.judge)).aclose())
+
+
+def _settings(config: JudgeConfig) -> ProviderSettings:
+    return ProviderSettings(
+        name=config.provider,
+        model=config.model or "",
+        base_url=config.base_url,
+        api_key=os.environ.get(KEY_VARIABLE) or None,
+        timeout_s=config.limits.timeout_s,
+        structured=config.structured,
+    )
 
 
 def open_store(run: Run) -> Store:

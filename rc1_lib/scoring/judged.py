@@ -33,7 +33,7 @@ class Judged:
         stopped: why the run ended early; empty when it did not.
         usd: what it cost, with the most that attempts of unknown outcome can have cost.
         calls: calls sent.
-        test_double: whether RC1's own test double answered.
+        test_double: whether any answer, stored ones included, is that of RC1's own test double.
         traffic: of the last minute.
         run_id: its name in the usage log.
     """

@@ -7,6 +7,7 @@ also compute a new chain. The provider's own records of the request ids are what
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -67,12 +68,16 @@ def damage(db: sqlite3.Connection, mirror: Path) -> str:
     try:
         for *row, kept in db.execute(f"SELECT {', '.join(_COLUMNS)}, hash FROM log ORDER BY seq"):
             seen += 1
+            if _was_never_written(row):
+                return f"line {seen} of the usage log is not what was written: it was edited"
             last, text = _link(last, row)
             if row[0] != seen or kept != last:
                 return f"line {seen} of the usage log is not what was written: it was edited, taken out or put in"
             if lines is not None and lines.read(len(text)) != text:
                 return f"line {seen} of {mirror.name} is not what was written: the file was edited"
             taken += len(text)
+    except sqlite3.OperationalError as error:  # a text that is not UTF-8
+        return f"line {seen + 1} of the usage log cannot be read, so it is not what was written: {error}"
     finally:
         if lines is not None:
             lines.close()
@@ -94,6 +99,11 @@ def _row(seq: int, line: Line) -> tuple[Any, ...]:
     fields["outcome"] = line.outcome.value
     fields["billable"] = int(line.billable)
     return (seq, *(fields[name] for name in _COLUMNS[1:]))
+
+
+def _was_never_written(row: Sequence[Any]) -> bool:
+    """Whether it holds what JSON cannot tell apart from nothing, or cannot hold."""
+    return any(isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)) for value in row)
 
 
 def _link(previous: str, row: Sequence[Any]) -> tuple[str, bytes]:

@@ -51,10 +51,14 @@ class Permit:
         self._report()
         self._limiter._throttled(self, retry_after)
 
-    def failed(self) -> None:
-        """It ended in a way that says nothing about the limits: a reset, a timeout, a 5xx."""
+    def failed(self, retry_after: float | None = None) -> None:
+        """It ended in a way that says nothing about the limits: a reset, a timeout, a 5xx.
+
+        Args:
+            retry_after: seconds until which the provider wants nothing sent, as a 503 may say; None when it does not.
+        """
         self._report()
-        self._limiter._failed()
+        self._limiter._failed(retry_after)
 
     def _report(self) -> None:
         if self._reported:
@@ -157,8 +161,7 @@ class Limiter:
     def _throttled(self, permit: Permit, retry_after: float | None) -> None:
         now = self._clock()
         self._tally.ended(now, None, throttled=True)
-        if retry_after is not None and retry_after > 0:
-            self._resume_at = max(self._resume_at, now + retry_after)
+        self._pause(now, retry_after)
         # What was on its way when the last refusal came tells of the old pace and bound; acting on each would cut for
         # one excess many times over (compare the recovery point of RFC 6582).
         if permit.episode != self._episode:
@@ -168,5 +171,11 @@ class Limiter:
             self._pace.refused()
             self._next_token = now + 1.0 / self._pace.rate
 
-    def _failed(self) -> None:
-        self._tally.ended(self._clock(), None)
+    def _failed(self, retry_after: float | None) -> None:
+        now = self._clock()
+        self._tally.ended(now, None)
+        self._pause(now, retry_after)
+
+    def _pause(self, now: float, retry_after: float | None) -> None:
+        if retry_after is not None and retry_after > 0:
+            self._resume_at = max(self._resume_at, now + retry_after)

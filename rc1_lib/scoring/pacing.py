@@ -8,9 +8,12 @@ between two refusals the server let through just what its limit allows.
 One number, the doubt, scales it all: the share by which the limit may lie above or below the ceiling. The curve starts
 that far below, and is that far above after twice the way to the ceiling. That way follows from the doubt d: the part
 above is to exceed the ceiling by one request in all, enough to provoke one refusal, so it has 4 / d requests (the
-integral of d * x ** 3 over it is d / 4 of its length). At the least doubt one request in some 170 is refused. A refusal that
-comes sooner shows how little is known (a rate measured over n requests is known to 1 / n); one that is overdue shows
-that the limit has risen.
+integral of d * x ** 3 over it is d / 4 of its length). At the least doubt one request in some 170 is refused. A refusal
+that comes sooner shows how little is known (a rate measured over n requests is known to 1 / n); one that is overdue
+shows that the limit has risen.
+
+No client without hints can do much better: as long as it sends nothing that would be refused if the limit had not
+moved, it cannot know that the limit has risen. With one look in n requests that takes n / 2 requests on average.
 """
 
 from __future__ import annotations
@@ -21,8 +24,7 @@ unnoticed for twice as long."""
 MOST_DOUBT = 0.5
 """After a refusal the pace is at least half the ceiling."""
 OVERDUE = 3.0
-"""Requests beyond what the ceiling allows. One more than that provokes a refusal; so many without one, and the limit has
-risen."""
+"""Requests beyond what the ceiling allows: one provokes a refusal; after so many without one the limit has risen."""
 SAVED = 1.0
 """Requests fewer than the ceiling allows that a server may let through later on top of it, as far as is assumed."""
 STRIDE = 8.0
@@ -50,7 +52,7 @@ class Pace:
         """Start at `rate` and rise, steeply, until the first refusal or to `top`."""
         self.rate = rate
         self._top, self._slowest = top, min(rate, SLOWEST)
-        self._sent, self._seconds = 0, 0.0
+        self._sent, self._seconds, self._excess = 0, 0.0, 0.0
         self._start_curve(rate, 1.0, at_ceiling=True)
 
     def sent(self, gap_s: float, *, paced: bool) -> None:

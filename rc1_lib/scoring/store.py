@@ -31,14 +31,16 @@ _BUSY_S = 60.0
 _VERSION = 1
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS replies (ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail,"
-    " request_id, reply_sha256, PRIMARY KEY (ask_key, model)) WITHOUT ROWID",
+    " request_id, reply_sha256, test_double, PRIMARY KEY (ask_key, model)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS dialogues (sha256 PRIMARY KEY, messages) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS endpoints (endpoint PRIMARY KEY, model, seen) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS sent (attempt_id PRIMARY KEY, ask_key, run_id, line) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS sent_by_ask ON sent (ask_key)",
     *ledger.SCHEMA,
 )
-_REPLY = "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, reply_sha256"
+_REPLY = (
+    "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, reply_sha256, test_double"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Reply:
         detail: why there are none.
         request_id: the provider's id of it.
         reply_sha256: of the text.
+        test_double: whether it came from RC1's own server for tests.
     """
 
     ask_key: str
@@ -72,6 +75,7 @@ class Reply:
     detail: str
     request_id: str
     reply_sha256: str
+    test_double: bool
 
 
 class Busy:
@@ -102,12 +106,14 @@ class Store:
         self._runs.mkdir(parents=True, exist_ok=True)
         self._alive = FileLock(self._lock_path(self.run_id))
         self._alive.acquire()
+        self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
         try:
-            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
             self._prepare()
             self.account_for_the_dead()
-        except sqlite3.DatabaseError as error:
-            self._alive.release()
+        except BaseException as error:
+            self.close()
+            if not isinstance(error, sqlite3.DatabaseError):
+                raise
             raise RC1Error(
                 f"{path}: is no score store that can be read ({error}); move it away to start a new one, or restore it"
             ) from None
@@ -126,6 +132,10 @@ class Store:
             self._db.close()
             self._alive.release()
             self._lock_path(self.run_id).unlink(missing_ok=True)
+
+    def now(self) -> float:
+        """Seconds since 1970 by the clock that ages replies."""
+        return self._clock()
 
     # ---- replies ----
 
@@ -172,12 +182,13 @@ class Store:
                 ((sha256, orjson.dumps(list(messages))) for sha256, messages in dialogues),
             )
 
-    def begin(self, line: Line, *, model: str, fresh: bool) -> Reply | Busy | None:
+    def begin(self, line: Line, *, endpoint: str, fresh: bool) -> Reply | Busy | None:
         """Note that an attempt is about to be sent.
 
         Args:
             line: what is known of it now.
-            model: the version whose stored replies count.
+            endpoint: whom it is sent to. The replies of the version that last answered there count, whichever process
+                it answered: a process that has had no answer yet does not ask again for what another one has just got.
             fresh: ask even where a reply is stored or on its way.
 
         Returns:
@@ -186,8 +197,9 @@ class Store:
         with self._writing():
             if not fresh:
                 rows = self._db.execute(
-                    f"SELECT {_REPLY} FROM replies WHERE ask_key = ? AND model = ? AND stored > ?",
-                    (line.ask_key, model, self._oldest()),
+                    f"SELECT {_REPLY} FROM replies WHERE ask_key = ? AND stored > ? "
+                    "AND model = (SELECT model FROM endpoints WHERE endpoint = ?)",
+                    (line.ask_key, self._oldest(), endpoint),
                 ).fetchall()
                 if rows:
                     return _reply(rows[0])
@@ -202,13 +214,14 @@ class Store:
             )
             return None
 
-    def end(self, line: Line, *, endpoint: str, text: str = "") -> None:
+    def end(self, line: Line, *, endpoint: str, text: str = "", test_double: bool = False) -> None:
         """Write how an attempt ended; a reply that was received is stored with it.
 
         Args:
             line: the whole line.
             endpoint: whom it was sent to.
             text: the reply's text, where a model replied.
+            test_double: whether that was RC1's own server for tests.
         """
         with self._writing():
             self._db.execute("DELETE FROM sent WHERE attempt_id = ?", (line.attempt_id,))
@@ -218,12 +231,12 @@ class Store:
             when = self._clock()
             scores = None if line.scores is None else orjson.dumps(dict(line.scores)).decode()
             self._db.execute(
-                f"INSERT INTO replies ({_REPLY}) VALUES ({', '.join('?' * 12)}) ON CONFLICT DO UPDATE SET "
+                f"INSERT INTO replies ({_REPLY}) VALUES ({', '.join('?' * 13)}) ON CONFLICT DO UPDATE SET "
                 f"{', '.join(f'{name} = excluded.{name}' for name in _REPLY.split(', ')[2:])} "
                 "WHERE excluded.scores IS NOT NULL OR replies.scores IS NULL",  # bad never drives out good
                 (
                     line.ask_key, line.model, when, line.spec, line.dialogue, line.sample, line.outcome.value, text,
-                    scores, line.detail, line.request_id, line.reply_sha256,
+                    scores, line.detail, line.request_id, line.reply_sha256, int(test_double),
                 ),
             )  # fmt: skip
             self._db.execute("INSERT OR REPLACE INTO endpoints VALUES (?, ?, ?)", (endpoint, line.model, when))
@@ -342,6 +355,9 @@ def _interrupted(body: dict[str, Any]) -> Line:
 
 
 def _reply(row: Sequence[Any]) -> Reply:
-    (key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, sha256) = row
+    (key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, sha256, double) = row
     found = None if scores is None else orjson.loads(scores)
-    return Reply(key, model, stored, spec, dialogue, sample, Outcome(outcome), text, found, detail, request_id, sha256)
+    return Reply(
+        key, model, stored, spec, dialogue, sample, Outcome(outcome), text, found, detail, request_id, sha256,
+        bool(double),
+    )  # fmt: skip

@@ -12,16 +12,38 @@ from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import round_passed
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
+from tests.conftest import SMALL
 
 
-def test_prod_without_a_working_provider_is_red(fresh_copy: Callable[..., Run]) -> None:
+def test_prod_without_a_key_is_red_in_words_and_nothing_stands_in(fresh_copy: Callable[..., Run]) -> None:
     root = fresh_copy().workspace.root
     prod = open_run(profile="prod", workspace=root)
-    probe = evaluate("judge_probe", Evidence(prod), 1)
-    simulation = evaluate("anti_simulation", Evidence(prod), 1)
-    assert probe.status is Status.FAILED
-    assert simulation.status is Status.ERROR
-    assert not round_passed([probe, simulation], 1)
+    gates = [evaluate(name, Evidence(prod), 1) for name in ("judge_probe", "anti_simulation", "judge_stability")]
+    assert [gate.status for gate in gates] == [Status.ERROR] * 3
+    assert "SCORER_API_KEY" in gates[0].error
+    assert not round_passed(gates, 1)
+
+
+def test_a_log_that_was_never_written_is_an_error_and_no_pass(fresh_copy: Callable[..., Run]) -> None:
+    evidence = Evidence(fresh_copy("gates.waivers={}"))
+    for name in ("anti_simulation", "judge_stability"):
+        result = evaluate(name, evidence, 1)
+        assert result.status is Status.ERROR
+        assert "no usage log" in result.error
+
+
+def test_the_rubric_passes_probe_and_stability_and_never_as_a_billed_judge(fresh_copy: Callable[..., Run]) -> None:
+    evidence = Evidence(fresh_copy("gates.waivers={}"))
+    assert evaluate("judge_probe", evidence, 1).failures == ()
+    assert evaluate("judge_stability", evidence, 1).failures == ()
+    assert "billed scorings" in {check.name for check in evaluate("anti_simulation", evidence, 1).failures}
+    demanding = Evidence(fresh_copy_again(evidence.run, "gates.probe.require_billed=true"))
+    assert "billed calls" in {check.name for check in evaluate("judge_probe", demanding, 1).failures}
+
+
+def fresh_copy_again(run: Run, *overrides: str) -> Run:
+    """The same workspace under further overrides."""
+    return open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, *overrides))
 
 
 def test_prod_allows_no_waiver() -> None:

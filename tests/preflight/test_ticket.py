@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rc1_lib import code
-from rc1_lib.artifacts import read_json, sha256_json, write_json
+from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
 from rc1_lib.errors import TicketError
 from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.evidence import Evidence
@@ -113,9 +113,24 @@ def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
     assert "the effective configuration is another one (lr is 0.0001, the ticket has 1e-05)" in refusal(other)
 
 
-def test_it_is_refused_with_another_judge(ticketed: Run) -> None:
+def test_it_is_refused_when_a_word_of_the_judges_instructions_changed(ticketed: Run) -> None:
+    own = ticketed.workspace.path("configs/judge/v1.yaml")
+    own.parent.mkdir(parents=True)
+    own.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("half way", "in the middle"))
+    assert "configs/judge/v1.yaml has changed" in refusal(ticketed)
+    assert "the judge is another one" in refusal(ticketed)
+
+
+def test_it_is_refused_without_the_judges_instructions(ticketed: Run) -> None:
     other = open_run(
         profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "judge.spec=v2"]
+    )
+    assert "configs/judge/v2.yaml is gone" in refusal(other)
+
+
+def test_it_is_refused_with_another_judge(ticketed: Run) -> None:
+    other = open_run(
+        profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "judge.model=another"]
     )
     assert "the judge is another one" in refusal(other)
 

@@ -66,11 +66,6 @@ class Limits:
     def burst(self) -> float:
         return max(1.0, self.rps / 4.0)
 
-    def allowed(self, latency_s: float, most: int) -> float:
-        """Requests that somebody with `most` places gets through at best."""
-        busy = min(self.concurrent, most) / (latency_s * math.exp(SIGMA**2 / 2.0))
-        return min(self.rps, busy) * self.seconds
-
 
 class Provider:
     """Admits or refuses; counts both."""
@@ -80,6 +75,7 @@ class Provider:
         self._level, self._at = limits.burst, now()
         self.limits = limits
         self.busy = self.peak = self.admitted = self.refused = 0
+        self.busy_s = 0.0
 
     def change(self, limits: Limits) -> None:
         self._refill()
@@ -97,8 +93,10 @@ class Provider:
         self.admitted += 1
         self.busy += 1
         self.peak = max(self.peak, self.busy)
-        await asyncio.sleep(self._rng.lognormvariate(math.log(self._latency_s), SIGMA))
+        latency_s = self._rng.lognormvariate(math.log(self._latency_s), SIGMA)
+        await asyncio.sleep(latency_s)
         self.busy -= 1
+        self.busy_s += latency_s
         await self._travel()
         return True
 
@@ -115,7 +113,11 @@ class Provider:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a campaign went: the share of what was allowed that was used, and the share of requests that were refused."""
+    """How a campaign went.
+
+    `utilisation` is the share used of what was allowed: of the requests, where the rate was limited, else of the time
+    of the places (of 8, where the provider allows more).
+    """
 
     utilisation: float
     share_429: float
@@ -159,11 +161,10 @@ def campaign(
                 await asyncio.sleep(phase.seconds)
             for task in tasks:
                 task.cancel()
-        most = 8
-        return Outcome(
-            utilisation=provider.admitted / sum(phase.allowed(latency_s, most) for phase in phases),
-            share_429=provider.refused / (provider.admitted + provider.refused),
-            peak=provider.peak,
-        )
+        if any(math.isinf(phase.rps) for phase in phases):
+            allowed, used = sum(min(phase.concurrent, 8) * phase.seconds for phase in phases), provider.busy_s
+        else:
+            allowed, used = sum(phase.rps * phase.seconds for phase in phases), provider.admitted
+        return Outcome(used / allowed, provider.refused / (provider.admitted + provider.refused), provider.peak)
 
     return run_virtual(main)

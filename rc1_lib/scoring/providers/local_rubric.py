@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from functools import cache
 from pathlib import Path
 
 from rc1_lib import text
@@ -12,14 +13,19 @@ from rc1_lib.scoring import rubric
 from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault
 
 
+@cache
+def version() -> str:
+    """The rules are the model: another rule, or another way of splitting words, is another version."""
+    sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (rubric, text))
+    return f"{rubric.NAME}-{hashlib.sha256(sources).hexdigest()[:12]}"
+
+
 class LocalRubric:
     """Scores by rule. It is given the dialogue alone, so that it cannot see the gold answer."""
 
     def __init__(self) -> None:
         self.name = rubric.NAME
-        # The rules are the model: another rule, or another way of splitting words, is another version.
-        sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (rubric, text))
-        self._model = f"{rubric.NAME}-{hashlib.sha256(sources).hexdigest()[:12]}"
+        self.model = version()
 
     async def ask(self, ask: Ask) -> Answer:
         """Score one dialogue.
@@ -35,7 +41,7 @@ class LocalRubric:
         reply = {"reason": f"By rule; the lowest grade is for {lowest}.", **scored.scores}
         return Answer(
             text=json.dumps(reply),
-            model=self._model,
+            model=self.model,
             request_id=uuid.uuid4().hex,
             tokens_in=0,
             tokens_out=0,

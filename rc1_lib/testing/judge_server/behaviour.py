@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Literal
 
 from rc1_lib.errors import ConfigError
+from rc1_lib.testing.mark import MODEL_PREFIX
 
 MODEL = "rc1-test-double-1"
 """The model version that is reported unless another is asked for. Every one starts with `rc1-test-double`."""
-_PREFIX = "rc1-test-double"
 
 
 class FaultKind(StrEnum):
@@ -98,9 +98,9 @@ class Behaviour:
         Raises:
             ConfigError: for a model that could be taken for a real one, rates that are none, or negative numbers.
         """
-        if not self.model.startswith(_PREFIX):
+        if not self.model.startswith(MODEL_PREFIX):
             raise ConfigError(
-                f"the test double's model is '{self.model}', expected a name that starts with '{_PREFIX}', so that "
+                f"the test double's model is '{self.model}', expected a name that starts with '{MODEL_PREFIX}', so that "
                 "nobody takes its scores for real ones"
             )
         rates = list(self.faults.values())

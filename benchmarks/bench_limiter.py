@@ -1,0 +1,309 @@
+"""The limiter against other ways to send much to a provider that does not tell its limits.
+
+    python benchmarks/bench_limiter.py [--quick] [--rps RPS] [--litellm-python PATH]
+
+Every way drives the real OpenAI SDK (litellm: its own) from a process of its own against a loopback server of its own,
+all at the same time, so that they share the machine fairly. Each always has more to send and retries what is refused;
+the servers answer 429 without a hint. Printed per scenario: the share used of what the server allowed, the share of
+requests it refused, and ours over the best of the others. A full run takes about six minutes, --quick one and a half.
+
+litellm pins an older `openai`, so it wants an interpreter of its own:
+`python -m venv litellm && litellm/bin/pip install litellm`, then `--litellm-python litellm/bin/python`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import importlib.util
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+MODEL = "rc1-test-double-1"
+MESSAGES = [{"role": "user", "content": "Grade this dialogue."}]
+OURS = "RC1's limiter"
+LITELLM = "litellm's Router, 8 at a time"
+SIGMA = 0.4
+
+
+# ---- the ways: each runs in its own process; only what it needs is imported there ----
+
+Call = Callable[[], Awaitable[None]]
+
+
+def sdk_call(url: str, retries: int) -> Call:
+    """One chat completion by the OpenAI SDK."""
+    import openai
+
+    client = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=retries, timeout=60.0)
+
+    async def call() -> None:
+        await client.chat.completions.create(model=MODEL, messages=MESSAGES)
+
+    return call
+
+
+async def many(count: int, one: Call) -> None:
+    """`count` tasks that do the same, over and over."""
+
+    async def again() -> None:
+        while True:
+            await one()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(count):
+            group.create_task(again())
+
+
+async def backed_off(call: Call) -> None:
+    """Retry refusals after waits that double from half a second to 8 s, with jitter."""
+    import openai
+
+    delay = 0.5
+    while True:
+        try:
+            return await call()
+        except openai.RateLimitError:
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+            delay = min(8.0, 2.0 * delay)
+
+
+async def ours(url: str) -> tuple[Call, int]:
+    """The limiter as the judge uses it: every attempt takes a slot, refused ones back off outside it."""
+    import openai
+
+    from rc1_lib.scoring.limiter import Limiter
+
+    limiter = Limiter(rps=4.0, max_rps=50.0, concurrency=(2, 8))
+    call = sdk_call(url, retries=0)
+
+    async def attempt() -> None:
+        async with limiter.slot() as permit:
+            started = time.monotonic()
+            try:
+                await call()
+            except openai.RateLimitError:
+                permit.throttled(None)
+                raise
+            permit.answered(time.monotonic() - started)
+
+    return (lambda: backed_off(attempt)), 24
+
+
+async def fixed(url: str) -> tuple[Call, int]:
+    """A semaphore of five; a task keeps its place while it backs off, as in most scripts."""
+    semaphore = asyncio.Semaphore(5)
+    call = sdk_call(url, retries=0)
+
+    async def one() -> None:
+        async with semaphore:
+            await backed_off(call)
+
+    return one, 24
+
+
+async def sdk_alone(url: str) -> tuple[Call, int]:
+    """Eight tasks; the SDK retries."""
+    import openai
+
+    call = sdk_call(url, retries=10)
+
+    async def one() -> None:
+        with contextlib.suppress(openai.RateLimitError):  # after ten retries the next request is as good
+            await call()
+
+    return one, 8
+
+
+async def litellm_router(url: str) -> tuple[Call, int]:
+    """Eight tasks; litellm's Router retries."""
+    import litellm
+
+    litellm.suppress_debug_info = True
+    parameters = {"model": f"openai/{MODEL}", "api_base": url, "api_key": "none", "timeout": 60.0}
+    router = litellm.Router(model_list=[{"model_name": "judge", "litellm_params": parameters}], num_retries=10)
+
+    async def one() -> None:
+        with contextlib.suppress(litellm.RateLimitError):
+            await router.acompletion(model="judge", messages=MESSAGES)
+
+    return one, 8
+
+
+WAYS = {
+    OURS: ours,
+    "5 at a time, exponential backoff": fixed,
+    "the SDK's own retries, 8 at a time": sdk_alone,
+    LITELLM: litellm_router,
+}
+
+
+async def send(way: str, url: str) -> None:
+    """One request to warm up; then as many as possible, from the word on standard input for as long as it says."""
+    one, tasks = await WAYS[way](url)
+    await one()
+    print("ready", flush=True)
+    seconds = float(await asyncio.to_thread(sys.stdin.readline))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await many(tasks, one)
+
+
+# ---- the scenarios ----
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What the servers allow for a while."""
+
+    seconds: float
+    rps: float | None = None
+    concurrent: int | None = None
+
+    def allowed(self, latency_s: float) -> float:
+        """Requests that it lets through at best, the burst of the first moment not counted."""
+        if self.rps is not None:
+            return self.rps * self.seconds
+        assert self.concurrent is not None
+        return self.concurrent * self.seconds / (latency_s * math.exp(SIGMA**2 / 2.0))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Phases, one after the other, at a median latency."""
+
+    name: str
+    latency_s: float
+    phases: tuple[Phase, ...]
+
+
+@dataclass
+class Counted:
+    """What a server saw in one phase."""
+
+    admitted: int
+    refused: int
+    used: float
+
+
+def run(scenario: Scenario, interpreters: dict[str, str]) -> dict[str, list[Counted]]:
+    """All ways at once through a scenario; per way what its server counted in each phase."""
+    from rc1_lib.testing.judge_server import Behaviour, running
+
+    def behaviour(phase: Phase) -> Behaviour:
+        return Behaviour(latency_ms=(1000.0 * scenario.latency_s, SIGMA), rps=phase.rps, concurrent=phase.concurrent)
+
+    environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
+    counted: dict[str, list[Counted]] = {way: [] for way in interpreters}
+    with contextlib.ExitStack() as stack:
+        servers = {way: stack.enter_context(running(behaviour(scenario.phases[0]))) for way in interpreters}
+        senders = {
+            way: stack.enter_context(
+                subprocess.Popen(
+                    [interpreter, __file__, "--way", way, "--url", servers[way].base_url],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL if way == LITELLM else None,  # it logs every retry
+                    text=True,
+                    env=environment,
+                )
+            )
+            for way, interpreter in interpreters.items()
+        }
+        for way, sender in senders.items():
+            assert sender.stdin is not None
+            assert sender.stdout is not None
+            if sender.stdout.readline() != "ready\n":
+                raise SystemExit(f"'{way}' did not start with {interpreters[way]}; see its message above")
+        time.sleep(2.0)  # the buckets fill up again after the request that warmed each way up
+        for sender in senders.values():
+            assert sender.stdin is not None
+            sender.stdin.write(f"{sum(phase.seconds for phase in scenario.phases) + 1.0}\n")
+            sender.stdin.flush()
+        end = time.monotonic()
+        for phase in scenario.phases:
+            before = {}
+            for way, server in servers.items():
+                server.behaviour = behaviour(phase)
+                before[way] = server.stats().by_kind
+            end += phase.seconds
+            time.sleep(max(0.0, end - time.monotonic()))
+            for way, server in servers.items():
+                after = server.stats().by_kind
+                admitted = after.get("ok", 0) - before[way].get("ok", 0)
+                refused = sum(
+                    after.get(kind, 0) - before[way].get(kind, 0) for kind in ("limited_rps", "limited_concurrent")
+                )
+                counted[way].append(Counted(admitted, refused, admitted / phase.allowed(scenario.latency_s)))
+        for sender in senders.values():
+            sender.wait(timeout=30.0)
+    return counted
+
+
+def report(scenario: Scenario, counted: dict[str, list[Counted]]) -> None:
+    """The table of one scenario."""
+    allowed = sum(phase.allowed(scenario.latency_s) for phase in scenario.phases)
+    print(f"\n{scenario.name}: {allowed:.0f} requests allowed in {sum(p.seconds for p in scenario.phases):.0f} s")
+    print(f"{'':36}{'used':>8}{'429s':>8}{'sent':>7}   used in each phase")
+    used = {}
+    for way, phases in counted.items():
+        admitted, refused = sum(phase.admitted for phase in phases), sum(phase.refused for phase in phases)
+        used[way] = admitted / allowed
+        each = "  ".join(f"{phase.used:6.1%}" for phase in phases)
+        share = refused / max(1, admitted + refused)
+        print(f"{way:36}{used[way]:8.1%}{share:8.2%}{admitted + refused:7}   {each}")
+    best = max((way for way in used if way != OURS), key=lambda way: used[way])
+    print(f"ours uses {used[OURS] / used[best]:.2f} times what the best of the others does ({best})")
+
+
+def interpreters(litellm_python: str | None) -> dict[str, str]:
+    """Which interpreter runs each way; litellm only where there is one."""
+    found = {way: sys.executable for way in WAYS if way != LITELLM}
+    if litellm_python is not None:
+        found[LITELLM] = litellm_python
+    elif importlib.util.find_spec("litellm") is not None:
+        found[LITELLM] = sys.executable
+    else:
+        print(f"{LITELLM}: skipped, it is not installed here; see --help for how to add it")
+    return found
+
+
+def main() -> None:
+    """Run the scenarios, or, as a process of the benchmark, one way of sending."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="short phases: what a start costs weighs more")
+    parser.add_argument("--rps", type=float, default=20.0, help="the hidden limit on the rate")
+    parser.add_argument("--litellm-python", metavar="PATH", help="an interpreter that has litellm")
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.way is not None:
+        asyncio.run(send(options.way, options.url))
+        return
+    rps, short, long = options.rps, 40.0, 80.0
+    if options.quick:
+        short, long = 15.0, 15.0
+    latency_s = 4.0 / rps  # four under way at the limit, on average a little more: places are not what is short
+    scenarios = (
+        Scenario(f"{rps:g} requests a second", latency_s, (Phase(short, rps=rps),)),
+        Scenario("6 requests at a time", 0.3, (Phase(short, concurrent=6),)),
+        Scenario(
+            f"{rps:g} a second, halved, doubled",
+            latency_s,
+            (Phase(long, rps=rps), Phase(long, rps=rps / 2.0), Phase(long, rps=rps)),
+        ),
+    )
+    found = interpreters(options.litellm_python)
+    for scenario in scenarios:
+        report(scenario, run(scenario, found))
+
+
+if __name__ == "__main__":
+    main()

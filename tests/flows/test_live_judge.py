@@ -1,0 +1,129 @@
+"""The judge's gates in the flow, asked live over loopback: both rounds, their tasks, and where the key does not go."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import State
+from prefect.blocks.system import Secret
+from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.failpack import write_failpack
+from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.run import Run
+from rc1_lib.scoring.judge import open_store
+from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
+from tasks.keys import SECRET, provide_scorer_key
+
+pytestmark = pytest.mark.xdist_group("prefect")
+
+KEY = "sk-planted-6f0e1d2c3b4a"
+Start = Callable[..., State[Any]]
+JUDGES = ("judge_probe", "anti_simulation", "judge_stability")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+    monkeypatch.setenv("SCORER_API_KEY", KEY)
+    with running(Behaviour(api_key=KEY)) as running_server:
+        yield running_server
+
+
+def live(server: JudgeServer, *overrides: str) -> tuple[str, ...]:
+    waived = "gates.waivers={git: no commit here, shadow_run: not part of this version}"
+    return (
+        "judge.provider=openai", f"judge.base_url={server.base_url}", "judge.model=rc1-test-double-1",
+        "judge.limits.rps=40", "gates.probe.require_billed=true", waived, *overrides,
+    )  # fmt: skip
+
+
+def verdicts(run: Run, number: int) -> dict[str, dict[str, Any]]:
+    return {gate["name"]: gate for gate in read_json(run.workspace.path(PASSED[number]))["gates"]}
+
+
+def test_both_rounds_ask_live_and_earn_a_ticket(
+    fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer
+) -> None:
+    run = fresh_copy(*live(server))
+    state = run_flow(run)
+    assert state.name == "TicketIssued", state.message
+    for number in (1, 2):
+        gates = verdicts(run, number)
+        assert {gates[name]["status"] for name in JUDGES} == {"passed"}
+        assert all("TEST DOUBLE" in str(gates[name]["checks"]) for name in JUDGES)
+    probed = 2 * run.config.gates.probe.n * run.config.judge.samples
+    assert server.stats().answered == probed
+    with open_store(run) as store:
+        assert len(store.log()) == server.stats().requests == probed
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "red"),
+    [
+        (Behaviour(delay="constant", constant_reply=True, api_key=KEY), {"anti_simulation"}),
+        (Behaviour(request_ids="same", api_key=KEY), {"anti_simulation"}),
+        (Behaviour(usage=False, api_key=KEY), {"judge_probe", "anti_simulation"}),
+        (Behaviour(noise_sd=0.4, api_key=KEY), {"judge_stability"}),
+    ],
+)
+def test_a_judge_that_cheats_or_wavers_turns_its_gate_red_and_ends_the_run(
+    behaviour: Behaviour, red: set[str], fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer
+) -> None:
+    server.behaviour = behaviour
+    run = fresh_copy(*live(server))
+    state = run_flow(run)
+    assert state.name == "GatesFailed"
+    gates = verdicts(run, 1)
+    assert {name for name in JUDGES if gates[name]["status"] != "passed"} == red
+    assert not run.workspace.path(PASSED[2]).exists()
+
+
+def test_the_key_stands_nowhere_after_a_refusal_that_quotes_it(
+    fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.behaviour = Behaviour(api_key="another-key-altogether")  # its 401 quotes the key that it was sent
+    run = fresh_copy(*live(server))
+    with temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: True}):
+        state = run_flow(run)
+    assert state.name == "GatesFailed"
+    assert "judge_probe" in str(state.message)
+    assert KEY not in str(state.message) + repr(state)
+    pack = write_failpack(run)
+    places = [path for path in run.workspace.root.rglob("*") if path.is_file()]
+    with tarfile.open(pack) as archive:
+        packed = [archive.extractfile(member) for member in archive if member.isfile()]
+        assert packed
+        assert [stream.name for stream in packed if stream is not None and KEY.encode() in stream.read()] == []
+    assert [path for path in places if KEY.encode() in path.read_bytes()] == []
+    assert KEY not in prefect_database()
+
+
+def test_the_key_may_come_from_a_prefect_secret(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fresh_copy("judge.provider=openai", "judge.model=any")
+    monkeypatch.setenv("SCORER_API_KEY", "")
+    provide_scorer_key(run)
+    assert os.environ["SCORER_API_KEY"] == ""
+    Secret(value=KEY).save(SECRET, overwrite=True)
+    try:
+        provide_scorer_key(run)
+        assert os.environ["SCORER_API_KEY"] == KEY
+        assert KEY not in prefect_database()  # it is kept encrypted
+    finally:
+        Secret.delete(SECRET)
+
+
+def prefect_database() -> str:
+    """Every row of every table of Prefect's database, as text: flow runs, parameters, states, logs, artifacts."""
+    path = Path(str(PREFECT_API_DATABASE_CONNECTION_URL.value()).partition(":///")[2])
+    with sqlite3.connect(path) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return "\n".join(str(db.execute(f'SELECT * FROM "{table}"').fetchall()) for table in tables)
