@@ -160,3 +160,31 @@ def test_a_file_of_another_profile_is_refused() -> None:
         open_run(profile="prod", config=LOCAL)
     with pytest.raises(ConfigError, match="expected one of local, prod"):
         open_run(profile="test")
+
+
+@pytest.mark.parametrize(
+    ("said", "provider", "fault"),
+    [
+        ("1", "rubric", "asks for live scores"),
+        ("0", "openai", "asks for the local rubric"),
+        ("maybe", "rubric", "expected one of"),
+    ],
+)
+def test_a_live_mode_that_the_judge_does_not_have_is_refused(
+    said: str, provider: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REWARD_LIVE_MODE", said)
+    with pytest.raises(ConfigError, match=fault):
+        open_run(profile="local", overrides=[f"judge.provider={provider}"])
+
+
+def test_live_mode_off_is_refused_in_prod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REWARD_LIVE_MODE", "off")
+    with pytest.raises(ConfigError, match="profile prod takes live scores only"):
+        open_run(profile="prod")
+
+
+def test_the_judges_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("REWARD_LIVE_MODE", "1")
+    assert open_run(profile="prod").config.judge.base_url == "http://127.0.0.1:9/v1"

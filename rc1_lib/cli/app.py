@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from rc1_lib import __version__
-from rc1_lib.cli import config, difficulty, failures, judge, pool, preflight, serve, shadow, ticket
+from rc1_lib.cli import (
+    config,
+    dev,
+    difficulty,
+    failures,
+    judge,
+    pool,
+    preflight,
+    score,
+    scorecache,
+    serve,
+    shadow,
+    ticket,
+)
 from rc1_lib.cli.command import command
 
 # Dashes and underscores are the same in the names of options and commands (the original scripts use both); the parser
@@ -54,6 +67,7 @@ for _name, _function in (
     ("validate-difficulty", difficulty.validate_difficulty),
     ("probe-scorer", judge.probe_scorer),
     ("assert-not-simulated", judge.assert_not_simulated),
+    ("score", score.score),
     ("failpack", failures.failpack),
 ):
     command(app, _name, _function)
@@ -69,3 +83,13 @@ _config = typer.Typer(no_args_is_help=True, help="The configuration: verify it o
 command(_config, "verify", config.verify)
 command(_config, "show", config.show)
 app.add_typer(_config, name="config")
+
+_scorecache = typer.Typer(no_args_is_help=True, help="The store of the judge's replies: look at it, mend it.")
+command(_scorecache, "stat", scorecache.stat)
+command(_scorecache, "invalidate", scorecache.invalidate)
+command(_scorecache, "replay-bad", scorecache.replay_bad)
+app.add_typer(_scorecache, name="scorecache")
+
+_dev = typer.Typer(no_args_is_help=True, help="For development: a TEST DOUBLE of a judge.")
+command(_dev, "judge-server", dev.judge_server, without=("config", "overrides", "as_json"))
+app.add_typer(_dev, name="dev")

@@ -15,14 +15,25 @@ def probe_scorer(
     session: Session,
     n: Annotated[int | None, typer.Option(help="Dialogues to score (gates.probe.n).")] = None,
     provider: Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")] = None,
+    model: Annotated[str | None, typer.Option(help="The provider's name of the model (judge.model).")] = None,
     live: Annotated[
         bool, typer.Option("--live", help="Demand that somebody was billed (gates.probe.require_billed).")
     ] = False,
 ) -> int:
-    """Score a few dialogues of the shadow set and check that the judge really answered."""
-    flags = {"gates.probe.n": n, "judge.provider": provider, "gates.probe.require_billed": True if live else None}
+    """Score a few dialogues of the shadow set, past the cache, and check that the judge really answered."""
+    flags = {
+        "gates.probe.n": n,
+        "judge.provider": provider,
+        "judge.model": model,
+        "gates.probe.require_billed": True if live else None,
+    }
     run = session.open(overrides(flags))
-    results = judge(session, run, ("judge_probe",))
+    from rc1_lib.cli.stages import stages
+    from rc1_lib.preflight.evidence import Evidence
+    from rc1_lib.preflight.gates import evaluate
+
+    with stages():
+        results = [evaluate("judge_probe", Evidence(run), 1)]
     return conclude(session, run, f"judge {run.config.judge.provider}", results, "reports/rc1/probe_scorer.json")
 
 

@@ -23,6 +23,7 @@ from rc1_lib.scoring.lines import Line, Outcome
 from rc1_lib.scoring.prompt import JudgeSpec, write_prompt
 from rc1_lib.scoring.reply import BadReplyError, read_scores
 from rc1_lib.scoring.store import Reply, Store
+from rc1_lib.testing.mark import is_test_double
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
@@ -144,15 +145,6 @@ class Desk:
             return self._unscored(effort.failed)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def accept(self, reply: Reply) -> Got:
-        """What a stored reply says.
-
-        Raises:
-            Stopped: when the test double gave it and may not be used.
-        """
-        self._meet_double(reply.test_double)
-        return Got.of(reply)
-
     # ---- one attempt ----
 
     async def _attempt(self, wanted: Wanted, blank: Ask, number: int, effort: _Effort, fresh: bool) -> Got:
@@ -169,7 +161,8 @@ class Desk:
                 if found is None:
                     return await self._send(line, ask, permit, left)
             if isinstance(found, Reply):
-                got = self.accept(found)
+                self._meet_double(is_test_double(found.model))
+                got = Got.of(found)
                 if found.scores is not None:
                     self.store.replayed([replayed(line, found, looked_up_ms)])
                 return got
@@ -211,7 +204,7 @@ class Desk:
         scores, outcome, detail = self._read(answer)
         self.answered += 1
         line = replace(line, outcome=outcome, scores=scores, detail=mask(detail, self.hidden))
-        self._end(line, reserved, text, answer.test_double)
+        self._end(line, reserved, text)
         if self.model != answer.model:
             if self.model:
                 _LOG.warning("the judge's model changed from %s to %s", self.model, answer.model)
@@ -261,9 +254,9 @@ class Desk:
         if of_all or (not self.answered and self.rejected >= self.config.limits.concurrency[1]):
             self._halt(f"the provider refuses: {mask(failed.detail, self.hidden)}")
 
-    def _end(self, line: Line, reserved: float, text: str = "", test_double: bool = False) -> None:
+    def _end(self, line: Line, reserved: float, text: str = "") -> None:
         self.spending.settle(reserved, line.cost_usd)
-        self.store.end(line, endpoint=self.endpoint, text=text, test_double=test_double)
+        self.store.end(line, endpoint=self.endpoint, text=text)
 
     def _meet_double(self, test_double: bool) -> None:
         self.test_double |= test_double

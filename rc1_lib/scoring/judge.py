@@ -91,12 +91,7 @@ class Judge:
             desk.model = known[0]
         run = _Work(desk, len(wanted))
         try:
-            live = list(wanted)
-            if not fresh and known is not None:
-                if self._is_old(known[1]) and self.config.provider in LIVE and self._find(desk, wanted):
-                    await run.ask(live[:1], fresh=True)  # which version answers today decides what counts
-                    live = live[1:]
-                live = run.replay(live, self._find(desk, live))
+            live = list(wanted) if known is None or fresh else await self._replay(desk, run, wanted)
             await run.ask(live, fresh=fresh)
         finally:
             await desk.provider.aclose()
@@ -106,6 +101,22 @@ class Judge:
             test_double=desk.test_double or any(is_test_double(got.model) for got in run.got.values()),
             traffic=desk.limiter.stats(), run_id=self.store.run_id,
         )  # fmt: skip
+
+    async def _replay(self, desk: Desk, run: _Work, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """Take what is stored and counts; what remains to be asked.
+
+        The version that answers today decides what counts. So what is not stored is asked before anything is replayed,
+        and where everything is stored, one sample is asked again once the last look at the version is long ago.
+        """
+        stored = self._find(desk, wanted)
+        await run.ask([one for one in wanted if one.key not in stored], fresh=False)
+        left = [one for one in wanted if one.key in stored]
+        seen = self.store.model_of(desk.endpoint)
+        if left and seen is not None and self._is_old(seen[1]) and self.config.provider in LIVE:
+            await run.ask(left[:1], fresh=True)
+            if left[0].key in run.got and run.got[left[0].key].scores is not None:
+                left = left[1:]  # else what is stored still counts, unless another version answered
+        return run.replay(left, self._find(desk, left))
 
     @property
     def model_asked(self) -> str:
@@ -123,7 +134,7 @@ class Judge:
         return self.store.find([one.key for one in wanted], desk.model)
 
     def _is_old(self, seen: float) -> bool:
-        return time.time() - seen > 3600 * self.config.store.model_check_hours
+        return self.store.now() - seen > 3600 * self.config.store.model_check_hours
 
     def key(self, dialogue: str, sample: int) -> str:
         """What was asked, but for the model version, which is known only when it has answered."""
@@ -234,6 +245,8 @@ class _Work:
 
     async def ask(self, wanted: Sequence[Wanted], *, fresh: bool) -> None:
         """Ask for all of them, as many at a time as the limiter can have under way."""
+        if not wanted:
+            return
         queue = deque(wanted)
         workers = min(len(queue), self.desk.config.limits.concurrency[1])
         try:

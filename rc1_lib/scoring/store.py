@@ -31,16 +31,14 @@ _BUSY_S = 60.0
 _VERSION = 1
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS replies (ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail,"
-    " request_id, reply_sha256, test_double, PRIMARY KEY (ask_key, model)) WITHOUT ROWID",
+    " request_id, reply_sha256, PRIMARY KEY (ask_key, model)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS dialogues (sha256 PRIMARY KEY, messages) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS endpoints (endpoint PRIMARY KEY, model, seen) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS sent (attempt_id PRIMARY KEY, ask_key, run_id, line) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS sent_by_ask ON sent (ask_key)",
     *ledger.SCHEMA,
 )
-_REPLY = (
-    "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, reply_sha256, test_double"
-)
+_REPLY = "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, reply_sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,6 @@ class Reply:
         detail: why there are none.
         request_id: the provider's id of it.
         reply_sha256: of the text.
-        test_double: whether it came from RC1's own server for tests.
     """
 
     ask_key: str
@@ -75,7 +72,6 @@ class Reply:
     detail: str
     request_id: str
     reply_sha256: str
-    test_double: bool
 
 
 class Busy:
@@ -214,14 +210,13 @@ class Store:
             )
             return None
 
-    def end(self, line: Line, *, endpoint: str, text: str = "", test_double: bool = False) -> None:
+    def end(self, line: Line, *, endpoint: str, text: str = "") -> None:
         """Write how an attempt ended; a reply that was received is stored with it.
 
         Args:
             line: the whole line.
             endpoint: whom it was sent to.
             text: the reply's text, where a model replied.
-            test_double: whether that was RC1's own server for tests.
         """
         with self._writing():
             self._db.execute("DELETE FROM sent WHERE attempt_id = ?", (line.attempt_id,))
@@ -231,12 +226,12 @@ class Store:
             when = self._clock()
             scores = None if line.scores is None else orjson.dumps(dict(line.scores)).decode()
             self._db.execute(
-                f"INSERT INTO replies ({_REPLY}) VALUES ({', '.join('?' * 13)}) ON CONFLICT DO UPDATE SET "
+                f"INSERT INTO replies ({_REPLY}) VALUES ({', '.join('?' * 12)}) ON CONFLICT DO UPDATE SET "
                 f"{', '.join(f'{name} = excluded.{name}' for name in _REPLY.split(', ')[2:])} "
                 "WHERE excluded.scores IS NOT NULL OR replies.scores IS NULL",  # bad never drives out good
                 (
                     line.ask_key, line.model, when, line.spec, line.dialogue, line.sample, line.outcome.value, text,
-                    scores, line.detail, line.request_id, line.reply_sha256, int(test_double),
+                    scores, line.detail, line.request_id, line.reply_sha256,
                 ),
             )  # fmt: skip
             self._db.execute("INSERT OR REPLACE INTO endpoints VALUES (?, ?, ?)", (endpoint, line.model, when))
@@ -355,9 +350,6 @@ def _interrupted(body: dict[str, Any]) -> Line:
 
 
 def _reply(row: Sequence[Any]) -> Reply:
-    (key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, sha256, double) = row
+    (key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, sha256) = row
     found = None if scores is None else orjson.loads(scores)
-    return Reply(
-        key, model, stored, spec, dialogue, sample, Outcome(outcome), text, found, detail, request_id, sha256,
-        bool(double),
-    )  # fmt: skip
+    return Reply(key, model, stored, spec, dialogue, sample, Outcome(outcome), text, found, detail, request_id, sha256)

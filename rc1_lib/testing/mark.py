@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 MODEL_PREFIX = "rc1-test-double"
+NOTICE = "TEST DOUBLE: scores here were made up by RC1's own server for tests; they are no judge's."
+"""What whoever is shown such scores is told first."""
 
 
 def is_test_double(model: str) -> bool:

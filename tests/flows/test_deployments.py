@@ -98,7 +98,7 @@ def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(built: Run, tm
     run = program(body, str(root), *built.overrides, "gates.training.min_seeds=9")
     told, _ = run.communicate(timeout=240)
     assert (run.returncode, told.split()[0]) == (2, "GatesFailed")
-    assert "1 of 15 gates failed: training_config" in told
+    assert "1 of 16 gates failed: training_config" in told
     assert (root / ".prefect/prefect.db").exists()
 
 

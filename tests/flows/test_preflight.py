@@ -72,7 +72,7 @@ def test_one_red_gate_turns_the_flow_red_and_revokes_the_ticket_of_an_earlier_ru
     weights.write_text('{"correctness": 1.5}')
     state = run_flow(green_copy)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "round 1: 1 of 15 gates failed: weights (" in str(state.message)
+    assert "round 1: 1 of 16 gates failed: weights (" in str(state.message)
     assert "weights" in read_ticket(green_copy)["revoked"]["reason"]
 
 
