@@ -8,6 +8,9 @@ from contextlib import contextmanager
 Listener = Callable[[str, int, int, str], None]
 """Called with (stage, done, total, note) from whichever thread does the work."""
 
+PASSING_NOTES = frozenset({"judge"})
+"""Stages whose notes are figures of the moment: where lines stay on the screen, one now and then is enough."""
+
 _listeners: list[Listener] = []
 
 

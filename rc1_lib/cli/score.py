@@ -63,9 +63,10 @@ def score(
 
 
 def _table(summary: Mapping[str, Any]) -> Table:
-    table = Table(
-        title=f"{summary['provider']} {summary['model_asked']}, instructions {summary['spec']}", title_justify="left"
-    )
+    title = f"{summary['provider']} {summary['model_asked']}, instructions {summary['spec']}"
+    if not summary["complete"]:
+        title += ", INCOMPLETE: of those scored alone, not to be relied on"
+    table = Table(title=title, title_justify="left")
     table.add_column("dimension", overflow="fold")
     interval = f"its {100 * summary['confidence']:g} % interval"
     for head in ("mean of medians", "sd between samples", interval):

@@ -10,7 +10,6 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.cli import tables
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -127,11 +126,21 @@ def _replies_table(records: Sequence[Mapping[str, Any]]) -> Table:
     for head in ("replies", "expired", "oldest", "newest"):
         table.add_column(head, justify="right", no_wrap=True)
     for one in records:
-        ages = (f"{tables.figure(one[key])} d" for key in ("oldest_days", "newest_days"))
+        ages = (_age(one[key]) for key in ("oldest_days", "newest_days"))
         table.add_row(
             Text(one["spec"]), Text(one["model"]), one["outcome"], str(one["replies"]), str(one["expired"]), *ages
         )
     return table
+
+
+def _age(days: float) -> str:
+    """In days, or in the largest smaller unit of which there is at least one."""
+    amount = days
+    for unit, times in (("d", 24), ("h", 60), ("min", 60)):
+        if amount >= 1:
+            return f"{amount:.1f} {unit}"
+        amount *= times
+    return f"{amount:.0f} s"
 
 
 def _attempts_table(records: Sequence[Mapping[str, Any]], total: Mapping[str, Any]) -> Table:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from rc1_lib.progress import listening
+from rc1_lib.progress import PASSING_NOTES, listening
 
 _EVERY_S = 10.0
 """Shortest time between two lines of the same counting stage where there is no terminal."""
@@ -54,6 +54,6 @@ class _Lines:
 
     def tell(self, stage: str, done: int, total: int, note: str) -> None:
         now = time.monotonic()
-        if note or done == total or now - self.told.get(stage, 0.0) >= _EVERY_S:
+        if (note and stage not in PASSING_NOTES) or done == total or now - self.told.get(stage, 0.0) >= _EVERY_S:
             self.told[stage] = now
             print(f"[{now - self.begun:6.1f} s] {stage}: {done}/{total} {note}".rstrip(), file=sys.stderr, flush=True)

@@ -23,7 +23,8 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
 
     The judge in use is the one of the newest line: provider, instructions and model asked for. A dialogue counts by its
     newest asking (run), because that is the one whose scores are in use, and because the same replies, replayed, are no
-    further observations.
+    further observations. Coverage and model versions are those of the newest run: what failed in an earlier one may
+    never be asked again, and every use of scores has a coverage check of its own.
 
     Args:
         log: the usage log, columns of `LOG_SCHEMA`.
@@ -33,14 +34,16 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
     in_use = log.sort("seq").join(log.sort("seq").tail(1).select(_JUDGE), on=_JUDGE, how="semi", nulls_equal=True)
     lines = _last_asked(in_use, thresholds.last).filter(pl.col("sample").is_between(0, samples - 1))
     scored = lines.filter(_SCORED).unique(["dialogue", "sample"], keep="last", maintain_order=True)
-    held = _held(lines, samples)
+    newest = pl.col("run_id") == _newest_run(in_use)
+    held = _held(lines.filter(newest), samples)
     scores = long_scores(scored)
     spread = medians_and_variances(scores)
-    checks = [_coverage(held, thresholds), _models(scored, thresholds)]
+    checks = [_coverage(held, thresholds), _models(scored.filter(newest), thresholds)]
     unscored = held.filter(pl.col("scored") < samples).select(id="dialogue", scored="scored", outcome="reason")
     rows = offenders(unscored, "unscored")
     figures = [
-        info("dialogues read", held.height),
+        info("dialogues of the newest run", held.height),
+        info("dialogues read", lines["dialogue"].n_unique()),
         info("lines of other judges, left out", log.height - in_use.height),
     ]
     if samples < 2:
@@ -55,6 +58,13 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
     checks += _intervals(noises, thresholds.confidence)
     rows += offenders(unstable.select("dimension", "median", "variance", id="dialogue"), "unstable")
     return GateResult(_NAME, tuple(checks), offenders=rows)
+
+
+def _newest_run(lines: pl.DataFrame) -> str:
+    """The run that wrote last, not counting what was entered for a dead one."""
+    ended = lines.filter(pl.col("outcome") != Outcome.INTERRUPTED)
+    last = (ended if ended.height else lines).tail(1)["run_id"]
+    return str(last.item()) if last.len() else ""
 
 
 def _last_asked(lines: pl.DataFrame, last: int) -> pl.DataFrame:

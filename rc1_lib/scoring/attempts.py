@@ -92,6 +92,7 @@ class Desk:
         model: the version whose stored replies count.
         answered: replies received in this run.
         rejected: requests refused for good in this run.
+        unanswered: attempts in a row that brought no reply and were not refused for asking too fast.
     """
 
     provider: Provider
@@ -107,6 +108,7 @@ class Desk:
     stop: str = ""
     answered: int = 0
     rejected: int = 0
+    unanswered: int = 0
     test_double: bool = False
     clock: Callable[[], float] = time.time
     hidden: tuple[str, ...] = field(default_factory=secrets)
@@ -203,6 +205,7 @@ class Desk:
         self._meet_double(answer.test_double)
         scores, outcome, detail = self._read(answer)
         self.answered += 1
+        self.unanswered = 0
         line = replace(line, outcome=outcome, scores=scores, detail=mask(detail, self.hidden))
         self._end(line, reserved, text)
         if self.model != answer.model:
@@ -241,11 +244,20 @@ class Desk:
             permit.failed(failed.retry_after)
         if failed.fault is Fault.REJECTED:
             self._rejected(failed)
+        elif failed.fault is not Fault.RATE_LIMITED:
+            self._unanswered(failed)
         if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
             self._halt(
                 f"the provider asks to wait {failed.retry_after:.0f} s, more than judge.limits.max_wait_s "
                 f"({self.config.limits.max_wait_s:g}); run again later, what was paid for is kept"
             )
+
+    def _unanswered(self, failed: CallFailedError) -> None:
+        """A provider that is down fails everybody: as many attempts in a row as all places can make for one reply."""
+        self.unanswered += 1
+        limits = self.config.limits
+        if self.unanswered >= limits.attempts * limits.concurrency[1]:
+            self.stop = f"{self.unanswered} attempts in a row brought no reply: {mask(str(failed), self.hidden)}"
 
     def _rejected(self, failed: CallFailedError) -> None:
         """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""

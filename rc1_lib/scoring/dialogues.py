@@ -12,6 +12,7 @@ import orjson
 from rc1_lib.errors import RowError
 from rc1_lib.scoring.calls import Message
 
+_CALL = ("name", "arguments")
 _TOLD = 10
 """Damaged lines that are told one by one; the others are counted."""
 
@@ -83,7 +84,7 @@ def _read(text: bytes) -> tuple[dict[str, Any], str]:
     try:
         row = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        return {}, f"is not JSON ({error})"
+        return {}, f"is not JSON ({error.msg}, column {error.colno})"
     if not isinstance(row, dict):
         return {}, f"is a JSON {type(row).__name__}, expected an object"
     if "messages" not in row:
@@ -106,6 +107,3 @@ def _misfit(message: object) -> str:
         if not isinstance(function, Mapping) or not all(isinstance(function.get(key), str) for key in _CALL):
             return "has a tool call without a function's name and arguments as texts"
     return ""
-
-
-_CALL = ("name", "arguments")

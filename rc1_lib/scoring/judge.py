@@ -24,8 +24,7 @@ from rc1_lib.scoring.judged import Judged, gather
 from rc1_lib.scoring.limiter import Limiter
 from rc1_lib.scoring.lines import Line
 from rc1_lib.scoring.prompt import FOLDER, JudgeSpec, canonical, dialogue_sha256, load_spec
-from rc1_lib.scoring.providers import local_rubric
-from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE, ProviderSettings, open_provider
+from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE, ProviderSettings, local_rubric, open_provider
 from rc1_lib.scoring.store import Reply, Store
 from rc1_lib.scoring.traffic import Traffic
 from rc1_lib.testing.mark import is_test_double

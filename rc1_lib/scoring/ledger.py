@@ -108,6 +108,7 @@ def _was_never_written(row: Sequence[Any]) -> bool:
 
 def _link(previous: str, row: Sequence[Any]) -> tuple[str, bytes]:
     """The row's hash, and its line in the file."""
-    body = orjson.dumps(dict(zip(_COLUMNS, row, strict=True)))
+    fields = dict(zip(_COLUMNS, row, strict=True))
+    body = orjson.dumps({**fields, "billable": bool(fields["billable"])})  # SQLite knows no booleans
     digest = hashlib.sha256(previous.encode() + body).hexdigest()
     return digest, body[:-1] + b',"hash":"' + digest.encode() + b'"}\n'

@@ -32,6 +32,7 @@ STRIDE = 8.0
 LEAD = 0.25
 """A server that saves up what was not used lets through its limit on average, one that does not refuses the first
 request that comes too fast. The ceiling is put so far from the mean pace towards the last one; that serves both."""
+HALF = 0.5
 PRIOR = 1.0
 """Requests that the old ceiling counts for in a measurement: two refusals in a row measure hardly anything."""
 UNUSED = 2.0
@@ -84,8 +85,8 @@ class Pace:
         perhaps out of savings. The refused request counts for half: something of its token was there.
         """
         prior_s = PRIOR / self._ceiling
-        low = (self._sent - 0.5 + PRIOR) / (self._seconds + prior_s)
-        high = (self._curve_sent - 0.5 + PRIOR) / (self._curve_due_s + prior_s)
+        low = (self._sent - HALF + PRIOR) / (self._seconds + prior_s)
+        high = (self._curve_sent - HALF + PRIOR) / (self._curve_due_s + prior_s)
         ahead = LEAD * (self.rate - self._curve_sent / self._curve_due_s)
         ceiling = max((low + high) / 2.0 + ahead, self._slowest)
         doubt = max(LEAST_DOUBT, 1.0 / self._curve_sent, (high - low) / (high + low))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -49,8 +48,8 @@ def read_scores(text: str, dimensions: Iterable[str]) -> dict[str, float]:
 def _score(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadReplyError(f"holds {name} = {json.dumps(value)[:40]}, expected a number")
-    if not (math.isfinite(value) and 0.0 <= value <= 1.0):
-        raise BadReplyError(f"holds {name} = {value:g}, expected a number from 0 to 1")
+    if not 0 <= value <= 1:  # NaN, infinities and whole numbers that no float can hold among what is not
+        raise BadReplyError(f"holds {name} = {str(value)[:20]}, expected a number from 0 to 1")
     return float(value)
 
 

@@ -536,6 +536,17 @@ def test_an_interrupted_line_entered_late_does_not_make_its_asking_the_newest() 
     assert red(stability(table(tuple(lost)))) != set()
 
 
+def test_what_failed_in_an_earlier_run_does_not_stay_red_for_ever() -> None:
+    """A provider was down, then the pool was built anew: those dialogues will never be asked again."""
+    lines = judged(Judging(run="run-1", seed=6, dialogues=range(20), ends=NOW - 900))
+    failed = tuple(replace(line, run_id="run-0", outcome=Outcome.CONNECTION, scores=None) for line in lines)
+    updated = judged(Judging(run="run-2", seed=7, dialogues=range(50, 70)))
+    renamed = tuple(replace(line, model="gemini-2.5-flash-002") for line in updated)
+    log = table(failed, renamed)
+    assert red(stability(log)) == set()
+    assert red(stability(table(renamed, failed))) == {"coverage"}
+
+
 def test_only_the_last_dialogues_count() -> None:
     bad = judged(Judging(run="run-1", seed=1, dialogues=range(50), ends=NOW - 900))
     good = judged(Judging(run="run-2", seed=2, dialogues=range(100, 200)))

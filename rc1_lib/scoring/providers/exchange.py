@@ -139,9 +139,9 @@ class HttpProvider(ABC):
             why = str(error)
         else:
             return Answer(
-                text=self._redactor.plain(answer.text),
-                model=self._redactor.plain(answer.model),
-                request_id=self._redactor.plain(answer.request_id),
+                text=self._redactor.plain(_whole(answer.text)),
+                model=self._redactor.plain(_whole(answer.model)),
+                request_id=self._redactor.plain(_whole(answer.request_id)),
                 tokens_in=answer.tokens_in,
                 tokens_out=answer.tokens_out,
                 billable=answer.billable,
@@ -181,6 +181,11 @@ class HttpProvider(ABC):
         return CallFailedError(
             Fault.BAD_BODY, self._redactor.line(f"response of {self._endpoint.host}: {why}"), status=status
         )
+
+
+def _whole(text: str) -> str:
+    """Text that can be encoded: servers that cut by UTF-16 units leave half an emoji behind, which nothing can store."""
+    return text.encode(errors="replace").decode()
 
 
 def _text(response: httpx2.Response) -> str:

@@ -1,0 +1,164 @@
+"""A reward made of the judge's scores: their weighted sum, or nothing where the judge gave no scores."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.gates.weights import weights_gate
+from rc1_lib.run import Run
+from rc1_lib.scoring.budget import Spending
+from rc1_lib.scoring.calls import Message
+from rc1_lib.scoring.judge import Judge, check_judge, open_judge, open_store, read_spec
+from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.prompt import JudgeSpec
+from rc1_lib.testing.mark import NOTICE
+from rc1_lib.thresholds import Gates
+
+_LOG = logging.getLogger("rc1.reward")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """The reward of one dialogue.
+
+    Attributes:
+        reward: sum of weight times median over the dimensions; None where the judge gave no scores.
+        reason: why there is none; empty where there is one.
+    """
+
+    reward: float | None
+    reason: str
+
+
+class WeightedJudge:
+    """Rewards by the judge, for as long as a training runs. Methods may be called from any thread.
+
+    The judge's budget (`judge.budget`) is that of all calls together. Each call paces itself by `judge.limits`; calls
+    that run at the same time do not know of each other.
+    """
+
+    def __init__(self, source: Judge | Run, weights: Mapping[str, Any], gates: Gates | None = None) -> None:
+        """Check the weights and, of a run, whether its judge can be asked at all.
+
+        Args:
+            source: a run, whose store is opened for each call, which any number of processes may do; or a judge over a
+                store that is open already.
+            weights: `{dimension: weight}`, or that under the key `weights`, as in configs/weights.json.
+            gates: thresholds; those of the run where one is given, a judge has to come with them.
+
+        Raises:
+            ConfigError: when the weights are refused by their gate, thresholds are missing, or the judge cannot be
+                asked.
+        """
+        thresholds = source.config.gates if gates is None and isinstance(source, Run) else gates
+        if thresholds is None:
+            raise ConfigError("a judge alone has no thresholds: pass gates=run.config.gates as well, or pass the run")
+        config = source.config.judge if isinstance(source, Run) else source.config
+        spec = read_spec(source) if isinstance(source, Run) else source.spec
+        self.weights = read_weights(weights, spec, thresholds)
+        if isinstance(source, Run):
+            check_judge(source)
+        self._source = source
+        self._floor, self._enough = thresholds.stability.min_coverage, thresholds.stability.last
+        self._spending = Spending(config.budget, config.prices)
+        self._lock = threading.Lock()
+        self._asked = self._scored = self._in_a_row = 0
+        self._double_told = False
+
+    async def rate(self, dialogues: Sequence[Sequence[Message]]) -> list[Rated]:
+        """The reward of each dialogue.
+
+        Raises:
+            RC1Error: when the judge stopped, or too few dialogues have scores: of all that were asked about, once there
+                are `gates.stability.last` of them, or not one of the last so many.
+        """
+        if not dialogues:
+            return []
+        with self._judge() as judge:
+            judged = await judge.score_async(dialogues)
+        if judged.stopped:
+            raise RC1Error(f"no reward: the judge stopped: {judged.stopped}. What was paid for is kept")
+        self._tell(judged)
+        rated = [self._rated(row) for row in judged.rows.iter_rows(named=True)]
+        self._count(rated, judged)
+        return rated
+
+    @contextmanager
+    def _judge(self) -> Iterator[Judge]:
+        if isinstance(self._source, Judge):
+            yield replace(self._source, spending=self._spending)
+            return
+        # Opened for each call: a connection to the store would not survive a trainer's forks.
+        with open_store(self._source) as store:
+            yield replace(open_judge(self._source, store), spending=self._spending)
+
+    def _rated(self, row: Mapping[str, Any]) -> Rated:
+        if not row["scored"]:
+            return Rated(None, row["reason"])
+        return Rated(math.fsum(weight * row[name] for name, weight in self.weights.items()), "")
+
+    def _tell(self, judged: Judged) -> None:
+        if judged.test_double and not self._double_told:
+            self._double_told = True
+            _LOG.warning(NOTICE)
+        for reason, count in judged.reasons[:3]:
+            _LOG.warning("%d of %d dialogues are unscored: %s", count, len(judged.rows), reason)
+
+    def _count(self, rated: Sequence[Rated], judged: Judged) -> None:
+        with self._lock:
+            for one in rated:
+                self._asked += 1
+                self._scored += one.reward is not None
+                self._in_a_row = 0 if one.reward is not None else self._in_a_row + 1
+            asked, scored, in_a_row = self._asked, self._scored, self._in_a_row
+        reasons = "; ".join(f"{count}: {reason}" for reason, count in judged.reasons[:3])
+        if in_a_row >= self._enough:
+            raise RC1Error(f"no reward: the judge scored none of the last {in_a_row} dialogues. Unscored: {reasons}")
+        if asked >= self._enough and scored < self._floor * asked:
+            raise RC1Error(
+                f"no reward: the judge scored {scored / asked:.1%} of {asked} dialogues, wanted at least "
+                f"{self._floor:.0%} (gates.stability.min_coverage). Unscored in the last call: {reasons or 'none'}"
+            )
+
+
+def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> dict[str, float]:
+    """The weights by dimension, once their gate has passed them.
+
+    Raises:
+        ConfigError: naming what the gate refuses.
+    """
+    content = weights if "weights" in weights else {"weights": weights}
+    result = weights_gate(content, gates.weights, tuple(spec.dimensions))
+    if result.failures:
+        told = "; ".join(f"{one.name} is {one.value}, wanted {one.op} {one.threshold}" for one in result.failures)
+        raise ConfigError(f"reward weights: {told}; the dimensions of '{spec.spec}' are {', '.join(spec.dimensions)}")
+    return {name: float(weight) for name, weight in content["weights"].items()}
+
+
+def finish(work: Callable[[], Awaitable[_T]]) -> _T:
+    """Do asynchronous work to its end in a plain call, also where this thread's event loop is running already.
+
+    A running loop cannot be entered again, so the work then gets a loop in a thread of its own, and this one waits, as
+    it would for any other plain call.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_as_coroutine(work))
+    from anyio.from_thread import start_blocking_portal
+
+    with start_blocking_portal() as portal:
+        return portal.call(work)
+
+
+async def _as_coroutine(work: Callable[[], Awaitable[_T]]) -> _T:
+    return await work()

@@ -1,0 +1,218 @@
+"""`rc1 score` over the loopback test double: files, table, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.scoring.bench import dialogues, overrides
+
+from .conftest import Rc1
+from .test_commands import widest_table_line
+
+SCORES, UNSTABLE = "reports/rc1/scores.jsonl", "reports/rc1/unstable_samples.jsonl"
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with running(Behaviour(delay="zero")) as serving:
+        yield serving
+
+
+def judge_at(server: JudgeServer) -> list[str]:
+    return [word for one in overrides(server.base_url) for word in ("--set", one)]
+
+
+def write(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Three rows with ids, a bare one, and the first again."""
+    asked = dialogues(4)
+    named = [{"id": f"row-{place}", "task": "gsm8k", "messages": one} for place, one in enumerate(asked[:3])]
+    return write(tmp_path / "rows.jsonl", [*named, {"messages": asked[3]}, {"id": 5, "messages": asked[0]}])
+
+
+def test_scores_are_written_row_by_row_and_told(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
+    done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
+    assert done.code == 0
+    assert done.out.startswith("TEST DOUBLE")
+    assert "5 of 5 dialogues scored (100.0 %), 3 samples each, answered by rc1-test-double-1" in done.out
+    assert "12 calls, rps " in done.out
+    assert widest_table_line(done.out) <= 100
+    assert "judge: 12/12" in done.err
+    scores = records(tmp_path / "w" / SCORES)
+    assert [one["id"] for one in scores] == ["row-0", "row-1", "row-2", "line 4", "5"]
+    assert [one["line"] for one in scores] == [1, 2, 3, 4, 5]
+    assert scores[0]["medians"] == scores[4]["medians"]
+    for one in scores:
+        assert (one["scored"], one["complete"], one["samples"], one["reason"]) == (True, True, 3, "")
+        assert one["models"] == ["rc1-test-double-1"]
+        assert len(one["medians"]) == len(one["variances"]) == 7
+        assert all(0 <= value <= 1 for value in one["medians"].values())
+    assert not (tmp_path / "w" / UNSTABLE).exists()
+    summary = json.loads((tmp_path / "w/reports/rc1/scores.summary.json").read_text())
+    assert (summary["complete"], summary["test_double"], summary["calls"]) == (True, True, 12)
+    mean = sum(one["medians"]["answered"] for one in scores) / 5
+    assert summary["dimensions"]["answered"]["mean_of_medians"] == pytest.approx(mean)
+    assert f"{mean:.4f}" in done.out
+    assert server.stats().requests == 12
+
+
+def test_second_run_replays_and_is_marked_all_the_same(
+    rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path
+) -> None:
+    flags = ("--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
+    rc1("score", *flags)
+    first = records(tmp_path / "w" / SCORES)
+    done = rc1("score", *flags, "--json", "--out", "again/scores.jsonl")
+    body = json.loads(done.out)
+    assert (done.code, body["calls"], body["replayed"], body["usd"]) == (0, 0, 12, 0.0)
+    assert body["test_double"] is True
+    again = records(tmp_path / "w/again/scores.jsonl")
+    assert [one["medians"] for one in again] == [one["medians"] for one in first]
+    assert [one["replayed"] for one in again] == [3] * 5
+    fresh = rc1("score", *flags, "--json", "--fresh")
+    assert json.loads(fresh.out)["calls"] == 12
+
+
+def test_flags_reach_the_judge(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
+    flags = ("--provider", "openai", "--model", "rc1-test-double-1", "--samples", "1", "--n", "2")
+    settings = [word for word in judge_at(server) if not word.startswith(("judge.provider", "judge.model"))]
+    settings = [word for place, word in enumerate(settings) if settings[place : place + 2] != ["--set", "--set"]]
+    done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *flags, *settings, "--json")
+    body = json.loads(done.out)
+    assert (done.code, body["provider"], body["model_asked"]) == (0, "openai", "rc1-test-double-1")
+    assert (body["dialogues"], body["samples"], body["calls"]) == (2, 1, 2)
+    assert body["dimensions"]["answered"]["sd"] is None
+
+
+def test_shadow_set_is_the_default_and_missed_by_name(
+    rc1: Rc1, server: JudgeServer, workspace: Path, tmp_path: Path
+) -> None:
+    done = rc1("score", "--workspace", workspace, *judge_at(server), "--n", "2", "--json")
+    assert (done.code, json.loads(done.out)["scored"]) == (0, 2)
+    assert records(workspace / SCORES)[0]["id"].startswith("shadow-")
+    nothing = rc1("score", "--workspace", tmp_path / "w", *judge_at(server))
+    assert nothing.code == 2
+    assert "there is no shadow set yet; `rc1 build-pool` writes it" in nothing.err
+
+
+def test_damaged_rows_are_told_by_line_before_anything_is_asked(rc1: Rc1, server: JudgeServer, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    asked = dialogues(1)[0]
+    lines = [
+        json.dumps({"messages": asked}),
+        "{nope",
+        "",
+        json.dumps([1]),
+        json.dumps({"id": "x"}),
+        json.dumps({"messages": []}),
+        json.dumps({"messages": asked[:1]}),
+        json.dumps({"messages": [{"role": "assistant", "content": 7}]}),
+        json.dumps({"messages": [{"content": "a"}, *asked]}),
+        json.dumps({"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "calc"}}]}]}),
+    ]
+    path.write_text("\n".join(lines))
+    done = rc1("score", "--workspace", tmp_path / "w", "--in", path, *judge_at(server))
+    assert done.code == 2
+    for told in (
+        "line 2: is not JSON",
+        "line 4: is a JSON list, expected an object",
+        "line 5: has no 'messages'",
+        "line 6: 'messages' is no list",
+        "line 7: no message is the assistant's",
+        "line 8: message 1 holds a int as its content",
+        "line 9: message 1 has no role",
+        "line 10: message 1 has a tool call without",
+        "Nothing was asked",
+    ):
+        assert told in done.err
+    assert "line 1:" not in done.err
+    assert server.stats().requests == 0
+    assert not (tmp_path / "w/data").exists()
+    assert rc1("score", "--workspace", tmp_path / "w", "--in", path, "--n", "1", *judge_at(server)).code == 0
+
+
+@pytest.mark.parametrize(("content", "told"), [("", "holds no dialogue"), (None, "cannot be read")])
+def test_no_rows_at_all(rc1: Rc1, tmp_path: Path, content: str | None, told: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    if content is not None:
+        path.write_text(content)
+    done = rc1("score", "--workspace", tmp_path / "w", "--in", path)
+    assert done.code == 2
+    assert told in done.err
+
+
+def test_low_coverage_is_refused_with_the_files_written_and_marked(rc1: Rc1, rows: Path, tmp_path: Path) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.WRONG_SCHEMA: 0.3})) as server:
+        done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
+    assert done.code == 2
+    assert "INCOMPLETE" in done.out
+    assert "wanted at least 98%" in done.err
+    assert "scores.jsonl is marked incomplete" in done.err
+    scores = records(tmp_path / "w" / SCORES)
+    assert {one["complete"] for one in scores} == {False}
+    unscored = [one for one in scores if not one["scored"]]
+    assert unscored
+    for one in unscored:
+        assert one["reason"].startswith("the reply")
+        assert set(one["medians"].values()) == set(one["variances"].values()) == {None}
+    summary = json.loads((tmp_path / "w/reports/rc1/scores.summary.json").read_text())
+    assert summary["complete"] is False
+    assert "wanted at least 98%" in summary["incomplete"]
+
+
+def test_a_spent_budget_is_refused_with_what_was_scored_kept(
+    rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path
+) -> None:
+    flags = ("--workspace", tmp_path / "w", "--in", rows, *judge_at(server), "--json")
+    done = rc1("score", *flags, "--set", "judge.budget.max_calls=5")
+    body = json.loads(done.out)
+    assert (done.code, body["complete"], body["calls"]) == (2, False, 5)
+    assert "judge.budget.max_calls (5) is used up" in done.err
+    assert server.stats().requests == 5
+    rest = json.loads(rc1("score", *flags).out)
+    assert (rest["complete"], rest["calls"], rest["replayed"]) == (True, 7, 5)
+
+
+def test_unstable_samples_are_written_with_all_replies_and_removed_when_there_are_none(
+    rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path
+) -> None:
+    flags = ("--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
+    done = rc1("score", *flags, "--set", "gates.stability.max_variance=0.0000001")
+    assert done.code == 0
+    assert "unstable samples: " in done.out
+    unstable = records(tmp_path / "w" / UNSTABLE)
+    assert [one["ids"] for one in unstable] == [["row-0", "5"], ["row-1"], ["row-2"], ["line 4"]]
+    assert all(sorted(reply["sample"] for reply in one["replies"]) == [0, 1, 2] for one in unstable)
+    assert all("reason" in json.loads(reply["text"]) for reply in unstable[0]["replies"])
+    again = rc1("score", *flags)
+    assert "0 unstable" in again.out
+    assert not (tmp_path / "w" / UNSTABLE).exists()
+
+
+def test_output_stays_in_the_workspace(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
+    done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, "--out", "../scores.jsonl", *judge_at(server))
+    assert done.code == 2
+    assert "outside the workspace" in done.err
+    assert server.stats().requests == 0
+
+
+def test_the_rubric_needs_nobody(rc1: Rc1, rows: Path, tmp_path: Path) -> None:
+    done = rc1("score", "--workspace", tmp_path / "w", "--in", rows)
+    assert done.code == 0
+    assert "TEST DOUBLE" not in done.out
+    assert "answered by rubric-" in done.out

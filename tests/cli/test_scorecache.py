@@ -1,0 +1,225 @@
+"""`rc1 scorecache`, also as `scorecache-cli`: looking at the store never makes one, and bad replies are mended."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.cli import scorecache
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.scoring.bench import Bench, dialogue, overrides
+
+from .conftest import Done, Rc1
+from .test_commands import widest_table_line
+
+STORE = "data/judge/scores.sqlite"
+BAD = Behaviour(delay="zero", faults={FaultKind.WRONG_SCHEMA: 1.0})
+GOOD = Behaviour(delay="zero")
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with running(GOOD) as serving:
+        yield serving
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "w")
+
+
+def with_a_call(number: int) -> list[dict[str, Any]]:
+    """A dialogue with a tool call, which the store keeps in a shorter form."""
+    call = {"id": "call_0", "type": "function", "function": {"name": "calc", "arguments": '{"expression":"1"}'}}
+    question, answer = dialogue(number)
+    return [question, {"role": "assistant", "content": None, "tool_calls": [call]}, answer]
+
+
+def judge_at(server: JudgeServer) -> list[str]:
+    return [word for one in overrides(server.base_url) for word in ("--set", one)]
+
+
+def files(folder: Path) -> set[str]:
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return {name for name in found if not name.startswith("logs/")}
+
+
+def test_looking_at_no_store_makes_none(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("scorecache", "stat", "--workspace", tmp_path)
+    assert done.code == 0
+    assert "there is no store yet; the first scoring makes it" in done.out
+    body = json.loads(rc1("scorecache", "stat", "--workspace", tmp_path, "--json").out)
+    assert (body["exists"], body["bytes"], body["total"]["lines"], body["hit_rate"]) == (False, 0, 0, None)
+    gone = rc1("scorecache", "invalidate", "--spec", "v1", "--workspace", tmp_path)
+    assert gone.code == 2
+    assert "there are none at all; 0 were forgotten" in gone.err
+    none = rc1("scorecache", "replay_bad", "--workspace", tmp_path)
+    assert (none.code, "nobody was asked" in none.out) == (0, True)
+    assert not files(tmp_path)
+    assert not (tmp_path / "data").exists()
+
+
+def test_stat_counts_attempts_retries_and_replays_apart(
+    rc1: Rc1, server: JudgeServer, bench: Bench, tmp_path: Path
+) -> None:
+    server.behaviour = Behaviour(delay="zero", seed=3, faults={FaultKind.SERVER_ERROR: 0.3})
+    priced = ("judge.prices.input=1", "judge.prices.output=1")
+    for _ in range(2):
+        bench.score(server, [dialogue(number) for number in range(5)], *priced)
+    requests, failed = server.stats().requests, server.stats().by_kind["server_error"]
+    done = rc1("scorecache", "stat", "--workspace", bench.folder)
+    body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)
+    assert failed
+    assert body["total"]["lines"] == requests == 15 + failed
+    assert body["total"]["retries"] == failed
+    assert {one["outcome"]: one["lines"] for one in body["attempts"]} == {"ok": 15, "server_error": failed}
+    assert (body["replays"], body["hit_rate"]) == (15, 0.5)
+    tokens = server.stats().tokens_in + server.stats().tokens_out
+    assert body["total"]["tokens_in"] + body["total"]["tokens_out"] == tokens
+    assert body["total"]["usd"] == pytest.approx(tokens / 1e6)
+    (stored,) = body["replies"]
+    assert (stored["spec"], stored["model"], stored["outcome"]) == ("v1", "rc1-test-double-1", "ok")
+    assert (stored["replies"], stored["expired"]) == (15, 0)
+    assert body["bytes"] == sum((tmp_path / "w/data/judge" / name).stat().st_size for name in
+                                ("scores.sqlite", "scores.usage.jsonl"))  # fmt: skip
+    assert body["intact"] is body["test_double"] is True
+    assert done.out.startswith("TEST DOUBLE")
+    assert "hit rate 50.0 %" in done.out
+    assert "the usage log is intact" in done.out
+    assert widest_table_line(done.out) <= 100
+
+
+def test_stat_tells_expired_replies_unknown_costs_and_an_edited_log(
+    rc1: Rc1, server: JudgeServer, bench: Bench
+) -> None:
+    server.behaviour = Behaviour(delay="zero", faults={FaultKind.RESET: 1.0})
+    bench.score(server, [dialogue(1)], "judge.limits.attempts=1", "judge.samples=1")
+    server.behaviour = GOOD
+    bench.score(server, [dialogue(2)], "judge.samples=1")
+    with closing(sqlite3.connect(bench.path)) as db, db:
+        db.execute("UPDATE replies SET stored = stored - 15 * 86400")
+        db.execute("UPDATE log SET latency_ms = 1 WHERE outcome = 'ok'")
+    done = rc1("scorecache", "stat", "--workspace", bench.folder)
+    assert done.code == 0
+    assert "1 attempts may have been billed" in done.out
+    assert "the usage log is DAMAGED: line 2 of the usage log is not what was written" in done.out
+    assert "15.0 d" in done.out
+    body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)
+    assert (body["intact"], body["replies"][0]["expired"], body["total"]["cost_unknown"]) == (False, 1, 1)
+
+
+def test_invalidate_forgets_one_version_and_names_the_others(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+    bench.score(server, [dialogue(1), dialogue(2)])
+    other = rc1("scorecache", "invalidate", "--spec", "v2", "--workspace", bench.folder, "--json")
+    assert (other.code, json.loads(other.out)) == (2, {"spec": "v2", "invalidated": 0, "specs": ["v1"]})
+    assert "holds no replies to the instructions 'v2', there are some to v1; 0 were forgotten" in other.err
+    done = rc1("scorecache", "invalidate", "--spec", "v1", "--workspace", bench.folder)
+    assert (done.code, "6 replies to the instructions 'v1' forgotten" in done.out) == (0, True)
+    body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)
+    assert (body["replies"], body["total"]["lines"], body["intact"]) == ([], 6, True)
+    assert bench.score(server, [dialogue(1)]).calls == 3
+
+
+def test_bad_replies_are_mended_and_then_count(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+    asked = [with_a_call(number) for number in range(3)]
+    server.behaviour = BAD
+    assert bench.score(server, asked).coverage == 0
+    server.behaviour = GOOD
+    bench.score(server, [dialogue(9)])
+    done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server))
+    assert done.code == 0
+    assert "TEST DOUBLE" in done.out
+    assert "9 bad replies: 9 mended, 0 left" in done.out
+    assert server.stats().requests == 9 + 3 + 9
+    again = bench.score(server, asked)
+    assert (again.coverage, again.calls) == (1.0, 0)
+    nothing = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server), "--json")
+    assert (nothing.code, json.loads(nothing.out)["asked"]) == (0, 0)
+    assert max(server.stats().billed_by_key.values()) == 1
+
+
+def test_what_stays_bad_is_told_and_exits_2(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+    server.behaviour = BAD
+    bench.score(server, [dialogue(1)])
+    done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server), "--json")
+    body = json.loads(done.out)
+    assert (done.code, body["asked"], body["mended"], body["left"]) == (2, 3, 0, 3)
+    assert body["calls"] == 3
+    told = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server))
+    assert "3 bad replies: 0 mended, 3 left" in told.out
+    assert "    1: the reply" in told.out
+
+
+def test_bad_replies_of_other_settings_and_versions_are_left(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+    server.behaviour = BAD
+    bench.score(server, [dialogue(1)], "judge.sampling.temperature=0.1")
+    bench.score(server, [dialogue(2)], "judge.samples=5")
+    before = server.stats().requests
+    server.behaviour = GOOD
+    flags = ("--workspace", bench.folder, *judge_at(server), "--json")
+    body = json.loads(rc1("scorecache", "replay-bad", *flags).out)
+    assert (body["asked"], body["mended"]) == (3, 3)
+    assert body["others"] == [{"spec": "v1", "model": "rc1-test-double-1", "replies": 5}]
+    assert server.stats().requests == before + 3
+    server.behaviour = Behaviour(delay="zero", model="rc1-test-double-2")
+    bench.score(server, [dialogue(3)], "judge.sampling.temperature=0.1", fresh=True)
+    newer = rc1("scorecache", "replay-bad", *flags, "--set", "judge.sampling.temperature=0.1")
+    assert (newer.code, json.loads(newer.out)["asked"]) == (0, 0)
+
+
+def test_a_judge_that_refuses_ends_the_mending(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+    server.behaviour = BAD
+    bench.score(server, [dialogue(1)])
+    server.behaviour = Behaviour(delay="zero", api_key="another-key")
+    done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server), "--json")
+    body = json.loads(done.out)
+    assert (done.code, body["mended"], body["left"]) == (2, 0, 3)
+    assert "the provider refuses" in body["stopped"]
+    assert "rc1: the judge stopped: the provider refuses" in done.err
+
+
+def test_a_file_that_is_no_store_is_told(rc1: Rc1, tmp_path: Path) -> None:
+    path = tmp_path / STORE
+    path.parent.mkdir(parents=True)
+    path.write_text("garbage, and more of it than a header has bytes" * 9)
+    done = rc1("scorecache", "stat", "--workspace", tmp_path)
+    assert done.code == 2
+    assert "is no score store that can be read" in done.err
+
+
+def own(capsys: pytest.CaptureFixture[str], *arguments: str) -> Done:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        scorecache.main([str(argument) for argument in arguments])
+    return Done(int(ended.value.code or 0), *capsys.readouterr())
+
+
+def test_the_program_of_its_own_takes_the_same_commands(
+    rc1: Rc1, server: JudgeServer, bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.score(server, [dialogue(1)])
+    flags = ("--workspace", str(bench.folder), "--json")
+    long, short = json.loads(rc1("scorecache", "stat", *flags).out), json.loads(own(capsys, "stat", *flags).out)
+    assert {**long, "replies": []} == {**short, "replies": []}
+    assert own(capsys, "invalidate", "--spec", "v2", *flags).code == 2
+    assert own(capsys, "invalidate", *flags).code == 2
+    assert own(capsys, "replay-bad", *flags).code == 0
+    assert "stat" in own(capsys, "--help").out
+
+
+def test_the_program_reads_the_arguments_of_the_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["scorecache-cli", "stat", "--workspace", str(tmp_path), "--json"])
+    with pytest.raises(SystemExit) as ended:
+        scorecache.main()
+    assert (ended.value.code or 0) == 0
+    assert json.loads(capsys.readouterr().out)["exists"] is False
+    (log,) = (tmp_path / "logs").iterdir()
+    assert log.read_text().startswith("$ rc1 scorecache stat --workspace")

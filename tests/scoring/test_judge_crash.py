@@ -1,0 +1,143 @@
+"""Processes that are killed, and processes that score the same dialogues at once: nothing paid twice, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import orjson
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.scoring.judge import open_judge, open_store
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.scoring.bench import Bench, answered, dialogues, idempotency_key, sent, url_of
+
+
+def _process(bench: Bench, server: JudgeServer, count: int, *more: str, provider: str = "openai") -> subprocess.Popen:  # type: ignore[type-arg]
+    command = [sys.executable, "-m", "tests.scoring.score_in_process", str(bench.folder), url_of(server, provider)]
+    return subprocess.Popen(
+        [*command, provider, str(count), *more],
+        cwd=PROJECT_ROOT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _result(process: subprocess.Popen) -> dict[str, object]:  # type: ignore[type-arg]
+    out, _ = process.communicate()
+    assert process.returncode == 0
+    return dict(json.loads(out.splitlines()[-1]))
+
+
+def _kill_at(process: subprocess.Popen, server: JudgeServer, requests: int) -> None:  # type: ignore[type-arg]
+    while server.stats().requests < requests:
+        assert process.poll() is None, "it was to be killed at work, and has ended"
+        time.sleep(0.001)
+    process.kill()
+    process.communicate()
+
+
+def _the_file_tells_what_the_table_tells(bench: Bench) -> None:
+    lines = [orjson.loads(line) for line in bench.mirror.read_bytes().splitlines()]
+    table = bench.sql("SELECT * FROM log ORDER BY seq")
+    assert [tuple(line.values()) for line in lines] == table
+    assert bench.damage() == ""
+
+
+def _everything_is_there_once(bench: Bench, asks: int) -> None:
+    """Every ask has one reply, good as it came, with its line."""
+    paid = answered(bench.log())
+    assert len(paid) == asks
+    assert paid["ask_key"].n_unique() == asks
+    assert bench.sql("SELECT count(*) FROM replies WHERE scores IS NOT NULL") == [(asks,)]
+    assert sorted(bench.sql("SELECT ask_key, request_id, reply_sha256, scores FROM replies")) == sorted(
+        paid.select("ask_key", "request_id", "reply_sha256", "scores").iter_rows()
+    )
+
+
+@pytest.mark.parametrize(
+    ("idempotent", "provider", "seed"), [(True, "gemini", 1), (False, "openai", 2)]
+)
+def test_killed_again_and_again_it_pays_for_nothing_twice_and_loses_nothing(
+    idempotent: bool, provider: str, seed: int, bench: Bench
+) -> None:
+    count, kills = 50, 3
+    chance = random.Random(seed)
+    with running(Behaviour(latency_ms=(15.0, 0.6), idempotent=idempotent)) as server:
+        for kill in range(kills):
+            process = _process(bench, server, count, provider=provider)
+            _kill_at(process, server, kill * 45 + chance.randint(5, 40))
+        last = bench.score(server, dialogues(count), provider=provider)
+        while server.stats().by_kind.get("ok", 0) > server.stats().answered:
+            time.sleep(0.01)  # a reply that a killed process had asked for is still being written
+        stats = server.stats()
+
+    assert (last.coverage, last.stopped) == (1.0, "")
+    _everything_is_there_once(bench, 3 * count)
+    _the_file_tells_what_the_table_tells(bench)
+    assert bench.sql("SELECT count(*) FROM sent") == [(0,)]
+    log = bench.log()
+    interrupted = log.filter(log["outcome"] == "interrupted")
+    # Every request that the server saw has its line; what was interrupted may have died before it was sent.
+    ours, theirs = Counter(sent(log)["attempt_id"]), Counter(stats.attempt_ids)
+    assert set(ours.values()) == set(theirs.values()) == {1}
+    assert theirs <= ours
+    assert set(ours - theirs) <= set(interrupted["attempt_id"])
+    assert 1 <= len(interrupted) <= 8 * kills
+    # No reply is billed a second time, but where the process died before it came and the server heeds no keys.
+    billed = {idempotency_key(key, 0): key for key in log["ask_key"].unique()}
+    assert set(stats.billed_by_key) == set(billed)
+    if idempotent:
+        assert set(stats.billed_by_key.values()) == {1}
+        assert stats.answered == 3 * count
+    cut = Counter(interrupted["ask_key"])
+    for key, times in stats.billed_by_key.items():
+        assert times - 1 <= cut[billed[key]]
+    assert stats.answered - 3 * count <= len(interrupted)
+
+
+def test_a_thousand_scorings_survive_a_kill(bench: Bench) -> None:
+    with running(Behaviour(delay="zero", idempotent=True)) as server:
+        _kill_at(_process(bench, server, 1000, "judge.samples=1"), server, 487)
+        last = bench.score(server, dialogues(1000), "judge.samples=1")
+        stats = server.stats()
+    assert (last.coverage, last.stopped) == (1.0, "")
+    assert last.calls <= 1000 - 487 + 8 + 1
+    assert stats.answered == len(stats.billed_by_key) == 1000
+    _everything_is_there_once(bench, 1000)
+    _the_file_tells_what_the_table_tells(bench)
+
+
+def test_two_processes_at_once_pay_for_nothing_twice(bench: Bench) -> None:
+    with running(Behaviour(latency_ms=(15.0, 0.4))) as server:
+        processes = [_process(bench, server, 40) for _ in range(2)]
+        results = [_result(process) for process in processes]
+        stats = server.stats()
+    assert [(found["coverage"], found["stopped"]) for found in results] == [(1.0, ""), (1.0, "")]
+    assert sum(int(str(found["calls"])) for found in results) == stats.requests == stats.answered == 120
+    assert set(stats.billed_by_key.values()) == {1}
+    assert bench.outcomes() == {"ok": 120, "hit": 120}
+    _everything_is_there_once(bench, 120)
+    _the_file_tells_what_the_table_tells(bench)
+
+
+def test_what_a_dead_process_had_under_way_does_not_hold_up_the_living(bench: Bench) -> None:
+    """A store that was open all the time buries the dead when it wants what they were asking for."""
+    behaviour = Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})
+    with running(behaviour) as server:
+        run = bench.run(server.base_url, "judge.samples=1")
+        with open_store(run) as store:
+            process = _process(bench, server, 8, "judge.samples=1")
+            _kill_at(process, server, 8)
+            server.behaviour = Behaviour(delay="zero")
+            judged = open_judge(run, store).score(dialogues(8))
+    assert judged.coverage == 1.0
+    assert bench.outcomes() == {"interrupted": 8, "ok": 8}
+    assert list((bench.folder / "data/judge/scores.runs").iterdir()) == []

@@ -1,0 +1,358 @@
+"""The store: what it keeps and for how long, that every edit of its log is noticed, and that no secret gets into it."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.scoring.judge import open_judge, open_store
+from rc1_lib.scoring.lines import LOG_SCHEMA, Line, Outcome
+from rc1_lib.scoring.store import DAY_S, Busy, Reply, Store
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from tests.scoring.bench import PLANTED, PROVIDERS, Bench, dialogues
+from tests.scoring.conftest import Gateway, completion
+
+ENDPOINT = "openai http://127.0.0.1:1/v1 judge-large"
+SCORES = {"answered": 0.25, "concise": 1.0}
+
+
+def _line(store: Store, attempt_id: str, ask_key: str = "ask-1", **changes: Any) -> Line:
+    fields: dict[str, Any] = {
+        "attempt_id": attempt_id, "run_id": store.run_id, "ask_key": ask_key, "dialogue": "d" * 64, "sample": 0,
+        "attempt": 1, "provider": "openai", "spec": "v1", "model_asked": "judge-large", "model": "", "temperature": 0.7,
+        "outcome": Outcome.INTERRUPTED, "started": 1.5e9, "latency_ms": 0.0, "status": None, "request_id": "",
+        "tokens_in": 0, "tokens_out": 0, "cost_usd": None, "billable": False, "reply_sha256": "", "scores": None,
+        "detail": "",
+    }  # fmt: skip
+    return Line(**{**fields, **changes})
+
+
+def _answer(store: Store, attempt_id: str, ask_key: str = "ask-1", **changes: Any) -> None:
+    """One attempt from its beginning to a good end, changes apart."""
+    assert store.begin(_line(store, attempt_id, ask_key), endpoint=ENDPOINT, fresh=True) is None
+    good = {"outcome": Outcome.OK, "scores": SCORES, "model": "judge-1", "status": 200, "billable": True}
+    store.end(_line(store, attempt_id, ask_key, **{**good, **changes}), endpoint=ENDPOINT, text="{}")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with Store(tmp_path / "scores.sqlite", ttl_days=14) as store:
+        yield store
+
+
+# ---- what counts, and for how long ----
+
+
+def test_replies_count_until_they_are_too_old(tmp_path: Path) -> None:
+    now = [1.6e9]
+    with Store(tmp_path / "scores.sqlite", ttl_days=14, clock=lambda: now[0]) as store:
+        _answer(store, "attempt-1")
+        now[0] += 14 * DAY_S - 1
+        assert store.find(["ask-1"], "judge-1")["ask-1"].scores == SCORES
+        assert isinstance(store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False), Reply)
+        assert store.contents()["expired"].to_list() == [False]
+        now[0] += 1
+        assert store.find(["ask-1"], "judge-1") == {}
+        assert store.contents()["expired"].to_list() == [True]
+        assert store.begin(_line(store, "attempt-3"), endpoint=ENDPOINT, fresh=False) is None
+
+
+def test_the_judge_asks_again_for_what_is_too_old(bench: Bench) -> None:
+    now = [1.6e9]
+    with running(Behaviour(delay="zero")) as server:
+        run = bench.run(server.base_url)
+        with Store(_made(bench), ttl_days=14, clock=lambda: now[0]) as store:
+            judge = open_judge(run, store)
+            assert judge.score(dialogues(2)).calls == 6
+            now[0] += 23 * 3600
+            assert judge.score(dialogues(2)).calls == 0
+            now[0] += 2 * 3600  # the model's version is looked at again: judge.store.model_check_hours
+            assert judge.score(dialogues(2)).calls == 1
+            now[0] += 20 * 3600
+            assert judge.score(dialogues(2)).calls == 0
+            now[0] += 14 * DAY_S
+            assert judge.score(dialogues(2)).calls == 6
+        assert server.stats().requests == 13
+
+
+def _made(bench: Bench) -> Path:
+    bench.path.parent.mkdir(parents=True, exist_ok=True)
+    return bench.path
+
+
+def test_the_version_that_answered_last_counts_also_for_those_who_had_no_answer(store: Store, tmp_path: Path) -> None:
+    with Store(tmp_path / "scores.sqlite", ttl_days=14) as other:
+        _answer(other, "attempt-1")
+    found = store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False)
+    assert isinstance(found, Reply)
+    assert found.model == "judge-1"
+    assert store.begin(_line(store, "attempt-3"), endpoint="another", fresh=False) is None
+
+
+def test_what_another_process_is_asking_is_waited_for(store: Store, tmp_path: Path) -> None:
+    with Store(tmp_path / "scores.sqlite", ttl_days=14) as other:
+        assert other.begin(_line(other, "attempt-1"), endpoint=ENDPOINT, fresh=False) is None
+        assert isinstance(store.begin(_line(store, "attempt-2"), endpoint=ENDPOINT, fresh=False), Busy)
+        assert store.begin(_line(store, "attempt-3", "ask-2"), endpoint=ENDPOINT, fresh=False) is None
+        assert store.account_for_the_dead() == 0
+    # It has ended without a word: what it had under way becomes a line, and the reply may be asked for.
+    assert store.begin(_line(store, "attempt-4"), endpoint=ENDPOINT, fresh=False) is None
+    assert store.log().select("attempt_id", "outcome").rows() == [("attempt-1", "interrupted")]
+
+
+def test_invalidating_forgets_replies_and_keeps_their_lines(bench: Bench) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        bench.score(server, dialogues(2))
+        with open_store(bench.run(server.base_url)) as store:
+            assert store.invalidate("v2") == 0
+            assert store.invalidate("v1") == 6
+            assert len(store.log()) == 6
+            assert store.contents().is_empty()
+        again = bench.score(server, dialogues(2))
+        assert again.calls == 6
+        # Their idempotency keys are new ones: what was forgotten is not to come back from the gateway.
+        assert len(server.stats().billed_by_key) == 12
+    assert bench.damage() == ""
+
+
+def test_bad_replies_are_listed_with_what_was_asked(bench: Bench) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.BAD_JSON_REPLY: 1.0})) as server:
+        bench.score(server, dialogues(2))
+    with open_store(bench.run("http://127.0.0.1:1/v1")) as store:
+        bad = store.bad()
+        assert len(bad) == 6
+        assert {reply.outcome for reply in bad} == {Outcome.BAD_REPLY}
+        assert all(reply.scores is None and reply.text and reply.detail for reply in bad)
+        assert {str(store.dialogue(reply.dialogue)) for reply in bad} == {str(asked) for asked in dialogues(2)}
+
+
+def test_a_file_that_is_no_store_is_named_and_nothing_stays_open(tmp_path: Path) -> None:
+    path = tmp_path / "scores.sqlite"
+    path.write_text("this is no database, however often it is read" * 100)
+    with pytest.raises(RC1Error, match=r"scores\.sqlite: is no score store"):
+        Store(path, ttl_days=14)
+    assert list((tmp_path / "scores.runs").iterdir()) == []
+
+
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scores.sqlite"
+    Store(path, ttl_days=14).close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 7")
+    with pytest.raises(RC1Error, match="a score store of version 7"):
+        Store(path, ttl_days=14)
+    assert list((tmp_path / "scores.runs").iterdir()) == []
+
+
+def test_many_may_open_and_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "scores.sqlite"
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            with Store(path, ttl_days=14) as store:
+                for turn in range(5):
+                    _answer(store, f"attempt-{number}-{turn}", f"ask-{number}-{turn}")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with Store(path, ttl_days=14) as store:
+        log = store.log()
+        assert log["seq"].to_list() == list(range(1, 41))
+        assert log["attempt_id"].n_unique() == 40
+        assert store.damage() == ""
+
+
+# ---- the log ----
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A store with lines of all sorts. Never write into it: take `copied`."""
+    bench = Bench(tmp_path_factory.mktemp("written"))
+    behaviour = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.2, FaultKind.BAD_JSON_REPLY: 0.2})
+    with running(behaviour) as server:
+        bench.score(server, dialogues(4))
+        bench.score(server, dialogues(4))
+    assert set(bench.outcomes()) == {"ok", "hit", "server_error", "bad_reply"}
+    return bench
+
+
+@pytest.fixture
+def copied(written: Bench, bench: Bench) -> Bench:
+    """The same, to be written into."""
+    path = _made(bench)
+    with sqlite3.connect(written.path) as source, sqlite3.connect(path) as target:
+        source.backup(target)
+    bench.mirror.write_bytes(written.mirror.read_bytes())
+    assert bench.damage() == ""
+    return bench
+
+
+@pytest.mark.parametrize("column", [*LOG_SCHEMA, "hash"])
+def test_any_edit_of_any_line_is_noticed(column: str, copied: Bench) -> None:
+    for seq, old in copied.sql(f"SELECT seq, {column} FROM log ORDER BY seq"):
+        edits = [1000 + seq] if column == "seq" else [f"{old}1", None, b"\x00", float("inf"), 7, 0.5]
+        for new in edits:
+            if new == old:
+                continue
+            copied.sql(f"UPDATE log SET {column} = ? WHERE seq = ?", new, seq)
+            assert f"line {seq} of the usage log" in copied.damage()
+            copied.sql(f"UPDATE log SET {column} = ? WHERE seq = ?", old, new if column == "seq" else seq)
+    assert copied.damage() == ""
+
+
+def _count(bench: Bench) -> int:
+    return int(bench.sql("SELECT count(*) FROM log")[0][0])
+
+
+def test_a_line_that_is_taken_out_is_noticed(copied: Bench) -> None:
+    for seq in range(1, _count(copied) + 1):
+        (row,) = copied.sql("SELECT * FROM log WHERE seq = ?", seq)
+        copied.sql("DELETE FROM log WHERE seq = ?", seq)
+        assert copied.damage() != ""
+        copied.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", *row)
+    assert copied.damage() == ""
+    copied.sql("DELETE FROM log")
+    assert "holds 0 lines" in copied.damage()
+
+
+def test_a_line_that_is_put_in_is_noticed(copied: Bench) -> None:
+    count = _count(copied)
+    (row,) = copied.sql("SELECT * FROM log WHERE seq = ?", count)
+    copied.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", count + 1, *row[1:])
+    assert f"line {count + 1} of the usage log" in copied.damage()
+
+
+def test_a_text_that_is_none_is_noticed(copied: Bench) -> None:
+    copied.sql("UPDATE log SET detail = CAST(X'FF' AS TEXT) WHERE seq = 2")
+    assert "line 2 of the usage log" in copied.damage()
+
+
+def test_any_edit_of_the_file_is_noticed(copied: Bench) -> None:
+    whole = copied.mirror.read_bytes()
+    for place in range(0, len(whole), 101):
+        spoilt = bytearray(whole)
+        spoilt[place] ^= 1
+        copied.mirror.write_bytes(spoilt)
+        assert f"line {whole[:place].count(10) + 1} of scores.usage.jsonl" in copied.damage()
+    copied.mirror.write_bytes(whole[:-1])
+    assert "scores.usage.jsonl" in copied.damage()
+    copied.mirror.write_bytes(whole)
+    assert copied.damage() == ""
+
+
+def test_a_file_that_is_gone_is_noticed_also_after_further_lines(copied: Bench) -> None:
+    copied.mirror.unlink()
+    assert "scores.usage.jsonl cannot be read" in copied.damage()
+    with running(Behaviour(delay="zero")) as server:
+        copied.score(server, dialogues(1, first=50))
+    assert "line 1 of scores.usage.jsonl" in copied.damage()
+
+
+def test_an_edited_log_stays_noticed_when_it_is_written_on(copied: Bench) -> None:
+    copied.sql("UPDATE log SET cost_usd = 7 WHERE seq = 1")
+    with running(Behaviour(delay="zero")) as server:
+        copied.score(server, dialogues(1, first=50))
+    assert "line 1 of the usage log" in copied.damage()
+
+
+@pytest.mark.parametrize("tail", [b'{"seq":', b"\x00" * 500, b'{"seq":99}\n' * 100])
+def test_a_torn_tail_is_repaired(tail: bytes, copied: Bench) -> None:
+    with copied.mirror.open("ab") as stream:
+        stream.write(tail)
+    assert copied.damage() == ""
+    with running(Behaviour(delay="zero")) as server:
+        copied.score(server, dialogues(1, first=50))
+    assert copied.damage() == ""
+    assert tail not in copied.mirror.read_bytes()
+    assert len(copied.mirror.read_bytes().splitlines()) == _count(copied)
+
+
+def test_a_write_that_fails_leaves_neither_reply_nor_line(store: Store) -> None:
+    _answer(store, "attempt-1")
+    before = store.mirror.read_bytes()
+    store.mirror.unlink()
+    store.mirror.mkdir()
+    with pytest.raises(OSError):
+        _answer(store, "attempt-2", "ask-2")
+    store.mirror.rmdir()
+    store.mirror.write_bytes(before)
+    assert store.log()["attempt_id"].to_list() == ["attempt-1"]
+    assert store.find(["ask-2"], "judge-1") == {}
+    assert store.damage() == ""
+
+
+# ---- secrets ----
+
+
+def _everything_written(folder: Path) -> bytes:
+    return b"\0".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_key_is_written_nowhere(
+    provider: str, bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", PLANTED)
+    caplog.set_level(logging.DEBUG)
+    for name in ("openai", "httpx2", "httpcore2", "google_genai", "google_genai.models", "rc1.judge", "asyncio"):
+        logging.getLogger(name).setLevel(logging.DEBUG)
+    faults = {FaultKind.RESET: 0.1, FaultKind.SERVER_ERROR: 0.1, FaultKind.BAD_JSON_REPLY: 0.1}
+    with running(Behaviour(delay="zero", api_key=PLANTED, faults=faults)) as server:
+        judged = [bench.score(server, dialogues(6), provider=provider)]
+        assert judged[0].stopped == ""
+        server.behaviour = Behaviour(delay="zero", api_key="sk-another")  # its 401 repeats the key that it was sent
+        judged.append(bench.score(server, dialogues(9), provider=provider))
+        assert "HTTP 401" in judged[1].stopped
+    with pytest.raises(RC1Error) as caught:
+        judged[1].require(1.0)
+    assert len(caplog.records) > 20
+    shown = [caplog.text, *(repr(vars(record)) for record in caplog.records), repr(caught.value)]
+    for one in judged:
+        shown += [one.stopped, str(one.rows.to_dicts()), str(one.replies.to_dicts()), repr(one)]
+    for piece in (PLANTED, PLANTED[3:], PLANTED[:16], PLANTED[-12:]):
+        assert not [text for text in shown if piece in text]
+        assert piece.encode() not in _everything_written(bench.folder)
+
+
+def test_a_key_that_comes_back_in_replies_and_errors_is_written_nowhere(
+    bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", PLANTED)
+    caplog.set_level(logging.DEBUG)
+
+    def careless(number: int, body: str, headers: dict[str, str]) -> tuple[int, dict[str, str], Any]:
+        key = headers["authorization"].removeprefix("Bearer ")
+        if number % 4 == 0:
+            return 500, {}, {"error": {"message": f"internal error while handling Bearer {key}"}}
+        if number % 4 == 1:
+            return 200, {}, f"not JSON, {key}"
+        if number % 4 == 2:
+            return completion(f"Your key is {key}.", model=f"judge-{key}")
+        good = completion()[2]["choices"][0]["message"]["content"].replace("Fine.", f"Fine, {key}.")
+        return completion(good)
+
+    gateway.replies = careless
+    judged = bench.score_at(gateway.url, dialogues(6))
+    assert {"ok", "bad_reply"} <= set(judged.replies["outcome"])
+    assert any("***" in text for text in judged.replies["text"])
+    shown = (str(judged.rows.to_dicts()), str(judged.replies.to_dicts()), caplog.text)
+    assert not [text for text in shown if PLANTED in text]
+    assert PLANTED.encode() not in _everything_written(bench.folder)
+    assert bench.log().filter(pl.col("detail").str.contains("***", literal=True)).height > 0
+
+
