@@ -5,7 +5,7 @@
 Every way drives the real OpenAI SDK (litellm: its own) from a process of its own against a loopback server of its own,
 all at the same time, so that they share the machine fairly. Each always has more to send and retries what is refused;
 the servers answer 429 without a hint. Printed per scenario: the share used of what the server allowed, the share of
-requests it refused, and ours over the best of the others. A full run takes about six minutes, --quick one and a half.
+requests it refused, and ours over each of the others. A full run takes about six minutes, --quick one and a half.
 
 litellm pins an older `openai`, so it wants an interpreter of its own:
 `python -m venv litellm && litellm/bin/pip install litellm`, then `--litellm-python litellm/bin/python`.
@@ -251,16 +251,16 @@ def report(scenario: Scenario, counted: dict[str, list[Counted]]) -> None:
     """The table of one scenario."""
     allowed = sum(phase.allowed(scenario.latency_s) for phase in scenario.phases)
     print(f"\n{scenario.name}: {allowed:.0f} requests allowed in {sum(p.seconds for p in scenario.phases):.0f} s")
-    print(f"{'':36}{'used':>8}{'429s':>8}{'sent':>7}   used in each phase")
-    used = {}
+    print(f"{'':36}{'used':>8}{'429s':>8}{'sent':>7}   ours/this: used  429s   used in each phase")
+    admitted = {way: sum(phase.admitted for phase in phases) for way, phases in counted.items()}
+    refused = {way: sum(phase.refused for phase in phases) for way, phases in counted.items()}
+    share = {way: refused[way] / max(1, admitted[way] + refused[way]) for way in counted}
     for way, phases in counted.items():
-        admitted, refused = sum(phase.admitted for phase in phases), sum(phase.refused for phase in phases)
-        used[way] = admitted / allowed
         each = "  ".join(f"{phase.used:6.1%}" for phase in phases)
-        share = refused / max(1, admitted + refused)
-        print(f"{way:36}{used[way]:8.1%}{share:8.2%}{admitted + refused:7}   {each}")
-    best = max((way for way in used if way != OURS), key=lambda way: used[way])
-    print(f"ours uses {used[OURS] / used[best]:.2f} times what the best of the others does ({best})")
+        line = f"{way:36}{admitted[way] / allowed:8.1%}{share[way]:8.2%}{admitted[way] + refused[way]:7}"
+        more_used = f"{admitted[OURS] / max(1, admitted[way]):.2f}" if way != OURS else ""
+        more_429s = f"{share[OURS] / share[way]:.2f}" if way != OURS and refused[way] else ""
+        print(f"{line}{more_used:>18}{more_429s:>6}   {each}")
 
 
 def interpreters(litellm_python: str | None) -> dict[str, str]:

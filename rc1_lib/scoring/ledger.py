@@ -109,6 +109,8 @@ def _was_never_written(row: Sequence[Any]) -> bool:
 def _link(previous: str, row: Sequence[Any]) -> tuple[str, bytes]:
     """The row's hash, and its line in the file."""
     fields = dict(zip(_COLUMNS, row, strict=True))
-    body = orjson.dumps({**fields, "billable": bool(fields["billable"])})  # SQLite knows no booleans
+    if type(fields["billable"]) is int and fields["billable"] in (0, 1):
+        fields["billable"] = bool(fields["billable"])  # SQLite knows no booleans; anything else is an edit, left as is
+    body = orjson.dumps(fields)
     digest = hashlib.sha256(previous.encode() + body).hexdigest()
     return digest, body[:-1] + b',"hash":"' + digest.encode() + b'"}\n'

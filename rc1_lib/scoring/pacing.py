@@ -29,12 +29,9 @@ SAVED = 1.0
 """Requests fewer than the ceiling allows that a server may let through later on top of it, as far as is assumed."""
 STRIDE = 8.0
 """By this the doubt grows then: a limit twice as high is reached within some 20 requests."""
-LEAD = 0.25
+LEAD = 0.3
 """A server that saves up what was not used lets through its limit on average, one that does not refuses the first
 request that comes too fast. The ceiling is put so far from the mean pace towards the last one; that serves both."""
-HALF = 0.5
-PRIOR = 1.0
-"""Requests that the old ceiling counts for in a measurement: two refusals in a row measure hardly anything."""
 UNUSED = 2.0
 """The pace rises only while at least one in so many of the requests it allows is sent (compare RFC 7661)."""
 SLOWEST = 0.1
@@ -78,15 +75,16 @@ class Pace:
             self._follow_curve()
 
     def refused(self) -> None:
-        """The last request was refused for the rate: measure the limit, and start again from below it.
+        """A request was refused for the rate: measure the limit, and start again from below it.
 
         Since the last refusal the server let through `low` requests a second, time lost to other waits included; it
-        allows no less. On the present curve, which began later if the last one was overdue, it let through `high`,
-        perhaps out of savings. The refused request counts for half: something of its token was there.
+        allows no less. On the present curve, which began later if the one before was overdue, it let through `high`,
+        perhaps out of savings. One request at the old ceiling is added to both (it takes the place of the refused one),
+        because two refusals in a row measure hardly anything.
         """
-        prior_s = PRIOR / self._ceiling
-        low = (self._sent - HALF + PRIOR) / (self._seconds + prior_s)
-        high = (self._curve_sent - HALF + PRIOR) / (self._curve_due_s + prior_s)
+        prior_s = 1.0 / self._ceiling
+        low = self._sent / (self._seconds + prior_s)
+        high = self._curve_sent / (self._curve_due_s + prior_s)
         ahead = LEAD * (self.rate - self._curve_sent / self._curve_due_s)
         ceiling = max((low + high) / 2.0 + ahead, self._slowest)
         doubt = max(LEAST_DOUBT, 1.0 / self._curve_sent, (high - low) / (high + low))

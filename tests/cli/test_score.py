@@ -90,8 +90,8 @@ def test_second_run_replays_and_is_marked_all_the_same(
 
 def test_flags_reach_the_judge(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
     flags = ("--provider", "openai", "--model", "rc1-test-double-1", "--samples", "1", "--n", "2")
-    settings = [word for word in judge_at(server) if not word.startswith(("judge.provider", "judge.model"))]
-    settings = [word for place, word in enumerate(settings) if settings[place : place + 2] != ["--set", "--set"]]
+    own = ("judge.provider", "judge.model=")
+    settings = [word for one in overrides(server.base_url) if not one.startswith(own) for word in ("--set", one)]
     done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *flags, *settings, "--json")
     body = json.loads(done.out)
     assert (done.code, body["provider"], body["model_asked"]) == (0, "openai", "rc1-test-double-1")

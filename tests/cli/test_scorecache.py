@@ -68,8 +68,8 @@ def test_looking_at_no_store_makes_none(rc1: Rc1, tmp_path: Path) -> None:
 def test_stat_counts_attempts_retries_and_replays_apart(
     rc1: Rc1, server: JudgeServer, bench: Bench, tmp_path: Path
 ) -> None:
-    server.behaviour = Behaviour(delay="zero", seed=3, faults={FaultKind.SERVER_ERROR: 0.3})
-    priced = ("judge.prices.input=1", "judge.prices.output=1")
+    server.behaviour = Behaviour(delay="zero", seed=3, faults={FaultKind.SERVER_ERROR: 0.2})
+    priced = ("judge.prices.input=1", "judge.prices.output=1", "judge.limits.attempts=20")
     for _ in range(2):
         bench.score(server, [dialogue(number) for number in range(5)], *priced)
     requests, failed = server.stats().requests, server.stats().by_kind["server_error"]

@@ -18,12 +18,12 @@ from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.lines import ANSWERED, Outcome
 from rc1_lib.scoring.rubric import DIMENSIONS
+from rc1_lib.scoring.store import Store
 from rc1_lib.testing.judge_server import JudgeServer
 
 NUMBERS = [*DIMENSIONS, *(f"{name}_variance" for name in DIMENSIONS)]
 PLANTED = "sk-planted-0123456789-abcdefghij"
 PROVIDERS = ("openai", "gemini")
-PROD = ("pool.workers=1", "judge.budget.max_calls=1000")
 
 
 def dialogue(number: int) -> list[dict[str, Any]]:
@@ -98,13 +98,18 @@ class Bench:
     def mirror(self) -> Path:
         return self.path.with_suffix(".usage.jsonl")
 
+    def store(self) -> Store:
+        """The store, without the trouble of a configuration; close it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return Store(self.path, ttl_days=14)
+
     def log(self) -> pl.DataFrame:
         """The whole usage log."""
-        with open_store(self.run("http://127.0.0.1:1/v1")) as store:
+        with self.store() as store:
             return store.log()
 
     def damage(self) -> str:
-        with open_store(self.run("http://127.0.0.1:1/v1")) as store:
+        with self.store() as store:
             return store.damage()
 
     def sql(self, statement: str, *values: Any) -> list[Any]:

@@ -6,6 +6,10 @@ import asyncio
 import inspect
 import json
 import math
+import os
+import signal
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -167,6 +171,25 @@ def test_errors_cross_from_the_other_loop_as_they_are(bench: Bench) -> None:
         reward = judge_reward(run_at(bench, server), WEIGHTS)
         with pytest.raises(RC1Error, match="no reward: the judge stopped: the provider refuses"):
             asyncio.run(train(reward))
+
+
+def test_an_interruption_ends_a_call_inside_a_running_loop(bench: Bench) -> None:
+    """asyncio.run turns Ctrl-C into the cancellation of a task that this call keeps from running."""
+
+    async def train(reward: Callable[..., Any]) -> Any:
+        threading.Thread(target=interrupt_when_asked).start()
+        return reward(*texts(1))
+
+    def interrupt_when_asked() -> None:
+        while not server.stats().requests:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with running(Behaviour(faults={FaultKind.HANG: 1.0})) as server:
+        reward = judge_reward(run_at(bench, server), WEIGHTS)
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(train(reward))
+    assert set(bench.outcomes()) == {"cancelled"}
 
 
 def test_asynchronous_form_is_a_coroutine_function_with_the_same_rewards(bench: Bench) -> None:

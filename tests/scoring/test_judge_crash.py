@@ -11,7 +11,6 @@ import time
 from collections import Counter
 
 import orjson
-import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.scoring.judge import open_judge, open_store
@@ -62,19 +61,12 @@ def _everything_is_there_once(bench: Bench, asks: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("idempotent", "provider", "seed"), [(True, "gemini", 1), (False, "openai", 2)]
-)
-def test_killed_again_and_again_it_pays_for_nothing_twice_and_loses_nothing(
-    idempotent: bool, provider: str, seed: int, bench: Bench
-) -> None:
-    count, kills = 50, 3
-    chance = random.Random(seed)
-    with running(Behaviour(latency_ms=(15.0, 0.6), idempotent=idempotent)) as server:
+def test_killed_again_and_again_it_pays_for_nothing_twice_and_loses_nothing(bench: Bench) -> None:
+    count, kills, chance = 40, 3, random.Random(7)
+    with running(Behaviour(latency_ms=(15.0, 0.6))) as server:
         for kill in range(kills):
-            process = _process(bench, server, count, provider=provider)
-            _kill_at(process, server, kill * 45 + chance.randint(5, 40))
-        last = bench.score(server, dialogues(count), provider=provider)
+            _kill_at(_process(bench, server, count), server, kill * 40 + chance.randint(5, 25))
+        last = bench.score(server, dialogues(count))
         while server.stats().by_kind.get("ok", 0) > server.stats().answered:
             time.sleep(0.01)  # a reply that a killed process had asked for is still being written
         stats = server.stats()
@@ -91,40 +83,39 @@ def test_killed_again_and_again_it_pays_for_nothing_twice_and_loses_nothing(
     assert theirs <= ours
     assert set(ours - theirs) <= set(interrupted["attempt_id"])
     assert 1 <= len(interrupted) <= 8 * kills
-    # No reply is billed a second time, but where the process died before it came and the server heeds no keys.
+    # No reply is billed a second time, but where the process died before it came: this server heeds no keys.
     billed = {idempotency_key(key, 0): key for key in log["ask_key"].unique()}
     assert set(stats.billed_by_key) == set(billed)
-    if idempotent:
-        assert set(stats.billed_by_key.values()) == {1}
-        assert stats.answered == 3 * count
     cut = Counter(interrupted["ask_key"])
     for key, times in stats.billed_by_key.items():
         assert times - 1 <= cut[billed[key]]
     assert stats.answered - 3 * count <= len(interrupted)
 
 
-def test_a_thousand_scorings_survive_a_kill(bench: Bench) -> None:
+def test_of_a_thousand_scorings_a_provider_that_heeds_keys_bills_none_twice(bench: Bench) -> None:
+    more = ("judge.samples=1",)
     with running(Behaviour(delay="zero", idempotent=True)) as server:
-        _kill_at(_process(bench, server, 1000, "judge.samples=1"), server, 487)
-        last = bench.score(server, dialogues(1000), "judge.samples=1")
+        _kill_at(_process(bench, server, 1000, *more, provider="gemini"), server, 487)
+        last = bench.score(server, dialogues(1000), *more, provider="gemini")
         stats = server.stats()
     assert (last.coverage, last.stopped) == (1.0, "")
-    assert last.calls <= 1000 - 487 + 8 + 1
     assert stats.answered == len(stats.billed_by_key) == 1000
+    assert stats.requests <= 1000 + 8
+    assert bench.outcomes()["hit"] >= 487 - 8
     _everything_is_there_once(bench, 1000)
     _the_file_tells_what_the_table_tells(bench)
 
 
 def test_two_processes_at_once_pay_for_nothing_twice(bench: Bench) -> None:
     with running(Behaviour(latency_ms=(15.0, 0.4))) as server:
-        processes = [_process(bench, server, 40) for _ in range(2)]
+        processes = [_process(bench, server, 20) for _ in range(2)]
         results = [_result(process) for process in processes]
         stats = server.stats()
     assert [(found["coverage"], found["stopped"]) for found in results] == [(1.0, ""), (1.0, "")]
-    assert sum(int(str(found["calls"])) for found in results) == stats.requests == stats.answered == 120
+    assert sum(int(str(found["calls"])) for found in results) == stats.requests == stats.answered == 60
     assert set(stats.billed_by_key.values()) == {1}
-    assert bench.outcomes() == {"ok": 120, "hit": 120}
-    _everything_is_there_once(bench, 120)
+    assert bench.outcomes() == {"ok": 60, "hit": 60}
+    _everything_is_there_once(bench, 60)
     _the_file_tells_what_the_table_tells(bench)
 
 

@@ -7,6 +7,7 @@ import logging
 import math
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -24,6 +25,8 @@ from rc1_lib.thresholds import Gates
 
 _LOG = logging.getLogger("rc1.reward")
 _T = TypeVar("_T")
+_LISTEN_S = 0.2
+"""How often a call that blocks looks whether it is to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def finish(work: Callable[[], Awaitable[_T]]) -> _T:
     """Do asynchronous work to its end in a plain call, also where this thread's event loop is running already.
 
     A running loop cannot be entered again, so the work then gets a loop in a thread of its own, and this one waits, as
-    it would for any other plain call.
+    it would for any other plain call. An interruption ends the work in either case.
     """
     try:
         asyncio.get_running_loop()
@@ -156,8 +159,18 @@ def finish(work: Callable[[], Awaitable[_T]]) -> _T:
         return asyncio.run(_as_coroutine(work))
     from anyio.from_thread import start_blocking_portal
 
-    with start_blocking_portal() as portal:
-        return portal.call(work)
+    with start_blocking_portal() as portal:  # when left by an error, it cancels the work
+        return _await_in_place(portal.start_task_soon(work))
+
+
+def _await_in_place(future: Future[_T]) -> _T:
+    """Block this thread's loop until the future is done, but hear of Ctrl-C: asyncio.run makes it a cancellation."""
+    caller = asyncio.current_task()
+    before = caller.cancelling() if caller else 0
+    while not wait((future,), timeout=_LISTEN_S).done:
+        if caller and caller.cancelling() > before:
+            raise asyncio.CancelledError
+    return future.result()
 
 
 async def _as_coroutine(work: Callable[[], Awaitable[_T]]) -> _T:

@@ -184,7 +184,7 @@ class HttpProvider(ABC):
 
 
 def _whole(text: str) -> str:
-    """Text that can be encoded: servers that cut by UTF-16 units leave half an emoji behind, which nothing can store."""
+    """Text that can be stored: servers that cut it by UTF-16 units leave half an emoji behind, which has no bytes."""
     return text.encode(errors="replace").decode()
 
 
