@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
@@ -20,6 +21,8 @@ from rc1_lib.errors import RC1Error
 
 Function = Callable[..., int]
 REFUSED, FAULT, INTERRUPTED = 2, 1, 130
+_USERINFO = re.compile(r"//[^/\s@]+@")
+"""Credentials in an address, which is refused later, but logged first."""
 
 
 def command(app: typer.Typer, name: str, function: Function, without: Collection[str] = ()) -> None:
@@ -99,4 +102,5 @@ def _log_command(log: Path) -> None:
     from rc1_lib.masking import mask, secrets
 
     with log.open("a", encoding="utf-8") as stream:
-        stream.write(mask(f"$ rc1 {' '.join(sys.argv[1:])}", secrets()) + "\n")
+        told = _USERINFO.sub("//***@", " ".join(sys.argv[1:]))
+        stream.write(mask(f"$ rc1 {told}", secrets()) + "\n")

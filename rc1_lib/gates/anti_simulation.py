@@ -111,7 +111,11 @@ def anti_simulation_gate(
         now: seconds since 1970, taken after the log was read.
         thresholds: from the configuration.
     """
+    live_start = pl.when(_LIVE & pl.col("started").is_finite()).then("started")
     recent = _compared(log).tail(thresholds.last)
+    # The latest start of a live call before each: a look-up in the cache takes no time, so that any wait for the log's
+    # lock would seem to turn the time back. Among the last scorings only: a clock that was once ahead is forgotten with the scorings of that time.
+    recent = recent.with_columns(latest=live_start.cum_max().forward_fill().shift(1))
     begins = now - 3600.0 * thresholds.max_age_hours
     longest = pl.col("latency_ms").filter(_LIVE & pl.col("latency_ms").is_finite()).max().fill_null(0.0)
     recent = recent.with_columns(
@@ -149,12 +153,7 @@ def _faults(lines: pl.DataFrame, faults: tuple[_Fault, ...]) -> list[Check]:
 
 
 def _compared(log: pl.DataFrame) -> pl.DataFrame:
-    """The scorings in order, each with how often its marks stand in the whole log and the latest start before it.
-
-    The latest start is that of live calls alone: a look-up in the cache takes no time, so that any wait for the log's
-    lock would seem to turn the time back.
-    """
-    live_start = pl.when(_LIVE & pl.col("started").is_finite()).then("started")
+    """The scorings in order, each with how often its marks stand in the whole log."""
     return (
         log.sort("seq")
         .with_columns(attempt_uses=pl.len().over("attempt_id"))
@@ -165,7 +164,6 @@ def _compared(log: pl.DataFrame) -> pl.DataFrame:
                 pl.len().over("outcome", "started", "latency_ms"),
                 pl.len().over("outcome", "dialogue", "reply_sha256", "latency_ms"),
             ),
-            latest=live_start.cum_max().forward_fill().shift(1),
         )
     )
 

@@ -34,7 +34,9 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
     in_use = log.sort("seq").join(log.sort("seq").tail(1).select(_JUDGE), on=_JUDGE, how="semi", nulls_equal=True)
     lines = _last_asked(in_use, thresholds.last).filter(pl.col("sample").is_between(0, samples - 1))
     scored = lines.filter(_SCORED).unique(["dialogue", "sample"], keep="last", maintain_order=True)
-    newest = pl.col("run_id") == _newest_run(in_use)
+    # A run that asks for single samples again (`scorecache replay-bad`) says nothing of whole dialogues.
+    whole = lines.filter(pl.col("sample").n_unique().over("run_id", "dialogue") == samples)
+    newest = pl.col("run_id") == _newest_run(whole if whole.height else lines)
     held = _held(lines.filter(newest), samples)
     scores = long_scores(scored)
     spread = medians_and_variances(scores)

@@ -8,15 +8,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
+
 from rc1_lib.errors import RC1Error
 from rc1_lib.gates.anti_simulation import anti_simulation_gate
-from rc1_lib.gates.checks import info
+from rc1_lib.gates.checks import at_most, equal, info, number
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.records import GateResult
+from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
+from rc1_lib.scoring.lines import Outcome
+from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.store import Store
 from rc1_lib.testing.mark import is_test_double
 
@@ -34,6 +38,16 @@ def judge_identity(run: Run) -> dict[str, str]:
         "spec": judge.spec,
         "spec_sha256": read_spec(run).sha256,
     }
+
+
+def _in_use(run: Run, store: Store) -> pl.Expr:
+    """The log's lines of the judge that is configured: provider, instructions and model asked for."""
+    judge = open_judge(run, store)
+    return (
+        (pl.col("provider") == judge.config.provider)
+        & (pl.col("spec") == judge.spec.spec)
+        & (pl.col("model_asked") == judge.model_asked)
+    )
 
 
 def probe(evidence: Evidence) -> GateResult:
@@ -54,7 +68,8 @@ def probe(evidence: Evidence) -> GateResult:
         samples=judge.samples,
         thresholds=thresholds,
     )
-    return _marked(result, lines["model"].to_list())
+    told = (*result.checks, *_said_alike(lines, run.config.gates.anti_simulation.max_identical))
+    return _marked(replace(result, checks=told), lines["model"].to_list(), run)
 
 
 def anti_simulation(evidence: Evidence, number: int) -> GateResult:
@@ -71,16 +86,20 @@ def anti_simulation(evidence: Evidence, number: int) -> GateResult:
         now=time.time(),
         thresholds=config.gates.anti_simulation,
     )
-    return _marked(result, own["model"].to_list())
+    twice = equal(
+        "attempts standing twice, other judges' included", log.height - log["attempt_id"].n_unique(), 0,
+        "lines of the usage log were copied; find out who wrote them",
+    )  # fmt: skip
+    return _marked(replace(result, checks=(*result.checks, twice)), own["model"].to_list(), evidence.run)
 
 
 def stability(evidence: Evidence) -> GateResult:
     """Read how far the judge's samples of the same dialogue lie apart, and how many dialogues have no score."""
     config = evidence.run.config
     with _existing_store(evidence.run) as store:
-        log = store.log()
-    result = stability_gate(log, samples=config.judge.samples, thresholds=config.gates.stability)
-    return _marked(result, log["model"].to_list())
+        own = store.log().filter(_in_use(evidence.run, store))
+    result = stability_gate(own, samples=config.judge.samples, thresholds=config.gates.stability)
+    return _marked(result, own["model"].to_list(), evidence.run)
 
 
 @contextmanager
@@ -92,8 +111,30 @@ def _existing_store(run: Run) -> Iterator[Store]:
         yield store
 
 
-def _marked(result: GateResult, models: list[Any]) -> GateResult:
-    """The verdict, marked where RC1's own test double had a part in it."""
-    if not any(is_test_double(model or "") for model in models):
+def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
+    """Whether the probe's own replies differ: among the many that anti-simulation looks at, a few might go unseen."""
+    live = lines.filter(pl.col("outcome") == Outcome.OK)
+    if not live.height or not (live["temperature"] > 0).all() or not live["provider"].is_in(sorted(LIVE)).all():
+        return []
+    sets = live.group_by("dialogue").agg(replies=pl.len(), different=pl.col("reply_sha256").n_unique())
+    asked = sets.filter(pl.col("replies") > 1)
+    same = number(asked.select((pl.col("different") == 1).mean()).item()) if asked.height else 0.0
+    shared = live.group_by("reply_sha256").agg(uses=pl.len(), dialogues=pl.col("dialogue").n_unique())
+    other = shared.filter(pl.col("dialogues") > 1)["uses"].sum() / live.height
+    advice = "the judge does not read what it is asked, or one reply was used for all: find out who answers"
+    return [
+        at_most("dialogues with identical replies, share", same, most, advice),
+        at_most("replies that another dialogue got too, share", float(other), most, advice),
+    ]
+
+
+def _marked(result: GateResult, models: list[Any], run: Run) -> GateResult:
+    """The verdict, marked where RC1's own test double had a part in it; in profile `prod` that is red."""
+    if result.error or not any(is_test_double(model or "") for model in models):
         return result
-    return replace(result, checks=(*result.checks, info("TEST DOUBLE: these scores are made up", True)))
+    mark = "TEST DOUBLE: these scores are made up"
+    if run.config.profile == "prod":
+        mark_check = equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace")
+    else:
+        mark_check = info(mark, True)
+    return replace(result, checks=(*result.checks, mark_check))

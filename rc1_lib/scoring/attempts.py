@@ -15,6 +15,7 @@ from typing import TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from rc1_lib.config import Judge as JudgeConfig
+from rc1_lib.errors import RC1Error
 from rc1_lib.masking import mask, secrets
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault, Message, Provider, Sampling
@@ -22,12 +23,14 @@ from rc1_lib.scoring.limiter import Limiter, Permit
 from rc1_lib.scoring.lines import Line, Outcome
 from rc1_lib.scoring.prompt import JudgeSpec, write_prompt
 from rc1_lib.scoring.reply import BadReplyError, read_scores
-from rc1_lib.scoring.store import Reply, Store
+from rc1_lib.scoring.store import Busy, Reply, Store
 from rc1_lib.testing.mark import is_test_double
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
 _DOUBLE = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
+_SETTLE_S = 0.05
+"""How often to look whether calls under way have ended and left room in the budget."""
 _POLL_S = 0.25
 """How often to look whether another process has got the reply that we both want."""
 _GAP = wait_random_exponential(multiplier=0.5, max=20)
@@ -113,6 +116,7 @@ class Desk:
     clock: Callable[[], float] = time.time
     hidden: tuple[str, ...] = field(default_factory=secrets)
     _waiting: set[asyncio.Timeout] = field(default_factory=set)
+    _throttled_since: float | None = None
 
     async def get(self, wanted: Wanted, *, fresh: bool) -> Got:
         """The scores of one sample, from another process's reply or by asking.
@@ -152,26 +156,40 @@ class Desk:
     async def _attempt(self, wanted: Wanted, blank: Ask, number: int, effort: _Effort, fresh: bool) -> Got:
         while True:
             async with AsyncExitStack() as stack:
+                await self._unless_stopped(self._affordable(blank))
                 permit = await self._unless_stopped(stack.enter_async_context(self.limiter.slot()))
-                self._check_stop(blank)
                 left = self._time_left(effort)
-                ask = replace(blank, attempt_id=uuid.uuid4().hex, idempotency_key=self._idempotency_key(wanted))
+                ask = replace(blank, attempt_id=uuid.uuid4().hex, idempotency_key=self._idempotency_key(wanted, fresh))
                 line = self.line(wanted, ask, number)
-                start = time.perf_counter()
-                found = self.store.begin(line, endpoint=self.endpoint, fresh=fresh)
-                looked_up_ms = 1000 * (time.perf_counter() - start)
+                reserved = self._reserve(ask)
+                if reserved is None:
+                    continue
+                found, looked_up_ms = self._begin(line, fresh, reserved)
                 if found is None:
-                    return await self._send(line, ask, permit, left)
+                    return await self._send(line, ask, permit, left, reserved)
             if isinstance(found, Reply):
                 self._meet_double(is_test_double(found.model))
                 got = Got.of(found)
                 if found.scores is not None:
                     self.store.replayed([replayed(line, found, looked_up_ms)])
                 return got
-            await asyncio.sleep(_POLL_S)  # without a place: another process has this reply under way
+            while self.store.is_under_way(wanted.key):  # without a place: another process has it under way
+                await self._unless_stopped(asyncio.sleep(_POLL_S))
 
-    async def _send(self, line: Line, ask: Ask, permit: Permit, left: float) -> Got:
-        reserved = self.spending.reserve(ask)
+    def _begin(self, line: Line, fresh: bool, reserved: float) -> tuple[Reply | Busy | None, float]:
+        """Note the attempt, or find that it is not needed; and how long the look-up took, in milliseconds."""
+        start = time.perf_counter()
+        try:
+            found = self.store.begin(line, endpoint=self.endpoint, fresh=fresh)
+        except RC1Error as error:
+            self.spending.give_back(reserved)
+            self._halt(str(error))
+            raise Stopped(str(error)) from None
+        if found is not None:
+            self.spending.give_back(reserved)
+        return found, 1000 * (time.perf_counter() - start)
+
+    async def _send(self, line: Line, ask: Ask, permit: Permit, left: float, reserved: float) -> Got:
         start = time.perf_counter()
         try:
             async with asyncio.timeout(min(left, self.config.limits.timeout_s)):
@@ -194,6 +212,7 @@ class Desk:
         return self._answered(line, answer, taken, reserved)
 
     def _answered(self, line: Line, answer: Answer, taken: float, reserved: float) -> Got:
+        answer = _storable(answer)
         text = mask(answer.text, self.hidden)
         line = replace(
             line, model=answer.model, request_id=answer.request_id, latency_ms=taken * 1000, status=200,
@@ -206,7 +225,8 @@ class Desk:
         scores, outcome, detail = self._read(answer)
         self.answered += 1
         self.unanswered = 0
-        line = replace(line, outcome=outcome, scores=scores, detail=mask(detail, self.hidden))
+        self._throttled_since = None
+        line = replace(line, outcome=outcome, scores=scores, detail=mask(_whole(detail), self.hidden))
         self._end(line, reserved, text)
         if self.model != answer.model:
             if self.model:
@@ -234,12 +254,13 @@ class Desk:
                 status=failed.status,
                 latency_ms=taken * 1000,
                 cost_usd=0.0 if unbilled else None,
-                detail=mask(failed.detail, self.hidden),
+                detail=mask(_whole(failed.detail), self.hidden),
             ),
             reserved,
         )
         if failed.fault is Fault.RATE_LIMITED:
             permit.throttled(failed.retry_after)
+            self._throttled()
         else:
             permit.failed(failed.retry_after)
         if failed.fault is Fault.REJECTED:
@@ -252,12 +273,22 @@ class Desk:
                 f"({self.config.limits.max_wait_s:g}); run again later, what was paid for is kept"
             )
 
+    def _throttled(self) -> None:
+        """Refusals without a reply between them: a provider that lets nothing through at all."""
+        now, most = time.monotonic(), self.config.limits.max_wait_s
+        self._throttled_since = self._throttled_since or now
+        if now - self._throttled_since > most:
+            self._halt(
+                f"the provider has refused every call as too fast for {now - self._throttled_since:.0f} s, more than "
+                f"judge.limits.max_wait_s ({most:g}); run again later, what was paid for is kept"
+            )
+
     def _unanswered(self, failed: CallFailedError) -> None:
         """A provider that is down fails everybody: as many attempts in a row as all places can make for one reply."""
         self.unanswered += 1
         limits = self.config.limits
         if self.unanswered >= limits.attempts * limits.concurrency[1]:
-            self.stop = f"{self.unanswered} attempts in a row brought no reply: {mask(str(failed), self.hidden)}"
+            self._halt(f"{self.unanswered} attempts in a row brought no reply: {mask(str(failed), self.hidden)}")
 
     def _rejected(self, failed: CallFailedError) -> None:
         """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""
@@ -268,7 +299,11 @@ class Desk:
 
     def _end(self, line: Line, reserved: float, text: str = "") -> None:
         self.spending.settle(reserved, line.cost_usd)
-        self.store.end(line, endpoint=self.endpoint, text=text)
+        try:
+            self.store.end(line, endpoint=self.endpoint, text=text)
+        except RC1Error as error:
+            self._halt(str(error))  # the others' calls end as they will; none is begun
+            raise Stopped(str(error)) from None
 
     def _meet_double(self, test_double: bool) -> None:
         self.test_double |= test_double
@@ -294,9 +329,12 @@ class Desk:
             tokens_in=0, tokens_out=0, cost_usd=None, billable=False, reply_sha256="", scores=None, detail="",
         )  # fmt: skip
 
-    def _idempotency_key(self, wanted: Wanted) -> str:
+    def _idempotency_key(self, wanted: Wanted, fresh: bool) -> str:
         """The same until a reply has come, in this process and the next; then another, or the old reply would come."""
-        return hashlib.sha256(f"{wanted.key}/{self.store.replies_so_far(wanted.key)}".encode()).hexdigest()[:40]
+        own = (
+            f"{self.store.id}/{wanted.key}/{self.store.replies_so_far(wanted.key)}/{self.store.run_id if fresh else ''}"
+        )
+        return hashlib.sha256(own.encode()).hexdigest()[:40]
 
     def _halt(self, why: str) -> None:
         """End the run, once. Those who wait to send are woken, since the provider's pause may last for hours."""
@@ -321,11 +359,23 @@ class Desk:
         except TimeoutError:
             raise Stopped(self.stop) from None
 
-    def _check_stop(self, ask: Ask) -> None:
-        if not self.stop and (spent := self.spending.spent(ask)):
-            self._halt(spent)
+    async def _affordable(self, ask: Ask) -> None:
+        """Wait while only calls under way keep this one from the budget: they may cost less than their most."""
+        while self.spending.has_to_wait(ask):
+            await asyncio.sleep(_SETTLE_S)
+
+    def _reserve(self, ask: Ask) -> float | None:
+        """Set aside what a call can cost; None when that has to wait for others to end.
+
+        Raises:
+            Stopped: when the run is ending, or its budget is spent.
+        """
         if self.stop:
             raise Stopped(self.stop)
+        if spent := self.spending.spent(ask):
+            self._halt(spent)
+            raise Stopped(spent)
+        return self.spending.reserve(ask)
 
     def _unscored(self, failed: CallFailedError) -> Got:
         return Got(None, Outcome(failed.fault.value), mask(str(failed), self.hidden), "")
@@ -362,3 +412,25 @@ def replayed(line: Line, reply: Reply, latency_ms: float) -> Line:
         line, outcome=Outcome.HIT, model=reply.model, request_id=reply.request_id, reply_sha256=reply.reply_sha256,
         scores=reply.scores, cost_usd=0.0, billable=False, latency_ms=latency_ms, detail="",
     )  # fmt: skip
+
+
+_MOST_TOKENS = 2**53
+"""More than that is no count of tokens, and no column holds it."""
+
+
+def _storable(answer: Answer) -> Answer:
+    """An answer that can be written down: half a surrogate pair is no text, and an absurd usage is none."""
+    counted = 0 <= answer.tokens_in <= _MOST_TOKENS and 0 <= answer.tokens_out <= _MOST_TOKENS
+    return replace(
+        answer,
+        text=_whole(answer.text),
+        model=_whole(answer.model),
+        request_id=_whole(answer.request_id),
+        tokens_in=answer.tokens_in if counted else 0,
+        tokens_out=answer.tokens_out if counted else 0,
+        billable=answer.billable and counted,
+    )
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -25,6 +25,7 @@ class Spending:
         self.usd = 0.0
         self.calls = 0
         self._reserved = 0.0
+        self._under_way = 0
         self._lock = threading.Lock()
 
     def cost(self, tokens_in: int, tokens_out: int) -> float:
@@ -40,24 +41,47 @@ class Spending:
         """Why this call may not be sent, in words; empty when it may."""
         if self.budget.max_calls is not None and self.calls >= self.budget.max_calls:
             return f"judge.budget.max_calls ({self.budget.max_calls}) is used up"
-        wanted = self.usd + self._reserved + self.most(ask)
-        if self.budget.max_usd is not None and wanted > self.budget.max_usd:
+        if self.budget.max_usd is not None and self.usd + self.most(ask) > self.budget.max_usd:
             return (
-                f"judge.budget.max_usd ({self.budget.max_usd:g}) would be passed: ${self.usd:.4f} is spent, and what "
-                f"is under way with the next call can cost ${wanted - self.usd:.4f}"
+                f"judge.budget.max_usd ({self.budget.max_usd:g}) would be passed: ${self.usd:.4f} is spent, and the "
+                f"next call can cost ${self.most(ask):.4f}"
             )
         return ""
 
-    def reserve(self, ask: Ask) -> float:
-        """Count a call as sent, and set aside what it can cost; give the amount to `settle`."""
-        amount = self.most(ask)
+    def _crowded(self, ask: Ask) -> bool:
+        most = self.budget.max_usd
+        return most is not None and self._under_way > 0 and self.usd + self._reserved + self.most(ask) > most
+
+    def reserve(self, ask: Ask) -> float | None:
+        """Count a call as sent, and set aside what it can cost; give the amount to `settle` or `give_back`.
+
+        Returns:
+            None, and nothing is counted, when it does not fit, or not before calls under way have ended.
+        """
         with self._lock:
+            if self._crowded(ask) or self.spent(ask):
+                return None
+            amount = self.most(ask)
             self.calls += 1
+            self._under_way += 1
             self._reserved += amount
-        return amount
+            return amount
+
+    def has_to_wait(self, ask: Ask) -> bool:
+        """Whether a call fits into the budget only once others have ended and cost less than they could."""
+        with self._lock:
+            return self._crowded(ask)
+
+    def give_back(self, reserved: float) -> None:
+        """The call was not sent after all."""
+        with self._lock:
+            self.calls -= 1
+            self._under_way -= 1
+            self._reserved -= reserved
 
     def settle(self, reserved: float, cost: float | None) -> None:
         """Book what the call cost; None where nobody knows, which counts as the whole amount set aside."""
         with self._lock:
+            self._under_way -= 1
             self._reserved -= reserved
             self.usd += reserved if cost is None else cost

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rc1_lib.artifacts import sha256_json
 from rc1_lib.config import Judge as JudgeConfig
-from rc1_lib.errors import ConfigError
+from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.masking import mask, secrets
 from rc1_lib.progress import tell
 from rc1_lib.run import Run
@@ -20,6 +20,7 @@ from rc1_lib.scoring import rubric
 from rc1_lib.scoring.attempts import Desk, Got, Stopped, Wanted, replayed
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.calls import Message
+from rc1_lib.scoring.dialogues import misfit
 from rc1_lib.scoring.judged import Judged, gather
 from rc1_lib.scoring.limiter import Limiter
 from rc1_lib.scoring.lines import Line
@@ -64,11 +65,19 @@ class Judge:
 
         Raises:
             ConfigError: when the provider cannot be opened with these settings.
+            RowError: when one of them is no dialogue; nothing was asked then.
         """
-        return asyncio.run(self.score_async(dialogues, fresh=fresh))
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.score_async(dialogues, fresh=fresh))
+        raise RC1Error("Judge.score was called on a running event loop; await Judge.score_async there instead")
 
     async def score_async(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
         """The same on a running event loop; cancelling it leaves no connection and no place behind."""
+        for place, messages in enumerate(dialogues, 1):
+            if fault := misfit(list(messages)):
+                raise RowError(f"dialogue {place} of {len(dialogues)} cannot be judged: {fault}; nothing was asked")
         names = [dialogue_sha256(messages) for messages in dialogues]
         unique = dict(zip(names, dialogues, strict=True))
         self.store.remember([(name, canonical(messages)) for name, messages in unique.items()])
@@ -113,6 +122,13 @@ class Judge:
         seen = self.store.model_of(desk.endpoint)
         if left and seen is not None and self._is_old(seen[1]) and self.config.provider in LIVE:
             await run.ask(left[:1], fresh=True)
+            checked = self.store.model_of(desk.endpoint)
+            if not desk.stop and (checked is None or checked[1] <= seen[1]):
+                desk.stop = (
+                    "the provider did not answer, so nobody can tell whether the stored scores are still of its model "
+                    "(judge.store.model_check_hours); run again when it does"
+                )
+                return []
             if left[0].key in run.got and run.got[left[0].key].scores is not None:
                 left = left[1:]  # else what is stored still counts, unless another version answered
         return run.replay(left, self._find(desk, left))

@@ -17,6 +17,7 @@ from rc1_lib.scoring.noise import SCORE_SCHEMA, medians_and_variances
 from rc1_lib.scoring.prompt import JudgeSpec
 from rc1_lib.scoring.traffic import Traffic
 
+_TWO_MODELS = "its samples come from two versions of the model, which are not on one scale; fix judge.model"
 NOT_ASKED = "not asked: the run ended before"
 
 
@@ -146,7 +147,11 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
             [pl.when(side).then(pl.lit(name)) for side, name in zip(sides, (*dimensions, "overall"), strict=True)]
         ).list.drop_nulls(),
     )
-    rows = rows.with_columns(scored=pl.col("samples") == config.samples)
+    one_model = pl.col("models").list.len() <= 1
+    rows = rows.with_columns(
+        scored=(pl.col("samples") == config.samples) & one_model,
+        reason=pl.when(~one_model).then(pl.lit(_TWO_MODELS)).otherwise("reason"),
+    )
     long = replies.unpivot(dimensions, index=["dialogue", "sample"], variable_name="dimension", value_name="score")
     spread = medians_and_variances(long.select(list(SCORE_SCHEMA)))
     for statistic, suffix in (("median", ""), ("variance", "_variance")):

@@ -47,6 +47,9 @@ def append(db: sqlite3.Connection, mirror: Path, lines: Sequence[Line]) -> None:
     written = b"".join(texts)
     db.executemany(f"INSERT INTO log VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})", rows)
     db.execute("UPDATE anchor SET lines = ?, hash = ?, bytes = ?", (count + len(rows), last, length + len(written)))
+    if not count and mirror.exists() and mirror.stat().st_size:
+        # A log without its table: somebody moved the store away and left this. It is a record, so it is kept.
+        mirror.rename(mirror.with_name(f"{mirror.name}.{int(mirror.stat().st_mtime)}.old"))
     handle = os.open(mirror, os.O_WRONLY | os.O_CREAT, 0o644)
     with os.fdopen(handle, "wb") as stream:
         if os.fstat(handle).st_size > length:

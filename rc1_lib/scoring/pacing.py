@@ -31,7 +31,7 @@ STRIDE = 8.0
 """By this the doubt grows then: a limit twice as high is reached within some 20 requests."""
 LEAD = 0.3
 """A server that saves up what was not used lets through its limit on average, one that does not refuses the first
-request that comes too fast. The ceiling is put so far from the mean pace towards the last one; that serves both."""
+request that comes too fast. The ceiling is put so far from the mean pace towards the last one, between the two."""
 UNUSED = 2.0
 """The pace rises only while at least one in so many of the requests it allows is sent (compare RFC 7661)."""
 SLOWEST = 0.1

@@ -23,6 +23,10 @@ from rc1_lib.scoring.calls import Message
 
 FOLDER = "configs/judge"
 REASON = "reason"
+_TAKEN = frozenset(
+    "complete dialogue id line model models outcome overall reason replayed sample samples scored scores straddles text"
+    " unstable".split()
+)
 _PLACES = ("{dimensions}", "{opening}", "{closing}")
 _Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 _Sentence = Annotated[str, Field(min_length=10, max_length=400)]
@@ -38,9 +42,12 @@ class JudgeSpec(Section):
 
     @field_validator("dimensions")
     @classmethod
-    def _no_reason(cls, dimensions: dict[str, str]) -> dict[str, str]:
-        if REASON in dimensions:
-            raise ValueError(f"'{REASON}' is what the judge's sentence is called, name the dimension otherwise")
+    def _not_taken(cls, dimensions: dict[str, str]) -> dict[str, str]:
+        taken = sorted(name for name in dimensions if name in _TAKEN or name.endswith("_variance"))
+        if taken:
+            raise ValueError(
+                f"{', '.join(taken)}: the tables of scores have a column of that name; name the dimension otherwise"
+            )
         return dimensions
 
     @field_validator("instructions")
@@ -54,7 +61,7 @@ class JudgeSpec(Section):
     @property
     def sha256(self) -> str:
         """Fingerprint of every word of it."""
-        return sha256_json(self.model_dump(mode="json"))
+        return sha256_json([list(self.dimensions), self.model_dump(mode="json")])
 
     @property
     def schema_of_reply(self) -> dict[str, Any]:

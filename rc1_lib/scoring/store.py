@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +36,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS endpoints (endpoint PRIMARY KEY, model, seen) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS sent (attempt_id PRIMARY KEY, ask_key, run_id, line) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS sent_by_ask ON sent (ask_key)",
+    "CREATE TABLE IF NOT EXISTS identity (one INTEGER PRIMARY KEY CHECK (one = 1), id)",
+    "INSERT OR IGNORE INTO identity VALUES (1, lower(hex(randomblob(16))))",
     *ledger.SCHEMA,
 )
 _REPLY = "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, reply_sha256"
@@ -93,26 +95,24 @@ class Store:
             RC1Error: when the file is no store of this version.
         """
         self.path = path
-        self.mirror = path.with_suffix(".usage.jsonl")
+        self.mirror = path.with_name(f"{path.name}.usage.jsonl")
         self.run_id = uuid.uuid4().hex
         self._ttl_s = ttl_days * DAY_S
         self._clock = clock
         self._lock = threading.RLock()
-        self._runs = path.with_suffix(".runs")
-        self._runs.mkdir(parents=True, exist_ok=True)
-        self._alive = FileLock(self._lock_path(self.run_id))
-        self._alive.acquire()
-        self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-        try:
-            self._prepare()
-            self.account_for_the_dead()
-        except BaseException as error:
-            self.close()
-            if not isinstance(error, sqlite3.DatabaseError):
+        self._runs = path.with_name(f"{path.name}.runs")
+        with self._sound():
+            self._runs.mkdir(parents=True, exist_ok=True)
+            self._alive = FileLock(self._lock_path(self.run_id))
+            self._alive.acquire()
+            try:
+                self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+                self._prepare()
+                self.id = str(self._db.execute("SELECT id FROM identity").fetchone()[0])
+                self.account_for_the_dead()
+            except BaseException:
+                self.close()
                 raise
-            raise RC1Error(
-                f"{path}: is no score store that can be read ({error}); move it away to start a new one, or restore it"
-            ) from None
 
     def __enter__(self) -> Self:
         return self
@@ -125,9 +125,18 @@ class Store:
     def close(self) -> None:
         """Close the file. What was written stays; nothing is buffered."""
         with self._lock:
-            self._db.close()
+            if hasattr(self, "_db"):
+                with suppress(RC1Error, sqlite3.Error):  # whoever comes next does it, if it cannot be done now
+                    self._give_up()
+                self._db.close()
             self._alive.release()
             self._lock_path(self.run_id).unlink(missing_ok=True)
+
+    def _give_up(self) -> None:
+        """Enter what this run began and could not finish: it ends here."""
+        if self._db.execute("SELECT count(*) FROM sent WHERE run_id = ?", (self.run_id,)).fetchone()[0]:
+            with self._writing():
+                self._enter_unfinished(self.run_id)
 
     def now(self) -> float:
         """Seconds since 1970 by the clock that ages replies."""
@@ -137,7 +146,7 @@ class Store:
 
     def find(self, ask_keys: Sequence[str], model: str) -> dict[str, Reply]:
         """The stored replies of `model` that still count, by ask key."""
-        with self._lock:
+        with self._reading():
             self._db.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (ask_key PRIMARY KEY) WITHOUT ROWID")
             self._db.execute("DELETE FROM wanted")
             self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((key,) for key in ask_keys))
@@ -145,18 +154,18 @@ class Store:
                 f"SELECT {_REPLY} FROM replies NATURAL JOIN wanted WHERE model = ? AND stored > ?",
                 (model, self._oldest()),
             ).fetchall()
-        return {row[0]: _reply(row) for row in rows}
+            return {row[0]: _reply(row) for row in rows}
 
     def model_of(self, endpoint: str) -> tuple[str, float] | None:
         """The model version that an endpoint last answered with, and when (seconds since 1970)."""
-        with self._lock:
+        with self._reading():
             row = self._db.execute("SELECT model, seen FROM endpoints WHERE endpoint = ?", (endpoint,)).fetchone()
         return None if row is None else (row[0], row[1])
 
     def replies_so_far(self, ask_key: str) -> int:
         """How many replies to this ask were ever received: a further one needs an idempotency key of its own."""
         marks = ", ".join("?" * len(ANSWERED))
-        with self._lock:
+        with self._reading():
             found = self._db.execute(
                 f"SELECT count(*) FROM log WHERE ask_key = ? AND outcome IN ({marks})", (ask_key, *map(str, ANSWERED))
             ).fetchone()
@@ -164,7 +173,7 @@ class Store:
 
     def dialogue(self, sha256: str) -> list[dict[str, Any]] | None:
         """The messages of a dialogue that was asked about."""
-        with self._lock:
+        with self._reading():
             row = self._db.execute("SELECT messages FROM dialogues WHERE sha256 = ?", (sha256,)).fetchone()
         return None if row is None else list(orjson.loads(row[0]))
 
@@ -210,6 +219,14 @@ class Store:
             )
             return None
 
+    def is_under_way(self, ask_key: str) -> bool:
+        """Whether a live process other than this run has an attempt at this reply under way."""
+        with self._reading():
+            others = self._db.execute(
+                "SELECT DISTINCT run_id FROM sent WHERE ask_key = ? AND run_id != ?", (ask_key, self.run_id)
+            ).fetchall()
+        return any(self._is_alive(run_id) for (run_id,) in others)
+
     def end(self, line: Line, *, endpoint: str, text: str = "") -> None:
         """Write how an attempt ended; a reply that was received is stored with it.
 
@@ -254,13 +271,22 @@ class Store:
 
     def log(self, run_id: str | None = None) -> pl.DataFrame:
         """The usage log, or one run's lines of it, with the columns of `LOG_SCHEMA`."""
-        with self._lock:
+        with self._reading():
             return ledger.read(self._db, "WHERE run_id = ?" if run_id else "", (run_id,) if run_id else ())
 
     def damage(self) -> str:
         """What is wrong with the usage log, in a sentence; empty when nothing is."""
         with self._writing():  # nobody writes meanwhile, so table and file are of one moment
-            return ledger.damage(self._db, self.mirror)
+            return ledger.damage(self._db, self.mirror) or self._unfounded()
+
+    def _unfounded(self) -> str:
+        """Stored scores that no line of the log gave, in a sentence: the chain covers the lines, and so the scores."""
+        found = self._db.execute(
+            "SELECT count(*) FROM replies WHERE scores IS NOT NULL AND NOT EXISTS (SELECT 1 FROM log WHERE "
+            "log.ask_key = replies.ask_key AND log.outcome = ? AND log.scores = replies.scores)",
+            (Outcome.OK.value,),
+        ).fetchone()[0]
+        return f"{found} stored scores are not those that the usage log tells of: the store was edited" if found else ""
 
     # ---- looking after the store ----
 
@@ -271,15 +297,15 @@ class Store:
 
     def bad(self) -> list[Reply]:
         """The stored replies that hold no scores and have not expired."""
-        with self._lock:
+        with self._reading():
             rows = self._db.execute(
                 f"SELECT {_REPLY} FROM replies WHERE scores IS NULL AND stored > ? ORDER BY stored", (self._oldest(),)
             ).fetchall()
-        return [_reply(row) for row in rows]
+            return [_reply(row) for row in rows]
 
     def contents(self) -> pl.DataFrame:
         """Stored replies without their texts: spec, model, outcome, stored, expired."""
-        with self._lock:
+        with self._reading():
             rows = self._db.execute("SELECT spec, model, outcome, stored, stored <= ? FROM replies", (self._oldest(),))
             return pl.DataFrame(
                 rows.fetchall(),
@@ -293,7 +319,7 @@ class Store:
     # ---- inside ----
 
     def _prepare(self) -> None:
-        self._db.execute("PRAGMA journal_mode = WAL")
+        self._log_ahead()
         self._db.execute("PRAGMA synchronous = FULL")  # what was paid for outlives a power cut as well
         with self._writing():
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -306,16 +332,56 @@ class Store:
                 self._db.execute(statement)
             self._db.execute(f"PRAGMA user_version = {_VERSION}")
 
+    def _log_ahead(self) -> None:
+        """Let readers and a writer work side by side. SQLite does not wait for others who ask for it at that moment."""
+        until = time.monotonic() + _BUSY_S
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(0.01)
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with self._lock:
+        with self._reading():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._lock, self._sound():
+            yield
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Turn what a damaged, locked or full disk makes of a store into a sentence."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, ValueError, KeyError, TypeError) as error:
+            what = error.strerror if isinstance(error, OSError) else str(error)
+            raise RC1Error(
+                f"{self.path}: is no score store that can be read and written ({type(error).__name__}: {what}); make "
+                f"room, end what locks it, or restore it. To start a new one, move every file {self.path.name}* away "
+                f"together: they hold what was paid for"
+            ) from None
+
+    def _is_alive(self, run_id: str) -> bool:
+        lock = FileLock(self._lock_path(run_id))
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return True
+        lock.release()
+        return False
 
     def _bury(self, run_id: str) -> bool:
         """Write the lines of a dead run's attempts; False when it is alive. Inside a transaction."""
@@ -325,14 +391,16 @@ class Store:
         except Timeout:
             return False
         try:
-            rows = self._db.execute("SELECT line FROM sent WHERE run_id = ?", (run_id,)).fetchall()
-            lines = [_interrupted(orjson.loads(line)) for (line,) in rows]
-            ledger.append(self._db, self.mirror, lines)
-            self._db.execute("DELETE FROM sent WHERE run_id = ?", (run_id,))
+            self._enter_unfinished(run_id)
         finally:
             lock.release()
             self._lock_path(run_id).unlink(missing_ok=True)
         return True
+
+    def _enter_unfinished(self, run_id: str) -> None:
+        rows = self._db.execute("SELECT line FROM sent WHERE run_id = ?", (run_id,)).fetchall()
+        ledger.append(self._db, self.mirror, [_interrupted(orjson.loads(line)) for (line,) in rows])
+        self._db.execute("DELETE FROM sent WHERE run_id = ?", (run_id,))
 
     def _lock_path(self, run_id: str) -> Path:
         return self._runs / f"{run_id}.lock"
@@ -352,4 +420,11 @@ def _interrupted(body: dict[str, Any]) -> Line:
 def _reply(row: Sequence[Any]) -> Reply:
     (key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, sha256) = row
     found = None if scores is None else orjson.loads(scores)
+    is_sound = found is None or (isinstance(found, dict) and all(_is_score(value) for value in found.values()))
+    if not is_sound:
+        raise ValueError(f"the stored reply {request_id or key} is not what was written")
     return Reply(key, model, stored, spec, dialogue, sample, Outcome(outcome), text, found, detail, request_id, sha256)
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= 1.0

@@ -179,5 +179,5 @@ def _replies(contents: pl.DataFrame, now: float) -> pl.DataFrame:
 def _bytes(run: Run) -> int:
     """Size of the database, with what SQLite has not yet folded into it, and of the log's plain file."""
     path = store_path(run)
-    files = (path, Path(f"{path}-wal"), Path(f"{path}-shm"), path.with_suffix(".usage.jsonl"))
+    files = (path, Path(f"{path}-wal"), Path(f"{path}-shm"), path.with_name(f"{path.name}.usage.jsonl"))
     return sum(file.stat().st_size for file in files if file.is_file())

@@ -96,7 +96,7 @@ class Bench:
 
     @property
     def mirror(self) -> Path:
-        return self.path.with_suffix(".usage.jsonl")
+        return self.path.with_name(f"{self.path.name}.usage.jsonl")
 
     def store(self) -> Store:
         """The store, without the trouble of a configuration; close it."""
@@ -131,6 +131,6 @@ def answered(log: pl.DataFrame) -> pl.DataFrame:
     return log.filter(pl.col("outcome").is_in([outcome.value for outcome in ANSWERED]))
 
 
-def idempotency_key(ask_key: str, replies_before: int) -> str:
+def idempotency_key(store: str, ask_key: str, replies_before: int) -> str:
     """The key under which a reply is asked for, told to the provider as `Idempotency-Key`."""
-    return hashlib.sha256(f"{ask_key}/{replies_before}".encode()).hexdigest()[:40]
+    return hashlib.sha256(f"{store}/{ask_key}/{replies_before}/".encode()).hexdigest()[:40]

@@ -28,18 +28,23 @@ def test_what_is_under_way_counts_with_the_most_that_it_can_cost() -> None:
     most = spending.most(ASK)
     assert most == pytest.approx((100 * 1.0 + 1000 * 2.0) / 1e6)
     held = [spending.reserve(ASK), spending.reserve(ASK)]
-    assert "max_usd (0.005) would be passed" in spending.spent(ASK)
+    assert None not in held
+    assert spending.has_to_wait(ASK)  # two can cost 0.0042 together; a third fits once they have cost less
+    assert spending.reserve(ASK) is None
     spending.settle(held[0], 0.0001)
-    assert spending.spent(ASK) == ""
+    assert not spending.has_to_wait(ASK)
     spending.settle(held[1], None)  # nobody knows
     assert spending.usd == pytest.approx(0.0001 + most)
     assert spending.calls == 2
+    spending.settle(spending.reserve(ASK) or 0.0, None)
+    assert "max_usd (0.005) would be passed" in spending.spent(ASK)
+    assert spending.reserve(ASK) is None
 
 
 def test_what_has_no_limit_ends_nothing() -> None:
     spending = _spending()
     for _ in range(1000):
-        spending.settle(spending.reserve(ASK), None)
+        spending.settle(spending.reserve(ASK) or 0.0, None)
     assert spending.spent(ASK) == ""
 
 
@@ -77,7 +82,7 @@ def test_the_dollars_are_never_passed_and_the_next_run_goes_on(bench: Bench) -> 
             scored.append(judged.coverage)
             log = bench.log()
             assert log["cost_usd"].sum() == pytest.approx(spent)
-    assert len(scored) > 2
+    assert scored[0] < 1.0
     assert stats.answered == len(stats.billed_by_key) == 30
 
 

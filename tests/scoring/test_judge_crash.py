@@ -84,7 +84,8 @@ def test_killed_again_and_again_it_pays_for_nothing_twice_and_loses_nothing(benc
     assert set(ours - theirs) <= set(interrupted["attempt_id"])
     assert 1 <= len(interrupted) <= 8 * kills
     # No reply is billed a second time, but where the process died before it came: this server heeds no keys.
-    billed = {idempotency_key(key, 0): key for key in log["ask_key"].unique()}
+    ((store,),) = bench.sql("SELECT id FROM identity")
+    billed = {idempotency_key(store, key, 0): key for key in log["ask_key"].unique()}
     assert set(stats.billed_by_key) == set(billed)
     cut = Counter(interrupted["ask_key"])
     for key, times in stats.billed_by_key.items():
@@ -131,4 +132,4 @@ def test_what_a_dead_process_had_under_way_does_not_hold_up_the_living(bench: Be
             judged = open_judge(run, store).score(dialogues(8))
     assert judged.coverage == 1.0
     assert bench.outcomes() == {"interrupted": 8, "ok": 8}
-    assert list((bench.folder / "data/judge/scores.runs").iterdir()) == []
+    assert list((bench.folder / "data/judge/scores.sqlite.runs").iterdir()) == []

@@ -169,6 +169,18 @@ def test_a_sleep_that_ends_too_early_lets_nothing_through() -> None:
     assert sent >= until
 
 
+def test_a_failure_that_asks_for_a_pause_gets_it() -> None:
+    async def main() -> tuple[float, float]:
+        gate = limiter()
+        async with gate.slot() as permit:
+            permit.failed(30.0)
+            until = now() + 30.0
+        return await send(gate), until
+
+    sent, until = run_virtual(main)
+    assert sent == pytest.approx(until)
+
+
 @pytest.mark.parametrize("retry_after", [0.0, -5.0, float("nan")])
 def test_a_retry_after_that_asks_for_no_wait_pauses_nothing(retry_after: float) -> None:
     async def main() -> float:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
+from rc1_lib.scoring.dialogues import misfit
 from rc1_lib.scoring.prompt import JudgeSpec, canonical, dialogue_sha256, load_spec, write_prompt
 from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, running
@@ -104,12 +105,18 @@ def test_no_dialogue_gets_out_of_its_fence(messages: list[dict[str, Any]], sampl
     assert graded(Behaviour(gullible=True), received, "key") == graded(Behaviour(), received, "key")
 
 
+def _judged(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With what a judge insists on: a role everywhere, and something that the assistant said."""
+    return [*({**message, "role": f"r{message['role']}"} for message in messages), dialogue(1)[-1]]
+
+
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(messages=_DIALOGUE)
+@given(messages=_DIALOGUE.map(_judged))
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_arrives_at_the_server_is_just_as_harmless(
     provider: str, messages: list[dict[str, Any]], bench: Bench, servers: Any
 ) -> None:
+    assert misfit(messages) == ""
     honest, tempted = (
         bench.score(server, [messages], "judge.samples=1", provider=provider).rows.select(NUMBERS[: len(DIMENSIONS)])
         for server in servers

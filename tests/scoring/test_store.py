@@ -139,7 +139,7 @@ def test_a_file_that_is_no_store_is_named_and_nothing_stays_open(tmp_path: Path)
     path.write_text("this is no database, however often it is read" * 100)
     with pytest.raises(RC1Error, match=r"scores\.sqlite: is no score store"):
         Store(path, ttl_days=14)
-    assert list((tmp_path / "scores.runs").iterdir()) == []
+    assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
 
 
 def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
@@ -149,14 +149,16 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
         db.execute("PRAGMA user_version = 7")
     with pytest.raises(RC1Error, match="a score store of version 7"):
         Store(path, ttl_days=14)
-    assert list((tmp_path / "scores.runs").iterdir()) == []
+    assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
 
 
 def test_many_may_open_and_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "scores.sqlite"
     failures: list[BaseException] = []
+    start = threading.Barrier(8)
 
     def work(number: int) -> None:
+        start.wait()
         try:
             with Store(path, ttl_days=14) as store:
                 for turn in range(5):
@@ -175,6 +177,26 @@ def test_many_may_open_and_write_at_once(tmp_path: Path) -> None:
         assert log["seq"].to_list() == list(range(1, 41))
         assert log["attempt_id"].n_unique() == 40
         assert store.damage() == ""
+
+
+def test_a_new_store_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    failures: list[BaseException] = []
+    start = threading.Barrier(6)
+
+    def work() -> None:
+        for turn in range(40):
+            start.wait()
+            try:
+                Store(tmp_path / f"{turn}.sqlite", ttl_days=14).close()
+            except BaseException as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
 
 
 # ---- the log ----
@@ -254,19 +276,19 @@ def test_any_edit_of_the_file_is_noticed(copied: Bench) -> None:
             spoilt = bytearray(whole)
             spoilt[place] ^= 1
             copied.mirror.write_bytes(spoilt)
-            assert f"line {whole[:place].count(10) + 1} of scores.usage.jsonl" in store.damage()
+            assert f"line {whole[:place].count(10) + 1} of scores.sqlite.usage.jsonl" in store.damage()
     copied.mirror.write_bytes(whole[:-1])
-    assert "scores.usage.jsonl" in copied.damage()
+    assert "scores.sqlite.usage.jsonl" in copied.damage()
     copied.mirror.write_bytes(whole)
     assert copied.damage() == ""
 
 
 def test_a_file_that_is_gone_is_noticed_also_after_further_lines(copied: Bench) -> None:
     copied.mirror.unlink()
-    assert "scores.usage.jsonl cannot be read" in copied.damage()
+    assert "scores.sqlite.usage.jsonl cannot be read" in copied.damage()
     with running(Behaviour(delay="zero")) as server:
         copied.score(server, dialogues(1, first=50))
-    assert "line 1 of scores.usage.jsonl" in copied.damage()
+    assert "line 1 of scores.sqlite.usage.jsonl" in copied.damage()
 
 
 def test_an_edited_log_stays_noticed_when_it_is_written_on(copied: Bench) -> None:
@@ -276,7 +298,7 @@ def test_an_edited_log_stays_noticed_when_it_is_written_on(copied: Bench) -> Non
     assert "line 1 of the usage log" in copied.damage()
 
 
-@pytest.mark.parametrize("tail", [b'{"seq":', b"\x00" * 500, b'{"seq":99}\n' * 100])
+@pytest.mark.parametrize("tail", [b'{"seq":', b"\x00" * 9000, b'{"seq":99}\n' * 900])
 def test_a_torn_tail_is_repaired(tail: bytes, copied: Bench) -> None:
     with copied.mirror.open("ab") as stream:
         stream.write(tail)
@@ -292,7 +314,7 @@ def test_a_write_that_fails_leaves_neither_reply_nor_line(store: Store) -> None:
     before = store.mirror.read_bytes()
     store.mirror.unlink()
     store.mirror.mkdir()
-    with pytest.raises(OSError):
+    with pytest.raises(RC1Error, match="no score store that can be read and written"):
         _answer(store, "attempt-2", "ask-2")
     store.mirror.rmdir()
     store.mirror.write_bytes(before)

@@ -100,8 +100,8 @@ class Behaviour:
         """
         if not self.model.startswith(MODEL_PREFIX):
             raise ConfigError(
-                f"the test double's model is '{self.model}', expected a name that starts with '{MODEL_PREFIX}', so that "
-                "nobody takes its scores for real ones"
+                f"the test double's model is '{self.model}', expected a name that starts with '{MODEL_PREFIX}', so "
+                "that nobody takes its scores for real ones"
             )
         rates = list(self.faults.values())
         if not all(0.0 <= rate <= 1.0 for rate in rates) or math.fsum(rates) > 1.0 + 1e-9:
