@@ -114,7 +114,8 @@ def anti_simulation_gate(
     live_start = pl.when(_LIVE & pl.col("started").is_finite()).then("started")
     recent = _compared(log).tail(thresholds.last)
     # The latest start of a live call before each: a look-up in the cache takes no time, so that any wait for the log's
-    # lock would seem to turn the time back. Among the last scorings only: a clock that was once ahead is forgotten with the scorings of that time.
+    # lock would seem to turn the time back. Among the last scorings only, so that a clock that was once ahead is
+    # forgotten with the scorings of that time.
     recent = recent.with_columns(latest=live_start.cum_max().forward_fill().shift(1))
     begins = now - 3600.0 * thresholds.max_age_hours
     longest = pl.col("latency_ms").filter(_LIVE & pl.col("latency_ms").is_finite()).max().fill_null(0.0)
