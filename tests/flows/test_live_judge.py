@@ -67,7 +67,6 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
 @pytest.mark.parametrize(
     ("behaviour", "red"),
     [
-        (Behaviour(delay="constant", api_key=KEY), {"anti_simulation"}),
         (Behaviour(constant_reply=True, api_key=KEY), {"judge_probe", "anti_simulation"}),
         (Behaviour(request_ids="same", api_key=KEY), {"anti_simulation"}),
         (Behaviour(usage=False, api_key=KEY), {"judge_probe", "anti_simulation"}),
