@@ -1,4 +1,4 @@
-"""Run the preflight here and now, with nothing running beforehand: what `rc1 preflight` and `make run` do.
+"""Run a flow here and now, with nothing running beforehand: what `rc1 preflight`, `rc1 calibrate` and `make run` do.
 
 The run is recorded in the workspace's own Prefect database, so `make serve` shows it later. When the workspace is being
 served already, that server is used; else a private one lives as long as the run, and dies with it.
@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from deployments import children
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 PASSED, FAULT, REFUSED = 0, 1, 2
 HISTORY_LIMIT_S = 15.0
+FlowName = Literal["preflight", "calibrate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,17 @@ class Outcome:
 
 
 def run_preflight(*, verbose: bool = False, **flow_parameters: Any) -> Outcome:
-    """Run the preflight flow in this process.
+    """Run the preflight flow in this process; see `run_flow`."""
+    return run_flow("preflight", verbose=verbose, **flow_parameters)
+
+
+def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -> Outcome:
+    """Run a flow in this process.
 
     Args:
+        name: which flow, as its deployment is called.
         verbose: show Prefect's own log on stderr; the UI keeps the whole log in any case.
-        flow_parameters: those of `flows.preflight.preflight`.
+        flow_parameters: those of the flow.
 
     Raises:
         ConfigError: when the workspace is not a folder.
@@ -66,7 +74,7 @@ def run_preflight(*, verbose: bool = False, **flow_parameters: Any) -> Outcome:
         # Before Prefect is imported: it reads its settings and sets up its log then.
         os.environ.update(settings(workspace, url))
         os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "INFO" if verbose else "CRITICAL"
-        state = _run(workspace, url, flow_parameters, lasting)
+        state = _run(name, workspace, url, flow_parameters, lasting)
         fault = state.result(raise_on_failure=False) if state.name not in _verdict_names() else None
         if isinstance(fault, BaseException):
             raise fault
@@ -93,17 +101,16 @@ def _server(workspace: Path) -> Iterator[tuple[str, bool]]:
         children.stop(private.process)
 
 
-def _run(workspace: Path, url: str, flow_parameters: dict[str, Any], lasting: bool) -> State[Any]:
+def _run(name: FlowName, workspace: Path, url: str, flow_parameters: dict[str, Any], lasting: bool) -> State[Any]:
     from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
-    from flows.preflight import preflight
-
+    flow = getattr(import_module(f"flows.{name}"), name)
     here = settings(workspace, url)
     # For a second run in one process, which finds Prefect imported with the first one's settings.
     with temporary_settings(
         {PREFECT_API_URL: here["PREFECT_API_URL"], PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"]}
     ):
-        state: State[Any] = preflight(**flow_parameters, return_state=True)
+        state: State[Any] = flow(**flow_parameters, return_state=True)
         if not lasting and state.state_details.flow_run_id is not None:
             _wait_for_history(state.state_details.flow_run_id)
     return state
@@ -130,14 +137,14 @@ def _wait_for_history(flow_run_id: UUID) -> None:
 
 
 def _verdict_names() -> tuple[str, ...]:
-    from flows.preflight import FAULT as GATES_FAULTED
-    from flows.preflight import RED
+    from flows.endings import FAULT as GATES_FAULTED
+    from flows.endings import RED
 
     return (*RED, GATES_FAULTED)
 
 
 def _exit_code(state: State[Any]) -> int:
-    from flows.preflight import RED
+    from flows.endings import RED
 
     if state.is_completed():
         return PASSED

@@ -16,20 +16,24 @@ from prefect.workers.process import ProcessWorker
 from rc1_lib.artifacts import PROJECT_ROOT
 
 ENTRYPOINT = "flows/preflight.py:preflight"
+CALIBRATE_ENTRYPOINT = "flows/calibrate.py:calibrate"
 NIGHTLY_CRON = "0 3 * * *"
 NIGHTLY: dict[str, Any] = {"build": "never", "refresh": True, "ticket": False, "recheck": True, "on_red_revoke": True}
 
 
 def register(workspace: Path, pool: str) -> None:
-    """Create the work pool (one run at a time) and register `rc1/preflight` and `rc1/nightly` for the workspace."""
+    """Create the work pool (one run at a time) and register the deployments for the workspace."""
     template = ProcessWorker.get_default_base_job_template()
     with get_client(sync_client=True) as client:
         client.create_work_pool(
             WorkPoolCreate(name=pool, type="process", base_job_template=template, concurrency_limit=1), overwrite=True
         )
     here = {"workspace": str(workspace)}
-    preflight = Flow.from_source(source=str(PROJECT_ROOT), entrypoint=ENTRYPOINT)
+    preflight, calibrate = (
+        Flow.from_source(source=str(PROJECT_ROOT), entrypoint=entry) for entry in (ENTRYPOINT, CALIBRATE_ENTRYPOINT)
+    )
     assert isinstance(preflight, Flow)  # awaitable only where an event loop runs
+    assert isinstance(calibrate, Flow)
     quietly: dict[str, Any] = {
         "work_pool_name": pool,
         "job_variables": {"command": shlex.join([sys.executable, "-m", "deployments.engine"])},
@@ -37,6 +41,9 @@ def register(workspace: Path, pool: str) -> None:
         "ignore_warnings": True,
     }
     preflight.deploy(name="preflight", parameters=here, description="data, both rounds, ticket", **quietly)
+    calibrate.deploy(
+        name="calibrate", parameters=here, description="shadow run, weights, ablation, shadow run again", **quietly
+    )
     preflight.deploy(
         name="nightly",
         parameters={**here, **NIGHTLY},

@@ -1,4 +1,6 @@
-"""The preflight: data, round 1, round 2, ticket. The nightly re-check is the same flow with other parameters.
+"""The preflight: data, calibration where it is due, round 1, round 2, ticket.
+
+The nightly re-check is the same flow with other parameters.
 
 Run it with `rc1 preflight`, or with `prefect deployment run rc1/preflight` beside `python -m deployments.serve`.
 Nothing in here needs cleaning up: a run that is killed leaves whole files only, and the next one goes on from them.
@@ -10,37 +12,24 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from prefect import State, flow
-from prefect.futures import PrefectFuture
-from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
-from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from flows.calibrate import calibrated, ending
+from flows.data import prepare
+from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, ROUNDS_PASSED, TICKET_CONFIRMED, TICKET_ISSUED
 from flows.rounds import Judged, judge_round
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.preflight.calibrate import is_due
 from rc1_lib.preflight.data import Build
-from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.gates import check_waivers
 from rc1_lib.run import Run, open_run
-from tasks.data import balanced, metrics, seed
 from tasks.endings import REFUSED, outcome
 from tasks.reports import issue, report_nightly, report_round, revoke, verify
 from tasks.sentences import round_sentence
 
-GATES_FAILED, FAULT = "GatesFailed", "GatesFaulted"
-TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED = "TicketIssued", "RoundsPassed", "TicketConfirmed"
-RED = (GATES_FAILED, REFUSED)
-"""The names of failed states that are a verdict, not a fault: exit code 2."""
-ENDINGS = (GATES_FAILED, FAULT, REFUSED, TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED)
-"""Every name that a final state of this flow can have by its own decision."""
-
 RoundNumber = Literal[1, 2]
 
 
-# One gate at a time: polars and the near-duplicate search use every core by themselves, and rows are held once.
-_ONE_AT_A_TIME: TaskRunner[PrefectFuture[Any]] = ThreadPoolTaskRunner(max_workers=1)  # type: ignore[assignment]
-
-
-@flow(name="rc1", task_runner=_ONE_AT_A_TIME)
+@flow(name="rc1", task_runner=ONE_AT_A_TIME)
 def preflight(
     profile: str | None = "local",
     config: str | None = None,
@@ -82,7 +71,9 @@ def preflight(
 def _preflight(
     run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: bool, ticket: bool, on_red_revoke: bool
 ) -> State[Any]:
-    _prepare(run, build)
+    prepare(run, build)
+    if is_due(run, build) and (red := ending(run, calibrated(run), on_red_revoke)):
+        return red
     judged: list[Judged] = []
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, refresh=refresh))
@@ -104,7 +95,7 @@ def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: boo
         if on_red_revoke:
             revoke(run, f"nightly re-check: {refusal}")
         return Failed(name=GATES_FAILED, message=str(refusal))
-    _prepare(run, build)
+    prepare(run, build)
     judged: list[Judged] = []
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, refresh=refresh))
@@ -118,19 +109,6 @@ def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: boo
     sentence = f"the ticket holds; {_green_sentence(judged)}"
     report_nightly(run, sentence, True, found)
     return Completed(name=TICKET_CONFIRMED, message=sentence)
-
-
-def _prepare(run: Run, build: Build) -> None:
-    check_waivers(Evidence(run))
-    run.write_effective_config()
-    outcome(seed(run, build, return_state=True))
-    for stage in (metrics, balanced):
-        state = stage(run, build, return_state=True)
-        if state.name == REFUSED:
-            # A pool that cannot be measured is for the gates to name: each that reads it ends as an error.
-            get_run_logger().warning("%s", state.message)
-        else:
-            outcome(state)
 
 
 def _red(run: Run, judged: Judged, on_red_revoke: bool) -> State[Any]:

@@ -23,7 +23,7 @@ from rc1_lib.config_values import (
     ordered,
     sums_to_one,
 )
-from rc1_lib.records import BUCKETS, Bucket, Task
+from rc1_lib.records import BUCKETS, Bucket, Rule, Task
 from rc1_lib.thresholds import Gates
 
 
@@ -209,6 +209,48 @@ class Judge(Section):
     budget: Budget
 
 
+class Reward(Section):
+    """The old score, and what the new reward is made of."""
+
+    old_weights: dict[str, Share]
+    """The old score's fixed weights over the judge's seven dimensions: the prior of the calibration."""
+    rules: tuple[Rule, ...]
+    """Rule dimensions that the new reward may weigh beside the judge's."""
+    unstable_weight: Share
+    """How much a dialogue counts on whose scores the judge's samples disagree; an unscored one holds no number."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        sums_to_one(self.old_weights, "reward.old_weights")
+        both = set(self.old_weights) & set(self.rules)
+        if both:
+            raise ValueError(f"reward.rules and reward.old_weights both name {', '.join(sorted(both))}")
+        return self
+
+
+class Calibration(Section):
+    """How the weights of the new reward are found."""
+
+    n: Positive
+    """Dialogues of the balanced pool that are judged for it; the shadow set stays unseen."""
+    cv: Annotated[int, Field(ge=2, le=50)]
+    """Folds of the cross-validation; dialogues about one source question stay in one fold."""
+    boot: Annotated[int, Field(ge=20, le=100_000)]
+    """Bootstrap samples of source questions."""
+    l2: Annotated[float, Field(ge=0)]
+    """Pull towards the old weights: l2 * ||w - w_old||² beside the mean squared error."""
+    seed: Seed
+
+
+class Ablation(Section):
+    """The ablation of the over-clarification penalty."""
+
+    takes_path: WrittenPath
+    """Several dialogues about each prompt of the shadow set, by the same teacher."""
+    takes: Annotated[int, Field(ge=2, le=64)]
+    """How many of each."""
+
+
 class Overclarification(Section):
     """The over-clarification penalty: alpha * min(c, cap)."""
 
@@ -260,13 +302,16 @@ class RunConfig(Section):
     batch_size: Positive
     rollout_len: Positive
     finetune: Finetune
-    weights: str
+    weights: WrittenPath
 
     sources: Sources
     pool: Pool
     shadow: Shadow
     difficulty: Difficulty
     judge: Judge
+    reward: Reward
+    calibration: Calibration
+    ablation: Ablation
     gates: Gates
     ticket: Ticket
 
@@ -288,6 +333,7 @@ class RunConfig(Section):
             "shadow.path": self.shadow.path,
             "difficulty.metrics_path": self.difficulty.metrics_path,
             "difficulty.balanced_path": self.difficulty.balanced_path,
+            "ablation.takes_path": self.ablation.takes_path,
         }
         taken: dict[str, str] = {}
         for key, path in written.items():

@@ -16,6 +16,8 @@ TASKS: tuple[Task, ...] = ("hotpotqa", "strategyqa", "gsm8k")
 Language = Literal["en", "zh"]
 Tool = Literal["wiki", "calc", "ask_user"]
 Bucket = Literal["easy", "medium", "hard"]
+Rule = Literal["settled", "sourced"]
+"""The rule dimensions: read from the dialogue alone, like the judge's, but by rule."""
 BUCKETS: tuple[Bucket, ...] = ("easy", "medium", "hard")
 
 

@@ -137,6 +137,57 @@ class StabilityGate(Section):
     """Of the reported intervals."""
 
 
+class ShadowRunGate(Section):
+    """Thresholds of the comparison of the old score with the new reward on the shadow set."""
+
+    min_coverage: Share
+    """Least share of the dialogues that must be scored."""
+    min_outcomes: Positive
+    """Fewest solved and fewest unsolved dialogues: with fewer, a correlation with success says nothing."""
+    min_spearman: Annotated[float, Field(ge=-1, le=1)]
+    min_top10: Share
+    min_improve_pct: float
+    """By how many per cent the new reward's correlation with success must exceed the old score's."""
+    min_corr_new: Annotated[float, Field(ge=-1, le=1)]
+    """The new reward's own correlation with success must lie above this: no improvement makes up for a wrong order."""
+    corr_floor: Annotated[float, Field(gt=0, le=1)]
+    """Improvements are relative to the old correlation, or to this where that is smaller."""
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    resamples: Annotated[int, Field(ge=20)]
+    """Bootstrap samples behind the reported intervals."""
+
+
+class CalibrationGate(Section):
+    """Thresholds of the calibration, on dialogues that a fold did not fit."""
+
+    min_coverage: Share
+    min_outcomes: Positive
+    min_improve_pct: float
+    """By how many per cent the median rank correlation must exceed that of the old weights."""
+    min_mae_drop_pct: float
+    """By how many per cent the mean absolute error must lie below that of the old weights."""
+    corr_floor: Annotated[float, Field(gt=0, le=1)]
+    max_kkt_residual: Annotated[float, Field(gt=0)]
+    """How far the solution may be from its optimality conditions."""
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+
+
+class AblationGate(Section):
+    """Thresholds of the ablation of the over-clarification penalty."""
+
+    min_coverage: Share
+    min_prompts: Positive
+    """Fewest prompts on which nothing is missing and whose dialogues differ in whether they ask."""
+    min_rate_drop_pct: float
+    """By how many per cent the penalty must lower the over-clarification rate."""
+    max_turns_up: float
+    """By how many turns the mean may rise."""
+    max_success_drop_pp: float
+    """By how many percentage points success may fall."""
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    resamples: Annotated[int, Field(ge=20)]
+
+
 class Gates(Section):
     """Every threshold of every gate, and the waivers."""
 
@@ -153,5 +204,8 @@ class Gates(Section):
     probe: ProbeGate
     stability: StabilityGate
     anti_simulation: AntiSimulationGate
+    shadow_run: ShadowRunGate
+    calibration: CalibrationGate
+    ablation: AblationGate
     waivers: dict[str, str]
     """Gate name -> why it is not enforced. Refused in profile `prod`."""

@@ -24,7 +24,7 @@ from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transien
 Made = dict[str, Any]
 """`{file, path, sha256, rows, state, built}`: `state` is the one found before, `rows` None without a true manifest."""
 
-_PARTS: tuple[Part, ...] = ("shadow", "pool")
+_PARTS: tuple[Part, ...] = ("shadow", "takes", "pool")
 
 
 @task(

@@ -11,13 +11,17 @@ import pytest
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.calibrate import STAGES, calibrate
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.run import Run, open_run
 
 SHARED_DATA = PROJECT_ROOT.parent / "shared" / "data"
 
 # Free disk is the machine's business, not the code's; everything else keeps the shipped thresholds.
-SMALL = ("pool.n=1200", "pool.workers=1", "gates.resources.min_free_gb=0", "gates.git.require_commit=false")
+SMALL = (
+    "pool.n=1200", "pool.workers=1", "shadow.n=120", "calibration.n=300", "ablation.takes=3",
+    "gates.resources.min_free_gb=0", "gates.git.require_commit=false",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Run:
     build_seed(run)
     write_metrics(run)
     write_balanced(run)
+    assert [outcome.gate.failures for outcome in calibrate(run)] == [()] * len(STAGES)
     return run
 
 

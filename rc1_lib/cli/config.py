@@ -5,7 +5,7 @@ from __future__ import annotations
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
 
-_GATES = ("training_config", "overclar_penalty", "weights")
+_GATES = ("training_config", "overclar_penalty")
 _REPORT = "reports/rc1/config_verify.json"
 
 
@@ -32,6 +32,9 @@ def verify(session: Session) -> int:
     check_waivers(Evidence(run))
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
-    results = judge(session, run, _GATES)
+    calibrated = run.workspace.path(run.config.weights).exists()
+    results = judge(session, run, (*_GATES, *(["weights"] * calibrated)))
+    if not calibrated:
+        session.show(f"no weights yet ({run.config.weights}): rc1 preflight, or rc1 calibrate, finds them")
     further = mask_tree({"config": run.config.model_dump(mode="json"), "overrides": run.overrides}, hidden)
     return conclude(session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further)

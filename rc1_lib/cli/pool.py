@@ -28,6 +28,7 @@ from rc1_lib.errors import TemplateError
 from rc1_lib.records import TASKS
 
 if TYPE_CHECKING:
+    from rc1_lib.pool.seed import Part
     from rc1_lib.run import Run
 
 _GATES = ("mix", "length", "diversity", "duplicates", "leakage")
@@ -76,12 +77,14 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
     from rc1_lib.artifacts import read_manifest
     from rc1_lib.pool.seed import build_seed, seed_state
 
-    paths = {"shadow": run.config.shadow.path, "pool": run.config.pool.path}
+    config = run.config
+    paths: dict[Part, str] = {
+        "shadow": config.shadow.path, "takes": config.ablation.takes_path, "pool": config.pool.path,
+    }  # fmt: skip
     with session.progress("building the pool") as report:
-        states = {"shadow": seed_state(run, "shadow"), "pool": seed_state(run, "pool")}
-        wanted = [part for part in ("shadow", "pool") if to_write(run, paths[part], states[part], rebuild)]
+        wanted = [part for part, path in paths.items() if to_write(run, path, seed_state(run, part), rebuild)]
         if wanted:
-            build_seed(run, wanted, report)  # type: ignore[arg-type]
+            build_seed(run, wanted, report)
     manifests: dict[str, Any] = {part: read_manifest(run.workspace, path) for part, path in paths.items()}
     for part, path in paths.items():
         done = "written" if part in wanted else "unchanged: it is already what this configuration makes"

@@ -1,17 +1,20 @@
-"""`shadow-run`: in this version, the materialisation of the shadow set."""
+"""`shadow-run`: the shadow set, and the comparison of the old score with the new reward on it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rc1_lib.cli import tables
 from rc1_lib.cli.options import Rebuild, Sources, overrides, source
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.stages import stages
 from rc1_lib.cli.writing import to_write
-from rc1_lib.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rc1_lib.run import Run
 
 
 def shadow_run(
@@ -22,22 +25,19 @@ def shadow_run(
         bool | None, typer.Option("--stratify/--no-stratify", help="Draw in the shares of the mix (shadow.stratify).")
     ] = None,
     materialize: Annotated[
-        Path | None, typer.Option(help="Write the shadow set to this file below the workspace.")
+        Path | None,
+        typer.Option(help="Write the shadow set to this file below the workspace; compare only if --tag is given too."),
     ] = None,
     dump_manifest: Annotated[
         Path | None, typer.Option(help="Write which question stands in which row to this file.")
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="Label of a comparison; not part of this version.")] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="Label of the comparison: reports/shadow_run_TAG.json. Default: manual.")
+    ] = None,
     sources: Sources = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Write the shadow set. Comparing the old score with the new reward on it is not part of this version."""
-    if tag is not None or materialize is None:
-        cause = "without --materialize" if materialize is None else f"--tag {tag}"
-        raise ConfigError(
-            f"shadow-run {cause}: comparing the old score with the new reward is not part of this version; "
-            f"`rc1 shadow-run --materialize PATH` writes the shadow set"
-        )
+    """Compare the old score with the new reward on the shadow set, which is written where it is missing."""
     copy = session.inside("--dump-manifest", dump_manifest)
     run = session.open(
         overrides(
@@ -50,6 +50,23 @@ def shadow_run(
             }
         )
     )
+    compares = tag is not None or materialize is None
+    document: dict[str, Any] = {}
+    if compares:
+        from rc1_lib.preflight.judged_rows import dimensions
+        from rc1_lib.preflight.shadow_run import report_path
+        from rc1_lib.preflight.weights_file import read_weights
+
+        report_path(tag or "manual")
+        read_weights(run, dimensions(run))  # before anything is written or paid for
+    document |= _materialise(session, run, copy, rebuild)
+    if not compares:
+        session.document(document)
+        return 0
+    return _compare(session, run, tag or "manual", document)
+
+
+def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool) -> dict[str, Any]:
     from rc1_lib.artifacts import read_json, write_json
     from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed, seed_state
 
@@ -64,5 +81,15 @@ def shadow_run(
     done = "written" if due else "unchanged"
     session.show(f"{sample['n']} rows, {tables.counts(sample['strata'])}, {run.workspace.path(path)}, {done}")
     session.show(f"    sha256 {sample['sha256']}", f"manifest: {run.workspace.path(copy or SAMPLE_MANIFEST)}")
-    session.document({**sample, "written_now": due})
-    return 0
+    return {**sample, "written_now": due}
+
+
+def _compare(session: Session, run: Run, tag: str, document: dict[str, Any]) -> int:
+    from rc1_lib.cli.reward_tables import shadow_table, split_table
+    from rc1_lib.cli.verdicts import show_step
+    from rc1_lib.preflight.shadow_run import shadow_run as compare
+
+    with stages():
+        outcome = compare(run, tag)
+    session.show(shadow_table(outcome.body), split_table(outcome.body))
+    return show_step(session, run, outcome, document)

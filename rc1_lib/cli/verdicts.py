@@ -12,6 +12,7 @@ from rc1_lib.cli.session import Session
 from rc1_lib.records import TASKS, GateResult, Status
 
 if TYPE_CHECKING:
+    from rc1_lib.preflight.evaluated import Evaluated
     from rc1_lib.run import Run
 
 _WHOLE = ("mix",)
@@ -66,6 +67,17 @@ def conclude(
     session.show(*tables.notes(report), f"report: {run.workspace.path(out)}")
     session.document({**report, "report": out})
     return 0 if passed else 2
+
+
+def show_step(session: Session, run: Run, outcome: Evaluated, further: dict[str, Any] | None = None) -> int:
+    """Print a step's verdict, what failed, and where its report and pictures lie; give the exit code."""
+    gate = outcome.body["gate"]
+    session.show(tables.gates_table(outcome.gate.name, [gate]))
+    session.show(*tables.red_lines(gate, ""))
+    session.show(*(f"{title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()))
+    session.show(f"report: {run.workspace.path(outcome.report)}")
+    session.document({**outcome.body, "report": outcome.report, **(further or {})})
+    return 0 if outcome.passed else 2
 
 
 def _of_tasks(result: GateResult, tasks: Collection[str]) -> GateResult:

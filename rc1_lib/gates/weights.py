@@ -1,26 +1,51 @@
-"""Reward weights: present, not negative, normalised, none dominant."""
+"""Reward weights: present, not negative, normalised, none dominant, and those of a calibration that passed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rc1_lib.gates.checks import at_least, at_most, equal, info, within
-from rc1_lib.records import GateResult
+from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.thresholds import WeightsGate
 
-_ADVICE = "mend configs/weights.json"
+_ADVICE = "calibrate the weights: rc1 weight-calib"
+_AGAIN = "calibrate again: rc1 weight-calib"
 
 
-def weights_gate(content: Any, thresholds: WeightsGate, dimensions: Sequence[str]) -> GateResult:
-    """Judge the parsed content of `weights.json`: `{"weights": {dimension: number}, ...}`.
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the weights say that they come from, and what is really there.
+
+    Attributes:
+        report: the calibration's report that the file names, parsed; None when there is none.
+        sha256: its fingerprint now; None when there is none.
+        judge: who judges now (`judge_identity`).
+        old_weights: the old weights now.
+    """
+
+    report: Mapping[str, Any] | None
+    sha256: str | None
+    judge: Mapping[str, str]
+    old_weights: Mapping[str, float]
+
+
+def weights_gate(content: Any, thresholds: WeightsGate, dimensions: Sequence[str], origin: Origin) -> GateResult:
+    """Judge the parsed content of `weights.json`: `{"weights": {dimension: number}, "report": {path, sha256}, ...}`.
 
     Args:
         content: the parsed file, or None when there is none.
         thresholds: the largest weight allowed and the tolerance of the sum.
         dimensions: the names that can be weighed.
+        origin: the report behind the weights, and what it has to agree with.
     """
+    return GateResult("weights", (*shape_checks(content, thresholds, dimensions), *_origin_checks(content, origin)))
+
+
+def shape_checks(content: Any, thresholds: WeightsGate, dimensions: Sequence[str]) -> tuple[Check, ...]:
+    """Whether the weights can be used at all, wherever they come from."""
     raw = content.get("weights") if isinstance(content, Mapping) else None
     present = isinstance(raw, Mapping) and bool(raw)
     numbers = {
@@ -33,7 +58,7 @@ def weights_gate(content: Any, thresholds: WeightsGate, dimensions: Sequence[str
     lowest, highest = min(numbers.values(), default=math.nan), max(numbers.values(), default=math.nan)
     tolerance = thresholds.sum_tolerance
     total = math.fsum(numbers.values()) if numbers else math.nan
-    checks = (
+    return (
         equal("weights present", present, True, _ADVICE),
         equal("every weight is a number", all_numbers, True, _ADVICE),
         at_least("smallest weight", lowest, 0.0, _ADVICE),
@@ -42,4 +67,37 @@ def weights_gate(content: Any, thresholds: WeightsGate, dimensions: Sequence[str
         equal("unknown dimensions", unknown, 0, f"weigh only {', '.join(dimensions)}"),
         info("dimensions", len(numbers)),
     )
-    return GateResult("weights", checks)
+
+
+def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
+    """Whether these are, to the digit, the weights that a passed calibration of today's judge found."""
+    file = content if isinstance(content, Mapping) else {}
+    said = file.get("report")
+    named: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
+    report = origin.report or {}
+    same_bytes = origin.sha256 is not None and named.get("sha256") == origin.sha256
+    return (
+        equal("calibrated", origin.report is not None, True, f"no report of a calibration is behind them; {_AGAIN}"),
+        equal("the report is the one named", same_bytes, True, f"the report was changed since; {_AGAIN}"),
+        equal(
+            "weights are those of the report", bool(report) and file.get("weights") == report.get("weights"), True,
+            f"somebody edited the weights by hand; {_AGAIN}",
+        ),
+        equal("the calibration passed", _passed(report), True, f"its gate was red; {_AGAIN}"),
+        equal(
+            "calibrated for this judge", bool(report) and dict(report.get("judge") or {}) == dict(origin.judge), True,
+            f"provider, model or instructions are other ones now; {_AGAIN}",
+        ),
+        equal(
+            "old weights are those of the report",
+            bool(report) and dict(report.get("old_weights") or {}) == dict(origin.old_weights), True,
+            f"reward.old_weights is another one now; {_AGAIN}",
+        ),
+    )  # fmt: skip
+
+
+def _passed(report: Mapping[str, Any]) -> bool:
+    try:
+        return GateResult.from_dict({**report["gate"], "offenders": ()}).status is Status.PASSED
+    except (KeyError, TypeError):
+        return False

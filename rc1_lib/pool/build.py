@@ -102,7 +102,21 @@ def write_rows(
     report: BuildReport,
     progress: Progress | None = None,
 ) -> list[bytes]:
-    """The rows as JSON lines, in the plan's order and the same whatever `pool.workers` is.
+    """The rows as JSON lines, in the plan's order and the same whatever `pool.workers` is."""
+    lines = []
+    for row, taken in zip(planned, chosen_variants(planned, config, pack, progress), strict=True):
+        lines.append(taken.line)
+        report.rows[row.question.task] += 1
+        report.recipes[f"{row.question.task}: {taken.recipe}"] += 1
+        report.buckets[f"{row.question.task}: {taken.bucket}"] += 1
+        report.too_short_or_long += not taken.right_length
+    return lines
+
+
+def chosen_variants(
+    planned: Sequence[PlannedRow], config: RunConfig, pack: Pack, progress: Progress | None = None
+) -> list[Variant]:
+    """How each planned row is posed, in the plan's order.
 
     Every question is posed by each recipe and measured; the pool then takes, per task, the variants that come closest
     to `pool.intended`. Variants outside the length bounds are only taken where a question has no other.
@@ -113,12 +127,4 @@ def write_rows(
         if progress is not None:
             progress(len(variants), len(planned))
     picks = choose([row.question.task for row in planned], variants, config.pool.intended)
-    lines = []
-    for row, options, pick in zip(planned, variants, picks, strict=True):
-        taken = options[pick]
-        lines.append(taken.line)
-        report.rows[row.question.task] += 1
-        report.recipes[f"{row.question.task}: {taken.recipe}"] += 1
-        report.buckets[f"{row.question.task}: {taken.bucket}"] += 1
-        report.too_short_or_long += not taken.right_length
-    return lines
+    return [options[pick] for options, pick in zip(variants, picks, strict=True)]

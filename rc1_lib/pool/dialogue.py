@@ -28,10 +28,18 @@ def kind_of(task: str, cue: bool) -> str:
     return "clarification" if cue else KIND_OF[task]
 
 
-def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack) -> dict[str, Any] | None:
+def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take: int = 0) -> dict[str, Any] | None:
     """The row as a JSON-ready dict, posed by the recipe of `bucket`.
 
-    Every random choice depends on the row and the recipe alone, never on other rows.
+    Every random choice depends on the row, the recipe and the take alone, never on other rows.
+
+    Args:
+        planned: the question, and where it stands.
+        bucket: whose recipe poses it.
+        pool: the recipes, the limits and the teacher's habits.
+        pack: the templates.
+        take: 0 for the row itself. Every other take keeps the prompt to the letter and draws anew what the teacher does
+            about it. A finished dialogue cannot be performed again and is the same in every take.
 
     Returns:
         The row, or None when the dialogue would exceed `pool.max_turns`.
@@ -42,11 +50,15 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack) -> di
     habits = random.Random(f"{pool.seed}/{planned.id}/{planned.use}")
     question, recipe = planned.question, pool.recipes[bucket]
     cue = habits.random() < pool.teacher.cue_rate
-    asks = habits.random() < ask_chance(pool.clarify_rate, pool.teacher.cue_rate, pool.teacher.cue_pull, cue)
+    chance = ask_chance(pool.clarify_rate, pool.teacher.cue_rate, pool.teacher.cue_pull, cue)
+    asks = habits.random() < chance
     withhold = habits.random() < recipe.withhold and question.slot is not None
     rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}")
     template = rng.choice(pack.select(kind_of(question.task, cue), question.lang))
     posed = pose(question, template, recipe, withhold=withhold, cue=cue, rng=rng)
+    if take:
+        rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}/take-{take}")
+        asks = rng.random() < chance
     wanted = _question_to_user(question, template, posed.needs, rng)
     performance = perform(posed, recipe, pool, asks=asks, wanted=wanted, rng=rng)
     if performance is None:

@@ -1,10 +1,10 @@
-"""The step that writes the shadow set and the seed pool of a run."""
+"""The step that writes the shadow set, the takes of its prompts and the seed pool of a run."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rc1_lib.artifacts import (
     FileState,
@@ -19,11 +19,12 @@ from rc1_lib.artifacts import (
 from rc1_lib.code import code_sha256
 from rc1_lib.pool.build import BuildReport, Progress, plan, write_rows
 from rc1_lib.pool.plan import PlannedRow
+from rc1_lib.pool.takes import TakesReport, write_takes
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.run import Run
 from rc1_lib.sources import load_questions, sources_sha256
 
-Part = Literal["shadow", "pool"]
+Part = Literal["shadow", "takes", "pool"]
 SAMPLE_MANIFEST = "reports/rc1/sample_manifest.json"
 _CODE = (
     "rc1_lib/pool", "rc1_lib/sources", "rc1_lib/environment", "rc1_lib/difficulty", "rc1_lib/records.py",
@@ -31,8 +32,11 @@ _CODE = (
 )  # fmt: skip
 
 
-def seed_inputs(run: Run) -> dict[str, str]:
-    """Fingerprints of all that the shadow set and the pool are made from, except how many workers make them."""
+def seed_inputs(run: Run, part: Part) -> dict[str, str]:
+    """Fingerprints of all that a part is made from, except how many workers make it.
+
+    How often a prompt is performed is an input of the takes alone.
+    """
     config = run.config
     decisive = {
         "datasets": dict(config.datasets),
@@ -43,6 +47,8 @@ def seed_inputs(run: Run) -> dict[str, str]:
         "length": config.gates.length.model_dump(mode="json"),
         "difficulty": config.difficulty.model_dump(mode="json", include={"bounds", "clarification_hard_turns"}),
     }
+    if part == "takes":
+        decisive["takes"] = config.ablation.takes
     return {
         "config": sha256_json(decisive),
         "questions": sources_sha256(config, run.workspace),
@@ -52,24 +58,24 @@ def seed_inputs(run: Run) -> dict[str, str]:
 
 
 def seed_state(run: Run, part: Part) -> FileState:
-    """What became of the shadow set or the pool since it was written.
+    """What became of a part since it was written.
 
     The shadow set is STALE, too, when `SAMPLE_MANIFEST` does not describe it.
     """
-    state = file_state(run.workspace, _path(run, part), seed_inputs(run), part)
+    state = file_state(run.workspace, _path(run, part), seed_inputs(run, part), part)
     if part == "shadow" and state is FileState.FRESH and not _sampled(run):
         return FileState.STALE
     return state
 
 
 def build_seed(
-    run: Run, parts: Sequence[Part] = ("shadow", "pool"), progress: Progress | None = None
+    run: Run, parts: Sequence[Part] = ("shadow", "takes", "pool"), progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Build and write the shadow set and the pool, or one of them.
+    """Build and write the shadow set with the takes of its prompts and the pool, or some of them.
 
     Args:
         run: whose configuration and workspace.
-        parts: what to write; both are always planned together, so that they share no question.
+        parts: what to write. All are planned together, so that the pool shares no question with the others.
         progress: called with (rows written, rows planned) of the pool.
 
     Returns:
@@ -82,13 +88,16 @@ def build_seed(
     questions, skipped = load_questions(run.config, run.workspace)
     plans = plan(run.config, questions)
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
-    inputs = seed_inputs(run)
+    # Taken before anything is written: what is edited meanwhile is not what these files were made from.
+    inputs = {part: seed_inputs(run, part) for part in get_args(Part)}
     written: dict[str, Any] = {}
     if "shadow" in parts:
-        written["shadow"] = _write(run, "shadow", plans.shadow, pack, BuildReport(), inputs, {}, None)
+        written["shadow"] = _write(run, "shadow", plans.shadow, pack, BuildReport(), inputs["shadow"], {}, None)
         _write_sample_manifest(run, plans.shadow, written["shadow"])
+    if "takes" in parts:
+        written["takes"] = _write_takes(run, plans.shadow, pack, inputs["takes"])
     if "pool" in parts:
-        written["pool"] = _write(run, "pool", plans.pool, pack, plans.report, inputs, skipped, progress)
+        written["pool"] = _write(run, "pool", plans.pool, pack, plans.report, inputs["pool"], skipped, progress)
     return written
 
 
@@ -108,6 +117,21 @@ def _write(
         stream.writelines(write_rows(planned, run.config, pack, report, progress))
         manifest["report"] = report.to_dict()
         manifest["rows"] = sum(report.rows.values())
+    return _recorded(run, relative)
+
+
+def _write_takes(run: Run, planned: Sequence[PlannedRow], pack: Pack, inputs: dict[str, str]) -> dict[str, Any]:
+    relative = _path(run, "takes")
+    manifest: dict[str, Any] = {"kind": "takes", "inputs": inputs}
+    report = TakesReport()
+    with recorded_write(run.workspace, relative, manifest) as stream:
+        stream.writelines(write_takes(planned, run.config, pack, report))
+        manifest["report"] = report.to_dict()
+        manifest["rows"] = sum(report.rows.values())
+    return _recorded(run, relative)
+
+
+def _recorded(run: Run, relative: str) -> dict[str, Any]:
     recorded = read_manifest(run.workspace, relative)
     assert recorded is not None
     return recorded
@@ -141,4 +165,5 @@ def _sampled(run: Run) -> bool:
 
 
 def _path(run: Run, part: Part) -> str:
-    return run.config.shadow.path if part == "shadow" else run.config.pool.path
+    config = run.config
+    return {"shadow": config.shadow.path, "takes": config.ablation.takes_path, "pool": config.pool.path}[part]

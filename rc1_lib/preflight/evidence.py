@@ -17,7 +17,7 @@ from rc1_lib.pool.schema import check_balanced, check_rows
 from rc1_lib.run import Run
 from rc1_lib.scoring.prompt import FOLDER as JUDGE_SPECS
 
-ROW_FILES = ("pool", "shadow", "balanced")
+ROW_FILES = ("pool", "shadow", "takes", "balanced")
 FOLDERS = ("templates", "reference_templates")
 FILES = (*ROW_FILES, "metrics", "weights", "config", "judge_spec", *FOLDERS)
 
@@ -36,11 +36,12 @@ class Evidence:
         written = {
             "pool": config.pool.path,
             "shadow": config.shadow.path,
+            "takes": config.ablation.takes_path,
+            "weights": config.weights,
             "balanced": config.difficulty.balanced_path,
             "metrics": config.difficulty.metrics_path,
         }
         given = {
-            "weights": config.weights,
             "judge_spec": f"{JUDGE_SPECS}/{config.judge.spec}.yaml",
             "templates": config.pool.templates_dir,
             "reference_templates": config.pool.reference_templates_dir,
@@ -63,12 +64,12 @@ class Evidence:
         return sha256_tree(path) if name in FOLDERS else sha256_file(path)
 
     def rows(self, name: str) -> pl.DataFrame:
-        """The checked rows of `pool`, `shadow` or `balanced`.
+        """The checked rows of `pool`, `shadow`, `takes` or `balanced`.
 
         Raises:
             RowError: when they are missing or not rows.
         """
-        frame = _rows(self.path(name), self.sha256(name), "shadow" if name == "shadow" else "pool")
+        frame = _rows(self.path(name), self.sha256(name), "pool" if name in ("pool", "balanced") else "shadow")
         return check_balanced(frame, self.metrics(), self.path(name)) if name == "balanced" else frame
 
     def balanced_strangers(self) -> int:

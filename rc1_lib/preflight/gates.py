@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rc1_lib.artifacts import PROJECT_ROOT, read_json
+from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.difficulty.steps import balanced_state, metrics_state
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gates.difficulty import difficulty_gate
@@ -19,13 +19,16 @@ from rc1_lib.gates.machine import free_gb, git_gate, read_git, resources_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
-from rc1_lib.gates.weights import weights_gate
+from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.pool.seed import seed_state
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judging
 from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.judged_rows import dimensions
+from rc1_lib.preflight.overclar_ablation import ablation_verdict
+from rc1_lib.preflight.shadow_run import PRE_RUN, shadow_run
+from rc1_lib.preflight.weights_file import named_report, read_content
 from rc1_lib.records import GateResult
-from rc1_lib.scoring.judge import read_spec
 
 Round = int
 
@@ -59,6 +62,7 @@ def _integrity(evidence: Evidence, _: Round) -> GateResult:
     run = evidence.run
     states = {
         evidence.label("shadow"): seed_state(run, "shadow"),
+        evidence.label("takes"): seed_state(run, "takes"),
         evidence.label("pool"): seed_state(run, "pool"),
         evidence.label("metrics"): metrics_state(run),
         evidence.label("balanced"): balanced_state(run),
@@ -97,20 +101,15 @@ def _difficulty(evidence: Evidence, _: Round) -> GateResult:
 
 
 def _weights(evidence: Evidence, _: Round) -> GateResult:
-    path = evidence.path("weights")
-    try:
-        content = read_json(path)
-    except ValueError as error:
-        raise RC1Error(f"{path}: is not JSON ({error}); mend the file") from None
-    except OSError as error:
-        raise RC1Error(f"{path}: cannot be read ({error.strerror}); expected a JSON file") from None
-    return weights_gate(content, evidence.run.config.gates.weights, tuple(read_spec(evidence.run).dimensions))
+    run = evidence.run
+    content = read_content(run)
+    report, sha256 = named_report(run, content)
+    origin = Origin(report, sha256, judging.judge_identity(run), run.config.reward.old_weights)
+    return weights_gate(content, run.config.gates.weights, dimensions(run), origin)
 
 
-def _shadow_run(_: Evidence, __: Round) -> GateResult:
-    return GateResult(
-        "shadow_run", error="cannot be evaluated: comparing old score and new reward is not part of this version"
-    )
+def _shadow_run(evidence: Evidence, _: Round) -> GateResult:
+    return shadow_run(evidence.run, PRE_RUN).gate
 
 
 PREFLIGHT: tuple[GateSpec, ...] = (
@@ -124,10 +123,16 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec("training_config", "may this configuration train", ("config",), lambda e, _: training_gate(e.run.config)),
     GateSpec("overclar_penalty", "does needless asking cost", ("config",), lambda e, _: penalty_gate(e.run.config)),
-    GateSpec("weights", "are the reward weights sound", ("weights", "judge_spec"), _weights),
     GateSpec(
-        "integrity", "are the files those that were written", ("shadow", "pool", "metrics", "balanced"), _integrity,
-        reads_world=True,
+        "weights", "are the reward weights sound", ("weights", "judge_spec"), _weights, reads_world=True,
+    ),
+    GateSpec(
+        "overclar_ablation", "does the penalty do what it should", ("weights", "takes", "judge_spec"),
+        lambda e, _: ablation_verdict(e.run), reads_world=True,
+    ),
+    GateSpec(
+        "integrity", "are the files those that were written", ("shadow", "takes", "pool", "metrics", "balanced"),
+        _integrity, reads_world=True,
     ),
     GateSpec("shadow_set", "is the shadow set whole", ("shadow",), _shadow),
     GateSpec(
@@ -158,8 +163,8 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         reads_world=True,
     ),
     GateSpec(
-        "shadow_run", "does the new reward order dialogues better", ("shadow", "weights"), _shadow_run, rounds=(2,),
-        reads_world=True,
+        "shadow_run", "does the new reward order dialogues better", ("shadow", "weights", "judge_spec"),
+        _shadow_run, rounds=(2,), reads_world=True,
     ),
 )  # fmt: skip
 BY_NAME = {spec.name: spec for spec in PREFLIGHT}

@@ -1,24 +1,34 @@
 """The local judge: seven dimensions by rule, read from the dialogue alone. It costs nothing and says so.
 
-It is given messages and nothing else, so that it cannot see the gold answer.
+It is given messages and nothing else, so that it cannot see the gold answer. Each dimension is graded, as far as rules
+can, by the sentence that `configs/judge` gives to a live judge.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
 
+from rc1_lib.reward.numerals import numbers, operands
+from rc1_lib.reward.open_references import is_open
+from rc1_lib.scoring.economy import VERDICTS, first_times, is_verdict, used
+from rc1_lib.scoring.transcript import ASK, Call, Message, Transcript, read
 from rc1_lib.text import tokenize
 
 NAME = "rubric"
 BILLABLE = False
-Message = Mapping[str, Any]
+OPEN_ANSWER = 0.9
+"""What an answer is worth as a complete one, when it answers a question that was left open."""
+REASONING_WORDS = 6.0
+"""Words beside the answer after which 63 % of the reasoning's worth is reached."""
+BRIEF_WORDS, SPARE_WORDS = 10, 60
+"""Words of a final message that are never too many, and how many more halve its grade."""
 _ANSWER = re.compile(r"(?:Answer:|答案：)\s*(?P<answer>\S.*)$", re.S)
-_TOOLS = {"wiki": "title", "calc": "expression", "ask_user": "question"}
+_TOOLS = {"wiki": "title", "calc": "expression", ASK: "question"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,89 +47,113 @@ def score(messages: Sequence[Message]) -> Scored:
         ValueError: when there is no assistant message to judge.
     """
     start = time.perf_counter()
-    if not any(message["role"] == "assistant" for message in messages):
+    if not any(message.get("role") == "assistant" for message in messages):
         raise ValueError("the dialogue holds no assistant message, so there is nothing to judge")
-    scores = {name: rule(messages) for name, rule in DIMENSIONS.items()}
+    reading = _Reading(read(messages))
+    scores = {name: rule(reading) for name, rule in DIMENSIONS.items()}
     return Scored(scores, 1000.0 * (time.perf_counter() - start), BILLABLE)
 
 
-def _calls(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [
-        (call["function"]["name"], call["function"]["arguments"])
-        for message in messages
-        for call in message.get("tool_calls") or ()
-    ]
+@dataclass
+class _Reading:
+    """What several dimensions need of a dialogue, found out once."""
+
+    dialogue: Transcript
+    answer: list[str] = field(init=False)
+    reasoning: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = _ANSWER.search(self.dialogue.final)
+        self.answer = tokenize(found["answer"]) if found else []
+        self.reasoning = tokenize(self.dialogue.final[: found.start()] if found else self.dialogue.final)
+
+    @cached_property
+    def open(self) -> bool:
+        """Whether the user or a page speaks of something without naming it."""
+        return is_open(self.dialogue.asked, self.dialogue.pages)
+
+    @property
+    def length(self) -> int:
+        """Words of the final message, without the mark of the answer."""
+        return len(self.reasoning) + len(self.answer)
 
 
-def _final(messages: Sequence[Message]) -> str:
-    last = messages[-1]
-    return str(last.get("content") or "") if last["role"] == "assistant" else ""
-
-
-def _answer(messages: Sequence[Message]) -> str:
-    found = _ANSWER.search(_final(messages))
-    return found["answer"] if found else ""
-
-
-def _answered(messages: Sequence[Message]) -> float:
-    """The dialogue ends with a marked, non-empty answer."""
-    return float(bool(_answer(messages)))
-
-
-def _grounded(messages: Sequence[Message]) -> float:
-    """Share of the answer's words that the user or a tool said; a bare yes or no counts when anything was looked up."""
-    words = tokenize(_answer(messages))
-    if not words:
+def _answered(reading: _Reading) -> float:
+    """The dialogue ends with a marked, non-empty answer; it is not complete where an open question was not settled."""
+    if not reading.answer:
         return 0.0
-    if words[0] in {"yes", "no"}:
-        return 1.0 if any(name != "ask_user" for name, _ in _calls(messages)) else 0.5
-    said = {
-        word
-        for message in messages
-        if message["role"] in {"user", "tool"}
-        for word in tokenize(message["content"] or "")
-    }
-    return sum(word in said for word in words) / len(words)
+    return OPEN_ANSWER if reading.open and not reading.dialogue.questions else 1.0
 
 
-def _well_formed(messages: Sequence[Message]) -> float:
+def _grounded(reading: _Reading) -> float:
+    """Share of the answer's words that the user or a tool said, times the share of the sums' numbers that were said.
+
+    A bare yes or no is in nobody's words: it counts fully when a comparison came to one, half when anything was looked
+    up.
+    """
+    if not reading.answer:
+        return 0.0
+    dialogue = reading.dialogue
+    if len(reading.answer) == 1 and reading.answer[0] in VERDICTS:
+        looked_up = [call for call in dialogue.calls if call.name != ASK]
+        compared = any(map(is_verdict, looked_up))
+        return _sourced(dialogue) * (1.0 if compared else 0.5 if looked_up else 0.0)
+    said = {word for role, text in dialogue.spoken if role in {"user", "tool"} for word in tokenize(text)}
+    return _sourced(dialogue) * sum(word in said for word in reading.answer) / len(reading.answer)
+
+
+def _sourced(dialogue: Transcript) -> float:
+    """Share of the numbers in sums that the user or a tool had said before; 1 where nothing was calculated."""
+    sums = [call for call in dialogue.calls if call.name == "calc"]
+    if not sums:
+        return 1.0
+    since: dict[str, int] = {}
+    for place, (role, text) in enumerate(dialogue.spoken):
+        if role in {"user", "tool"}:
+            for number in numbers(text):
+                since.setdefault(number, place)
+    known = [since.get(number, call.place) < call.place for call in sums for number in operands(call.arguments)]
+    return sum(known) / len(known) if known else 1.0
+
+
+def _well_formed(reading: _Reading) -> float:
     """Share of tool calls with a known name and exactly its argument."""
-    calls = _calls(messages)
-    return sum(_is_well_formed(name, arguments) for name, arguments in calls) / len(calls) if calls else 1.0
+    calls = reading.dialogue.calls
+    return sum(map(_is_well_formed, calls)) / len(calls) if calls else 1.0
 
 
-def _is_well_formed(name: str, arguments: str) -> bool:
-    try:
-        parsed = json.loads(arguments)
-    except json.JSONDecodeError:
-        return False
-    return isinstance(parsed, dict) and name in _TOOLS and set(parsed) == {_TOOLS[name]}
+def _is_well_formed(call: Call) -> bool:
+    parsed = call.parsed
+    return isinstance(parsed, dict) and call.name in _TOOLS and set(parsed) == {_TOOLS[call.name]}
 
 
-def _economical(messages: Sequence[Message]) -> float:
-    """Share of calls that were not made before in the same words."""
-    calls = _calls(messages)
-    return len(set(calls)) / len(calls) if calls else 1.0
+def _economical(reading: _Reading) -> float:
+    """Mean of two shares of the calls: not made before in the same words; and also of some use."""
+    calls = reading.dialogue.calls
+    if not calls:
+        return 1.0
+    fresh = first_times(reading.dialogue)
+    useful = [first and use for first, use in zip(fresh, used(reading.dialogue), strict=True)]
+    return (sum(fresh) + sum(useful)) / (2 * len(calls))
 
 
-def _reasoned(messages: Sequence[Message]) -> float:
-    """The final message says more than the answer: full marks from eight further words."""
-    further = len(tokenize(_final(messages))) - len(tokenize(_answer(messages))) - 1
-    return min(1.0, max(0, further) / 8)
+def _reasoned(reading: _Reading) -> float:
+    """How much the final message says before the answer: nothing at no words, then ever closer to full marks."""
+    return 1.0 - math.exp(-len(reading.reasoning) / REASONING_WORDS)
 
 
-def _concise(messages: Sequence[Message]) -> float:
-    """Full marks up to 60 words in the final message, none from 240."""
-    return min(1.0, max(0.0, (240 - len(tokenize(_final(messages)))) / 180))
+def _concise(reading: _Reading) -> float:
+    """Full marks up to a brief message's words, half at as many more as can be spared."""
+    return SPARE_WORDS / (SPARE_WORDS + max(0, reading.length - BRIEF_WORDS))
 
 
-def _restrained(messages: Sequence[Message]) -> float:
-    """Full marks for no or one clarifying question, half for two, a third for three."""
-    asked = sum(name == "ask_user" for name, _ in _calls(messages))
-    return 1.0 / max(1, asked)
+def _restrained(reading: _Reading) -> float:
+    """Full marks for no question, the n-th part for n of them, and half of that where nothing was open."""
+    asked = reading.dialogue.questions
+    return 1.0 if not asked else (1.0 if reading.open else 0.5) / asked
 
 
-DIMENSIONS: dict[str, Callable[[Sequence[Message]], float]] = {
+DIMENSIONS: dict[str, Callable[[_Reading], float]] = {
     "answered": _answered,
     "grounded": _grounded,
     "well_formed": _well_formed,

@@ -37,7 +37,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
 
 
 def live(server: JudgeServer, *overrides: str) -> tuple[str, ...]:
-    waived = "gates.waivers={git: no commit here, shadow_run: not part of this version}"
+    # The double's grades know nothing of success: weights calibrated on them would be refused, and rightly.
+    reason = "made-up grades order nothing"
+    waived = (
+        f"gates.waivers={{git: no commit here, weights: {reason}, overclar_ablation: {reason}, shadow_run: {reason}}}"
+    )
     return (
         "judge.provider=openai", f"judge.base_url={server.base_url}", "judge.model=rc1-test-double-1",
         "judge.limits.rps=40", "gates.probe.require_billed=true", waived, *overrides,

@@ -10,7 +10,7 @@ from prefect.states import Running
 
 from deployments.lost_runs import NAME, crash_leftovers, watch_heartbeats
 from deployments.register import NIGHTLY, NIGHTLY_CRON, register
-from flows.preflight import ENDINGS
+from flows.endings import ENDINGS
 
 pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
 

@@ -303,14 +303,16 @@ class TestDifficulty:
 class TestShadow:
     def test_the_shadow_set_is_green(self, evidence: Evidence) -> None:
         config = evidence.run.config
-        assert shadow_gate(evidence.rows("shadow"), 245, config.datasets).failures == ()
+        assert shadow_gate(evidence.rows("shadow"), config.shadow.n, config.datasets).failures == ()
 
     def test_a_lost_row_is_red(self, evidence: Evidence) -> None:
-        result = shadow_gate(evidence.rows("shadow").head(244), 245, evidence.run.config.datasets)
+        result = shadow_gate(
+            evidence.rows("shadow").head(-1), evidence.run.config.shadow.n, evidence.run.config.datasets
+        )
         assert "rows" in {check.name for check in result.failures}
 
     def test_a_question_standing_twice_is_red(self, evidence: Evidence) -> None:
         rows = evidence.rows("shadow")
         twice = pl.concat([rows.head(244), rows.head(1)])
-        result = shadow_gate(twice, 245, evidence.run.config.datasets)
+        result = shadow_gate(twice, evidence.run.config.shadow.n, evidence.run.config.datasets)
         assert "questions standing twice" in {check.name for check in result.failures}

@@ -56,7 +56,7 @@ def test_pool_and_shadow_share_no_question(evidence: Evidence) -> None:
 
 def test_the_shadow_set_is_stratified_and_its_manifest_names_every_row(built: Run, evidence: Evidence) -> None:
     manifest = read_json(built.workspace.path(SAMPLE_MANIFEST))
-    assert manifest["strata"] == dict(apportion(245, built.config.datasets))
+    assert manifest["strata"] == dict(apportion(built.config.shadow.n, built.config.datasets))
     assert [row["source_id"] for row in manifest["rows"]] == evidence.rows("shadow")["source_id"].to_list()
     assert manifest["sha256"] == sha256_file(built.workspace.path(built.config.shadow.path))
 

@@ -62,7 +62,7 @@ def test_two_passed_rounds_earn_a_ticket_that_verifies(passed: Run) -> None:
     ticket = issue_ticket(passed)
     assert verify_ticket(passed) == ticket
     assert set(ticket["files"]) >= {*BOUND, "weights", "config", "templates", "reference_templates"}
-    assert set(ticket["waived"]) == {"git", "anti_simulation", "shadow_run"}
+    assert set(ticket["waived"]) == {"git", "anti_simulation"}
 
 
 @pytest.mark.parametrize("name", BOUND)
@@ -245,7 +245,7 @@ def test_a_round_without_one_of_its_gates_has_not_passed(passed: Run, verdicts: 
 
 def test_the_report_shows_waivers_and_loosened_thresholds(passed: Run) -> None:
     report = read_json(passed.workspace.path(PASSED[2]))
-    assert "shadow_run" in report["waived"]
+    assert "anti_simulation" in report["waived"]
     changed = {entry["key"]: entry for entry in report["thresholds_changed"]}
     assert changed["gates.resources.min_free_gb"] == {
         "key": "gates.resources.min_free_gb", "value": 0.0, "published": 50.0,

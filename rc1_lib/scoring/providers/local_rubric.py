@@ -9,14 +9,16 @@ from functools import cache
 from pathlib import Path
 
 from rc1_lib import text
-from rc1_lib.scoring import rubric
+from rc1_lib.reward import numerals, open_references
+from rc1_lib.scoring import economy, rubric, transcript
 from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault
 
 
 @cache
 def version() -> str:
-    """The rules are the model: another rule, or another way of splitting words, is another version."""
-    sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (rubric, text))
+    """The rules are the model: another rule, another list of words or another way of reading is another version."""
+    modules = (rubric, transcript, economy, open_references, numerals, text)
+    sources = b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
     return f"{rubric.NAME}-{hashlib.sha256(sources).hexdigest()[:12]}"
 
 

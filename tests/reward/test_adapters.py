@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import math
 import os
 import signal
@@ -17,18 +16,17 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.run import Run
-from rc1_lib.scoring.adapters.chat import dialogue_of
-from rc1_lib.scoring.adapters.trl import judge_reward, judge_reward_async
-from rc1_lib.scoring.adapters.verl import UnscoredError, make_compute_score
+from rc1_lib.reward.adapters.chat import dialogue_of
+from rc1_lib.reward.adapters.trl import judge_reward, judge_reward_async
+from rc1_lib.reward.adapters.verl import UnscoredError, make_compute_score
+from rc1_lib.run import Run, published_config
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from tests.scoring.bench import Bench, dialogue
 from tests.scoring.conftest import Gateway, completion
 
-WEIGHTS = json.loads((PROJECT_ROOT / "configs/weights.json").read_text())
+WEIGHTS = {"weights": dict(published_config().reward.old_weights)}
 AT_ONCE = Behaviour(delay="zero")
 REFUSING = Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})
 GOLD = "the-gold-answer-is-4711"

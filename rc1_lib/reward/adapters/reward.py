@@ -12,8 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import polars as pl
+
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.gates.weights import weights_gate
+from rc1_lib.gates.weights import shape_checks
+from rc1_lib.records import Rule
+from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.run import Run
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.calls import Message
@@ -25,6 +29,8 @@ from rc1_lib.thresholds import Gates
 
 _LOG = logging.getLogger("rc1.reward")
 _T = TypeVar("_T")
+_CALLS = pl.List(pl.Struct({"function": pl.Struct({"name": pl.String, "arguments": pl.String})}))
+_MESSAGES = pl.List(pl.Struct({"role": pl.String, "content": pl.String, "name": pl.String, "tool_calls": _CALLS}))
 _LISTEN_S = 0.2
 """How often a call that blocks looks whether it is to end."""
 
@@ -34,7 +40,8 @@ class Rated:
     """The reward of one dialogue.
 
     Attributes:
-        reward: sum of weight times median over the dimensions; None where the judge gave no scores.
+        reward: sum of weight times median over the judge's dimensions, and of weight times rule; None where the judge
+            gave no scores.
         reason: why there is none; empty where there is one.
     """
 
@@ -68,6 +75,7 @@ class WeightedJudge:
         config = source.config.judge if isinstance(source, Run) else source.config
         spec = read_spec(source) if isinstance(source, Run) else source.spec
         self.weights = read_weights(weights, spec, thresholds)
+        self._rules: list[Rule] = [name for name in RULES if name in self.weights]
         if isinstance(source, Run):
             check_judge(source)
         self._source = source
@@ -91,7 +99,8 @@ class WeightedJudge:
         if judged.stopped:
             raise RC1Error(f"no reward: the judge stopped: {judged.stopped}. What was paid for is kept")
         self._tell(judged)
-        rated = [self._rated(row) for row in judged.rows.iter_rows(named=True)]
+        rows = add_rules(judged.rows.with_columns(_messages(dialogues)), self._rules)
+        rated = [self._rated(row) for row in rows.drop("messages").iter_rows(named=True)]
         self._count(rated, judged)
         return rated
 
@@ -133,6 +142,21 @@ class WeightedJudge:
             )
 
 
+def _messages(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
+    """The dialogues as a column of chat messages, with what the rules read."""
+    return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=_MESSAGES)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    calls: Sequence[Mapping[str, Any]] = message.get("tool_calls") or ()
+    return {
+        "role": message["role"],
+        "content": message.get("content"),
+        "name": message.get("name"),
+        "tool_calls": [{"function": {key: call["function"][key] for key in ("name", "arguments")}} for call in calls],
+    }
+
+
 def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> dict[str, float]:
     """The weights by dimension, once their gate has passed them.
 
@@ -140,10 +164,14 @@ def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> d
         ConfigError: naming what the gate refuses.
     """
     content = weights if "weights" in weights else {"weights": weights}
-    result = weights_gate(content, gates.weights, tuple(spec.dimensions))
-    if result.failures:
-        told = "; ".join(f"{one.name} is {one.value}, wanted {one.op} {one.threshold}" for one in result.failures)
-        raise ConfigError(f"reward weights: {told}; the dimensions of '{spec.spec}' are {', '.join(spec.dimensions)}")
+    names = (*spec.dimensions, *RULES)
+    failures = [check for check in shape_checks(content, gates.weights, names) if not check.passed]
+    if failures:
+        told = "; ".join(f"{one.name} is {one.value}, wanted {one.op} {one.threshold}" for one in failures)
+        raise ConfigError(
+            f"reward weights: {told}; the dimensions of '{spec.spec}' are {', '.join(spec.dimensions)}, "
+            f"the rules {', '.join(RULES)}"
+        )
     return {name: float(weight) for name, weight in content["weights"].items()}
 
 

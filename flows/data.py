@@ -1,0 +1,30 @@
+"""The data stages at the head of every flow."""
+
+from __future__ import annotations
+
+from prefect.logging import get_run_logger
+
+from rc1_lib.preflight.data import Build
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import check_waivers
+from rc1_lib.run import Run
+from tasks.data import balanced, metrics, seed
+from tasks.endings import REFUSED, outcome
+
+
+def prepare(run: Run, build: Build) -> None:
+    """Build what is missing: shadow set and pool, metrics, balanced pool.
+
+    Raises:
+        RC1Error: when a waiver names no gate, or the sources cannot be read.
+    """
+    check_waivers(Evidence(run))
+    run.write_effective_config()
+    outcome(seed(run, build, return_state=True))
+    for stage in (metrics, balanced):
+        state = stage(run, build, return_state=True)
+        if state.name == REFUSED:
+            # A pool that cannot be measured is for the gates to name: each that reads it ends as an error.
+            get_run_logger().warning("%s", state.message)
+        else:
+            outcome(state)

@@ -1,0 +1,138 @@
+"""`weight-calib`, `overclar-penalty` and `calibrate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rc1_lib.cli.options import Sources, overrides, source
+from rc1_lib.cli.preflight import Build, Verbose
+from rc1_lib.cli.session import Session
+from rc1_lib.cli.stages import stages
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def weight_calib(
+    session: Session,
+    cv: Annotated[int | None, typer.Option(help="Folds, by source question (calibration.cv).")] = None,
+    boot: Annotated[int | None, typer.Option(help="Bootstrap samples (calibration.boot).")] = None,
+    l2: Annotated[float | None, typer.Option(help="Pull towards the old weights (calibration.l2).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of rows, folds and bootstrap (calibration.seed).")] = None,
+    n: Annotated[int | None, typer.Option(help="Rows of the balanced pool that are judged (calibration.n).")] = None,
+) -> int:
+    """Find the weights of the new reward, and write them when their gate is green."""
+    keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
+    run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
+    from rc1_lib.cli.reward_tables import calibration_table
+    from rc1_lib.cli.verdicts import show_step
+    from rc1_lib.preflight.weight_calib import weight_calib as calibrate
+    from rc1_lib.preflight.weights_file import adopt
+
+    with stages():
+        outcome = calibrate(run)
+    session.show(*_shown(calibration_table(outcome.body)))
+    if outcome.passed:
+        adopt(run, outcome.body["weights"], outcome.report)
+        session.show(f"weights: {run.workspace.path(run.config.weights)}, written")
+    else:
+        session.show(
+            f"weights: {run.workspace.path(run.config.weights)} is not written; the candidate is in the report"
+        )
+    return show_step(session, run, outcome, {"written": run.config.weights if outcome.passed else None})
+
+
+def overclar_penalty(
+    session: Session,
+    alpha: Annotated[float | None, typer.Option(help="Price of one needless question (overclar.alpha).")] = None,
+    cap: Annotated[int | None, typer.Option(help="Questions that cost at most (overclar.cap).")] = None,
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="Compare what is chosen with the penalty and without it.")
+    ] = False,
+) -> int:
+    """Show what the over-clarification penalty takes from the shadow set's dialogues, or whether it does its work."""
+    run = session.open(overrides({"overclar.alpha": alpha, "overclar.cap": cap}))
+    if not ablation:
+        from rc1_lib.preflight.evidence import Evidence
+        from rc1_lib.reward.counts import add_counts
+
+        rows = add_counts(Evidence(run).rows("shadow"))
+        drawn = _penalties(rows, run.config.overclar.alpha, run.config.overclar.cap)
+        session.show(_penalty_table(drawn, run.config.overclar.alpha, run.config.overclar.cap))
+        session.document({"alpha": run.config.overclar.alpha, "cap": run.config.overclar.cap, "rows": drawn})
+        return 0
+    from rc1_lib.cli.reward_tables import ablation_table
+    from rc1_lib.cli.verdicts import show_step
+    from rc1_lib.preflight.overclar_ablation import overclar_ablation
+
+    with stages():
+        outcome = overclar_ablation(run)
+    session.show(*_shown(ablation_table(outcome.body)))
+    return show_step(session, run, outcome)
+
+
+def calibrate(session: Session, sources: Sources = None, build: Build = "auto", verbose: Verbose = False) -> int:
+    """Run the whole calibration as a flow: shadow run, weights, ablation, shadow run again; write weights if green."""
+    run = session.open(overrides({"sources.use": source(sources)}))
+    from deployments.local_run import run_flow
+    from rc1_lib.cli.failures import failure_package
+
+    session.started = True
+    with stages():
+        outcome = run_flow(
+            "calibrate",
+            verbose=verbose,
+            profile=run.config.profile,
+            config=str(run.config_path),
+            overrides=list(session.overrides),
+            workspace=str(run.workspace.root),
+            build=build,
+        )
+    session.show(outcome.message)
+    package = str(failure_package(session)) if outcome.exit_code else None
+    session.document(
+        {
+            "exit_code": outcome.exit_code,
+            "state": outcome.state_name,
+            "message": outcome.message,
+            "flow_run_url": outcome.flow_run_url,
+            "failpack": package,
+        }
+    )
+    return int(outcome.exit_code)
+
+
+def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any]]:
+    """How many dialogues asked how often, and what each of them pays."""
+    import polars as pl
+
+    from rc1_lib.reward.overclarification import over_clarification_penalty
+
+    counts = rows.group_by("needs_clarification", "clarifications").agg(dialogues=pl.len())
+    return [
+        {
+            **row,
+            "penalty": over_clarification_penalty(
+                row["clarifications"], row["needs_clarification"], alpha=alpha, cap=cap
+            ),
+        }
+        for row in counts.sort("needs_clarification", "clarifications").iter_rows(named=True)
+    ]
+
+
+def _penalty_table(rows: Sequence[dict[str, Any]], alpha: float, cap: int) -> Table:
+    table = Table(title=f"penalty {alpha:g} * min(c, {cap}) where nothing had to be asked", title_justify="left")
+    for head in ("something was missing", "questions", "dialogues", "penalty each"):
+        table.add_column(head, justify="left" if head.startswith("some") else "right")
+    for row in rows:
+        missing = "yes" if row["needs_clarification"] else "no"
+        table.add_row(missing, str(row["clarifications"]), str(row["dialogues"]), f"{row['penalty']:.2f}")
+    return table
+
+
+def _shown(tables: Table | Sequence[Table]) -> tuple[Table, ...]:
+    return (tables,) if isinstance(tables, Table) else tuple(tables)

@@ -1,0 +1,158 @@
+"""What the calibration, the shadow run and the ablation found, as tables that fit 80 columns."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from rc1_lib.cli.tables import figure
+
+Report = Mapping[str, Any]
+
+_HOLDS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+_GAINS = {
+    "improve_pct_vs_old": "rank correlation gained, per cent",
+    "improve_pct_vs_equal": "",
+    "mae_drop_pct_vs_old": "mean absolute error lowered, per cent",
+    "mae_drop_pct_vs_equal": "",
+}
+"""Figure of the calibration -> the name of the gate's check on it, where there is one."""
+_CHANGES = {"rate_drop_pct": "rate drop, %", "turns_up": "mean turns up", "success_drop_pp": "success drop, pp"}
+"""The same for the ablation."""
+_CHOSEN = {
+    "overclar_rate": "asks where nothing is missing",
+    "ask_rate_where_needed": "asks where something is missing",
+    "success": "success",
+    "avg_turns": "turns, mean",
+}
+_SIDES = ("calibrated", "equal", "old")
+_HALVES = ("success", "overclar_rate", "avg_turns")
+_NONE = figure(None)
+
+
+def calibration_table(report: Report) -> list[Table]:
+    """Weights and their intervals; the folds, on dialogues that they did not fit; and what the calibration gains.
+
+    Args:
+        report: `names`, `old_weights` and `calibration`; and `gate`, whose checks tell what was wanted, if it is there.
+    """
+    found, old = report["calibration"], report["old_weights"]
+    weights = _table("weights", ("dimension", "old", "calibrated", "interval"), text=("dimension",))
+    for name in report["names"]:
+        span = found["intervals"].get(f"weight.{name}", {})
+        weights.add_row(
+            name, _number(name, old.get(name, 0.0)), _number(name, found["weights"][name]), _span(name, span)
+        )
+    folds = _table(
+        "held-out dialogues: calibrated / equal / old weights", ("fold", "rows", "groups", "spearman", "MAE")
+    )
+    for index, fold in enumerate(found["folds"], 1):
+        folds.add_row(str(index), str(fold["rows"]), str(fold["groups"]), _sides(fold["spearman"]), _sides(fold["mae"]))
+    folds.add_section()
+    folds.add_row(
+        "all", str(found["rows"]), str(found["groups"]), _sides(found["median_spearman"]), _sides(found["mae"])
+    )
+    folds.caption = "all: the median of the folds' spearman, the MAE over all held-out dialogues"
+    folds.caption_justify = "left"
+    gains = {name: {**found["intervals"].get(name, {}), "value": found[name]} for name in _GAINS}
+    return [weights, folds, _figures("gains of the calibration", gains, report, _GAINS)]
+
+
+def shadow_table(report: Report) -> Table:
+    """Every figure of the shadow run: value, interval, what was wanted, and whether the whole interval clears that.
+
+    Args:
+        report: `figures`; and `gate`, whose checks tell what was wanted, if it is there.
+    """
+    return _figures("old score and new reward", report["figures"], report, {name: name for name in report["figures"]})
+
+
+def split_table(report: Report) -> Table:
+    """The better half of every difficulty and task, by old score and by new reward.
+
+    Args:
+        report: `split`: `difficulty` and `task` -> group -> figures.
+    """
+    head = ("group", "n", "success %", "delta pp", "over-clar. %", "turns")
+    table = _table("the better half by old score / by new reward", head, text=("group",))
+    for groups in report["split"].values():
+        for group, found in groups.items():
+            pairs = {name: [found[f"{name}_{side}"] for side in ("old", "new")] for name in _HALVES}
+            table.add_row(
+                group,
+                _NONE if found["n"] is None else f"{found['n']:.0f}",
+                _pair(pairs["success"], 100.0, 1),
+                _NONE if found["delta_pp"] is None else f"{found['delta_pp']:+.1f}",
+                _pair(pairs["overclar_rate"], 100.0, 1),
+                _pair(pairs["avg_turns"], 1.0, 2),
+            )
+        table.add_section()
+    return table
+
+
+def ablation_table(report: Report) -> list[Table]:
+    """What is chosen without and with the penalty, and the differences with their intervals.
+
+    Args:
+        report: `figures`; and `gate`, whose checks tell what was wanted, if it is there.
+    """
+    figures = report["figures"]
+    chosen = _table("over-clarification penalty", ("figure", "without", "with"), text=("figure",))
+    for name, words in _CHOSEN.items():
+        cells = [_share(figures[side][name]) if name != "avg_turns" else _number(name, figures[side][name])
+                 for side in ("without", "with")]  # fmt: skip
+        chosen.add_row(words, *cells)
+    differences = {name: figures[name] for name in _CHANGES}
+    return [chosen, _figures("differences", differences, report, _CHANGES)]
+
+
+def _figures(title: str, figures: Mapping[str, Report], report: Report, checked: Mapping[str, str]) -> Table:
+    """A line a figure; `checked` names the gate's check on each."""
+    wanted = {check["name"]: check for check in report.get("gate", {}).get("checks", ()) if check["op"] in _HOLDS}
+    table = _table(title, ("figure", "value", "interval", "wanted", "clears"), text=("figure",))
+    for name, found in figures.items():
+        check = wanted.get(checked.get(name, ""))
+        told = (f"{check['op']} {figure(check['threshold'])}", _clears(found, check)) if check else ("", "")
+        table.add_row(name, _number(name, found["value"]), _span(name, found), *told)
+    return table
+
+
+def _clears(found: Report, check: Report) -> str:
+    """Whether the end of the interval that is nearer to failing still holds; nothing that is undefined does."""
+    end = found.get("low" if check["op"].startswith(">") else "high")
+    return _NONE if end is None else figure(_HOLDS[check["op"]](end, check["threshold"]))
+
+
+def _table(title: str, heads: Iterable[str], text: tuple[str, ...] = ()) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in heads:
+        table.add_column(head, justify="left" if head in text else "right", no_wrap=True)
+    return table
+
+
+def _number(name: str, value: float | None) -> str:
+    """Per cent and points with one digit, all else with three; what is undefined is none."""
+    if value is None:
+        return _NONE
+    return f"{value:.1f}" if "_pct" in name or name.endswith("_pp") else f"{value:.3f}"
+
+
+def _span(name: str, found: Report) -> str:
+    low, high = found.get("low"), found.get("high")
+    return _NONE if low is None or high is None else f"{_number(name, low)} to {_number(name, high)}"
+
+
+def _sides(found: Report) -> str:
+    return " / ".join(_number("", found[side]) for side in _SIDES)
+
+
+def _share(value: float | None) -> str:
+    return _NONE if value is None else f"{100.0 * value:.1f} %"
+
+
+def _pair(values: Iterable[float | None], scale: float, digits: int) -> str:
+    return " / ".join(_NONE if value is None else f"{scale * value:.{digits}f}" for value in values)

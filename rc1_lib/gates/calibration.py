@@ -1,0 +1,61 @@
+"""The calibration: the new weights order unseen dialogues better than the old ones, and come nearer to success."""
+
+from __future__ import annotations
+
+from rc1_lib.gates.checks import at_least, at_most, equal, info
+from rc1_lib.gates.shadow_run import interval_in_words
+from rc1_lib.records import GateResult
+from rc1_lib.reward.calibration import Calibration
+from rc1_lib.thresholds import CalibrationGate, WeightsGate
+
+_MORE = "judge more dialogues (calibration.n), or look whether the dimensions know anything of success"
+
+
+def calibration_gate(
+    found: Calibration,
+    coverage: float,
+    outcomes: tuple[int, int] | None,
+    thresholds: CalibrationGate,
+    weights: WeightsGate,
+) -> GateResult:
+    """Judge a calibration on what its folds did not fit.
+
+    Args:
+        found: the calibration.
+        coverage: share of the dialogues that are scored.
+        outcomes: solved and unsolved dialogues among the scored; None where the target is no success.
+        thresholds: `gates.calibration`.
+        weights: `gates.weights`, which binds the candidate.
+    """
+    few = "with so few the correlation with success says nothing; calibrate on more dialogues"
+    checks = [
+        at_least("scored, share", coverage, thresholds.min_coverage, "mend the judge and score them again"),
+    ]
+    if outcomes is not None:
+        checks += [
+            at_least("solved dialogues", outcomes[0], thresholds.min_outcomes, few),
+            at_least("unsolved dialogues", outcomes[1], thresholds.min_outcomes, few),
+        ]
+    total = sum(found.weights.values())
+    checks += [
+        at_least("rank correlation gained, per cent", found.improve_pct_vs_old, thresholds.min_improve_pct, _MORE),
+        at_least(
+            "mean absolute error lowered, per cent", found.mae_drop_pct_vs_old, thresholds.min_mae_drop_pct, _MORE
+        ),
+        at_least("smallest weight", min(found.weights.values()), 0.0, "report this: the solution breaks its bounds"),
+        at_most("largest weight", max(found.weights.values()), weights.max_weight, "no dimension may decide alone"),
+        equal("sum is 1", abs(total - 1.0) <= weights.sum_tolerance, True, "report this: the weights are no shares"),
+        at_most(
+            "optimality residual",
+            max(found.kkt_residual, found.refits_kkt_residual),
+            thresholds.max_kkt_residual,
+            "report this: not the optimum",
+        ),
+    ]
+    wanted = {"improve_pct_vs_old": thresholds.min_improve_pct, "mae_drop_pct_vs_old": thresholds.min_mae_drop_pct}
+    told = [
+        info(f"{name}, out of bag", interval_in_words(figure, wanted.get(name)))
+        for name, figure in found.intervals.items()
+        if not name.startswith("weight.")
+    ]
+    return GateResult("calibration", (*checks, *told))

@@ -1,0 +1,95 @@
+"""The over-clarification penalty must do what it is for: less needless asking, without longer or worse dialogues."""
+
+from __future__ import annotations
+
+from rc1_lib.gates.checks import at_least, at_most, info
+from rc1_lib.records import Check, GateResult
+from rc1_lib.reward.ablation import Ablation, Figures
+from rc1_lib.reward.intervals import Interval
+from rc1_lib.thresholds import AblationGate
+
+
+def ablation_gate(ablation: Ablation, coverage: float, thresholds: AblationGate) -> GateResult:
+    """Judge the comparison of the choices without and with the penalty.
+
+    The checks look at the values; beside each stands its interval and whether the whole of it would pass.
+
+    Args:
+        ablation: from `ablate` or `compare_policies`.
+        coverage: share of the dialogues that are scored.
+        thresholds: from the configuration.
+    """
+    overall, counts = ablation.overall, ablation.counts
+    judged = {
+        "rate_drop_pct": at_least(
+            "rate drop, %", overall.rate_drop_pct, thresholds.min_rate_drop_pct, _rate_advice(ablation)
+        ),
+        "turns_up": at_most(
+            "mean turns up", overall.turns_up, thresholds.max_turns_up,
+            "without needless questions dialogues should get shorter: the penalty now chooses dialogues that are "
+            "longer for other reasons; look at the weights of 'economical' and 'concise', or lower overclar.alpha",
+        ),
+        "success_drop_pp": at_most(
+            "success drop, pp", overall.success_drop_pp, thresholds.max_success_drop_pp,
+            "the penalty outweighs what makes a dialogue right: lower overclar.alpha, or raise the weights of the "
+            "dimensions that follow success (calibrate them again)",
+        ),
+    }  # fmt: skip
+    checks = [
+        at_least(
+            "coverage", coverage, thresholds.min_coverage,
+            "score the dialogues that have no score: an unscored one is never chosen, whatever it is worth",
+        ),
+        at_least(
+            "prompts whose dialogues differ in needless asking", counts.differing, thresholds.min_prompts,
+            "the penalty has too little to choose between: raise ablation.takes or shadow.n, and take a source whose "
+            "dialogues can be performed again",
+        ),
+        *judged.values(),
+        *(line for figure, check in judged.items() for line in _interval(check, ablation.intervals[figure])),
+        *_figures("without", overall.without),
+        *_figures("with", overall.with_penalty),
+        info("prompts", counts.prompts),
+        info("prompts with more than one scored dialogue", counts.with_choice),
+        info("prompts where nothing is missing", counts.nothing_missing),
+        info("of these, with needless asking in every dialogue", counts.unavoidable),
+        info("prompts where the penalty changes the asking", counts.changed),
+        info("prompts without any scored dialogue, left out", counts.left_out),
+        info("dialogues", counts.dialogues),
+        info("unscored dialogues", counts.unscored),
+    ]  # fmt: skip
+    return GateResult("overclar_ablation", tuple(checks))
+
+
+def _rate_advice(ablation: Ablation) -> str:
+    counts = ablation.counts
+    # Whole numbers of prompts, except where dialogues tie.
+    if not ablation.overall.without.overclar_rate * counts.nothing_missing > counts.unavoidable + 1e-6:
+        return (
+            "without the penalty no dialogue is chosen that asks needlessly while another about its prompt does not, "
+            "so there is nothing for it to lower: other dimensions already do its work; look at the weights of "
+            "'settled' and 'restrained', or take more dialogues (ablation.takes)"
+        )
+    return (
+        f"the penalty changes the asking on {counts.changed} of the {counts.differing} prompts where "
+        "it could: raise overclar.alpha, or lower the weights of dimensions that reward needless questions (look at "
+        "'settled' and 'restrained')"
+    )
+
+
+def _interval(check: Check, interval: Interval) -> tuple[Check, Check]:
+    assert isinstance(check.threshold, float)
+    clears = interval.clears(">=" if check.op == ">=" else "<=", check.threshold)
+    return (
+        info(f"{check.name}: {100 * interval.confidence:g} % interval", f"{interval.low:.4g} to {interval.high:.4g}"),
+        info(f"{check.name}: interval clears the threshold", clears),
+    )
+
+
+def _figures(side: str, figures: Figures) -> tuple[Check, ...]:
+    return (
+        info(f"over-clarification rate {side}", figures.overclar_rate),
+        info(f"success {side}", figures.success),
+        info(f"mean turns {side}", figures.avg_turns),
+        info(f"rate of asking where needed {side}", figures.ask_rate_where_needed),
+    )

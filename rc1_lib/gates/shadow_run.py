@@ -1,0 +1,79 @@
+"""The shadow run: the new reward keeps the old score's order and knows success better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rc1_lib.gates.checks import above, at_least, info
+from rc1_lib.records import Check, GateResult
+from rc1_lib.reward.comparison import Comparison
+from rc1_lib.reward.intervals import Interval
+from rc1_lib.thresholds import ShadowRunGate
+
+_JUDGE = "see the report for why dialogues are unscored, mend the judge, and score them again"
+_CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weight-calib"
+
+
+def baseline_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
+    """Judge, before anything is calibrated, whether a comparison on these dialogues can say anything at all."""
+    return GateResult("shadow_baseline", (*usable(compared, coverage, thresholds), *_told(compared, {})))
+
+
+def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
+    """Judge the comparison of the old score with the new reward.
+
+    A check passes on the point value; a line beside it tells whether its interval clears the threshold too.
+
+    Args:
+        compared: the comparison.
+        coverage: share of the dialogues that are scored.
+        thresholds: `gates.shadow_run`.
+    """
+    value = {name: figure.value for name, figure in compared.figures.items()}
+    wanted = {
+        "spearman": thresholds.min_spearman,
+        "top10_overlap": thresholds.min_top10,
+        "corr_improve_pct": thresholds.min_improve_pct,
+    }
+    checks = (
+        *usable(compared, coverage, thresholds),
+        at_least(
+            "spearman", value["spearman"], thresholds.min_spearman,
+            "the new reward turns the old order over; look at the rank scatter, raise calibration.l2 or drop a rule",
+        ),
+        at_least(
+            "top10_overlap", value["top10_overlap"], thresholds.min_top10,
+            "other dialogues stand on top than before; look at them in the report before training on them",
+        ),
+        above("corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE),
+        at_least("corr_improve_pct", value["corr_improve_pct"], thresholds.min_improve_pct, _CALIBRATE),
+        *_told(compared, wanted),
+    )  # fmt: skip
+    return GateResult("shadow_run", checks)
+
+
+def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> list[Check]:
+    """Whether enough dialogues are scored, and both successes and failures are among them."""
+    few = "with so few the correlation with success says nothing; compare on more dialogues"
+    return [
+        at_least("scored, share", coverage, thresholds.min_coverage, _JUDGE),
+        at_least("solved dialogues", compared.solved, thresholds.min_outcomes, few),
+        at_least("unsolved dialogues", compared.rows - compared.solved, thresholds.min_outcomes, few),
+    ]
+
+
+def _told(compared: Comparison, wanted: Mapping[str, float]) -> list[Check]:
+    return [info(f"{name}, interval", interval_in_words(figure, wanted.get(name)))
+            for name, figure in compared.figures.items()]  # fmt: skip
+
+
+def interval_in_words(figure: Interval, threshold: float | None = None) -> str:
+    """`0.81 (95 %: 0.74 to 0.86), clears 0.75: no`; what is undefined is said to be."""
+    if figure.value != figure.value:
+        return "undefined"
+    if figure.low != figure.low:
+        return f"{figure.value:.4g}, no interval"
+    told = f"{figure.value:.4g} ({100 * figure.confidence:g} %: {figure.low:.4g} to {figure.high:.4g})"
+    if threshold is None:
+        return told
+    return f"{told}, clears {threshold:g}: {'yes' if figure.clears('>=', threshold) else 'no'}"

@@ -1,0 +1,79 @@
+"""Several dialogues about each prompt of the shadow set, by the same teacher: what the penalty can choose between.
+
+Take 0 is the shadow row's own dialogue. In every other take the teacher meets the prompt anew and asks, skips and
+repeats by the same habits, so that the takes differ as a policy's samples would.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import polars as pl
+
+from rc1_lib.config import RunConfig
+from rc1_lib.pool.build import chosen_variants
+from rc1_lib.pool.dialogue import write_row
+from rc1_lib.pool.plan import PlannedRow
+from rc1_lib.pool.templates import Pack
+
+_NUMBER = r"/take-\d+$"
+
+
+@dataclass(slots=True)
+class TakesReport:
+    """What was performed, for the manifest."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    prompts: int = 0
+    finished: int = 0
+    over_the_limits: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready copy."""
+        return {
+            "rows": dict(sorted(self.rows.items())),
+            "prompts": self.prompts,
+            "finished_dialogues_with_one_take_only": self.finished,
+            "takes_left_out_beyond_max_turns": self.over_the_limits,
+        }
+
+
+def write_takes(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack, report: TakesReport) -> list[bytes]:
+    """`ablation.takes` dialogues about each planned row's prompt, as JSON lines in the plan's order.
+
+    The prompt is the one that the row was posed with, to the letter; ids are `<id of the row>/take-<number>`. A
+    finished dialogue has one take, itself. A take that would exceed `pool.max_turns` is left out and counted, as the
+    pool leaves out such dialogues.
+    """
+    lines = []
+    for row, variant in zip(planned, chosen_variants(planned, config, pack), strict=True):
+        finished = row.question.dialogue is not None
+        report.prompts += 1
+        report.finished += finished
+        for take in range(1 if finished else config.ablation.takes):
+            written = write_row(row, variant.recipe, config.pool, pack, take)
+            if written is None:
+                report.over_the_limits += 1
+                continue
+            report.rows[row.question.task] += 1
+            lines.append(orjson.dumps({**written, "id": f"{row.id}/take-{take}"}) + b"\n")
+    return lines
+
+
+def prompt_id() -> pl.Expr:
+    """The id of the shadow row whose prompt a take is about, from column `id`."""
+    return pl.col("id").str.replace(_NUMBER, "")
+
+
+def by_prompt(frame: pl.DataFrame) -> pl.DataFrame:
+    """Takes with their `prompt` (the shadow row's id) and with the shadow row's `bucket` in the place of their own.
+
+    Difficulty is measured on the whole dialogue, so that takes of one prompt can differ in it; the prompt itself is
+    just as difficult whatever was done about it.
+    """
+    of_first = pl.col("bucket").filter(pl.col("id").str.ends_with("/take-0")).first()
+    return frame.with_columns(prompt=prompt_id()).with_columns(bucket=of_first.over("prompt"))

@@ -1,0 +1,88 @@
+"""The calibration as a list of stages: each is a gate, and nothing runs behind a red one.
+
+Live scores come first in every stage: what is stored counts, the rest is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rc1_lib.artifacts import FileState
+from rc1_lib.difficulty.steps import balanced_state
+from rc1_lib.pool.seed import seed_state
+from rc1_lib.preflight.data import Build, needs_build
+from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.preflight.overclar_ablation import is_ablated, overclar_ablation
+from rc1_lib.preflight.shadow_run import CALIBRATED, baseline_run, shadow_run
+from rc1_lib.preflight.weight_calib import weight_calib
+from rc1_lib.preflight.weights_file import adopt, weights_state
+from rc1_lib.run import Run
+
+Weights = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage.
+
+    Attributes:
+        name: of its gate.
+        title: what it answers, for people.
+        evaluate: from the run and the candidate weights (None before there are any) to the outcome.
+    """
+
+    name: str
+    title: str
+    evaluate: Callable[[Run, Weights | None], Evaluated]
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("shadow_baseline", "can the shadow set tell good from bad", lambda run, _: baseline_run(run)),
+    Stage("calibration", "do calibrated weights know success better", lambda run, _: weight_calib(run)),
+    Stage("overclar_ablation", "does the penalty do what it should", overclar_ablation),
+    Stage("shadow_run", "does the new reward order better", lambda run, found: shadow_run(run, CALIBRATED, found)),
+)
+BY_NAME = {stage.name: stage for stage in STAGES}
+
+
+def calibrate(run: Run) -> list[Evaluated]:
+    """Run the stages up to the first red one; when all are green the weights are adopted.
+
+    Raises:
+        RC1Error: when a stage cannot be evaluated.
+    """
+    done: list[Evaluated] = []
+    for stage in STAGES:
+        done.append(stage.evaluate(run, candidate(done)))
+        if not done[-1].passed:
+            return done
+    adopt_candidate(run, done)
+    return done
+
+
+def candidate(done: list[Evaluated]) -> dict[str, float] | None:
+    """The weights that the calibration among the stages done has found."""
+    for outcome in done:
+        if outcome.gate.name == "calibration":
+            return dict(outcome.body["weights"])
+    return None
+
+
+def adopt_candidate(run: Run, done: list[Evaluated]) -> None:
+    """Write the weights of the calibration among the stages done."""
+    calibration = next(outcome for outcome in done if outcome.gate.name == "calibration")
+    adopt(run, calibration.body["weights"], calibration.report)
+
+
+def is_due(run: Run, build: Build) -> bool:
+    """Whether the calibration has to be run: like any file that RC1 makes, weights are never written over somebody's.
+
+    Data that RC1 did not write as they are is for the rounds to name: nothing is calibrated on it.
+    """
+    if build == "never" or any(
+        state is not FileState.FRESH for state in (balanced_state(run), seed_state(run, "takes"))
+    ):
+        return False
+    state = weights_state(run)
+    return needs_build(state, build) or (state is FileState.FRESH and not is_ablated(run))

@@ -1,0 +1,56 @@
+"""What a step of the calibration leaves: its gate's verdict, its report, its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rc1_lib.artifacts import now, write_json
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import Run
+
+PLOTS = "reports/plots"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """One step's outcome.
+
+    Attributes:
+        gate: the verdict.
+        report: the report's path, relative to the workspace.
+        body: the report.
+        plots: title -> PNG file, relative to the workspace.
+    """
+
+    gate: GateResult
+    report: str
+    body: Mapping[str, Any]
+    plots: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate is green."""
+        return self.gate.status is Status.PASSED
+
+
+def write_report(
+    run: Run, report: str, gate: GateResult, body: Mapping[str, Any], plots: Mapping[str, str]
+) -> Evaluated:
+    """Write a step's report: verdict first, then what it found.
+
+    The time stands in it, so two reports of the same thing have different fingerprints.
+    """
+    offenders = len(gate.offenders)
+    full = {
+        "pass": gate.status is Status.PASSED,
+        "time": now(),
+        "profile": run.config.profile,
+        "config_sha256": run.config_sha256,
+        **body,
+        "plots": dict(plots),
+        "gate": {**gate.to_dict(), "offenders": offenders},
+    }
+    write_json(run.workspace.path(report), full)
+    return Evaluated(gate, report, full, dict(plots))

@@ -1,0 +1,132 @@
+"""Rows with everything that a reward is made of: the judge's medians, the rule dimensions, counts, bucket, weight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.difficulty.features import measure
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.gates.checks import equal, info
+from rc1_lib.preflight.judging import judge_identity
+from rc1_lib.records import Check
+from rc1_lib.reward.counts import add_counts
+from rc1_lib.reward.rules import add_rules
+from rc1_lib.reward.terms import add_old_score, add_reward
+from rc1_lib.run import Run
+from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
+
+_KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRows:
+    """Rows and what the judge made of them.
+
+    Attributes:
+        frame: `id, task, source_id, bucket, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
+            clarifications`, every dimension (null where unscored), `scored, reason, unstable`, and `weight`: how much
+            the row counts.
+        coverage: share of the rows that are scored.
+        judge: who judged.
+        effort: calls, replays and cost.
+        test_double: whether RC1's own test double had a part in it.
+    """
+
+    frame: pl.DataFrame
+    coverage: float
+    judge: Mapping[str, str]
+    effort: Mapping[str, float]
+    test_double: bool
+
+    def summary(self) -> dict[str, Any]:
+        """For a report: who judged, how many rows are scored, and which are not or are unstable."""
+        unscored = self.frame.filter(~pl.col("scored"))
+        return {
+            "judge": dict(self.judge),
+            "test_double": self.test_double,
+            "rows": self.frame.height,
+            "coverage": self.coverage,
+            "unscored": unscored.select("id", "reason").to_dicts(),
+            "unstable": self.frame.filter("unstable")["id"].to_list(),
+            **self.effort,
+        }
+
+
+def dimensions(run: Run) -> tuple[str, ...]:
+    """The names that the new reward can weigh: the judge's dimensions, then the rules.
+
+    Raises:
+        ConfigError: when the old score weighs something that the judge does not grade.
+    """
+    graded = tuple(read_spec(run).dimensions)
+    strangers = set(run.config.reward.old_weights) - set(graded)
+    if strangers:
+        raise ConfigError(
+            f"reward.old_weights weighs {', '.join(sorted(strangers))}, but the judge's instructions "
+            f"'{run.config.judge.spec}' grade {', '.join(graded)}"
+        )
+    clash = set(run.config.reward.rules) & set(graded)
+    if clash:
+        raise ConfigError(
+            f"reward.rules names {', '.join(sorted(clash))}, which the judge grades; take one of them out"
+        )
+    return (*graded, *run.config.reward.rules)
+
+
+def judge_rows(run: Run, rows: pl.DataFrame) -> JudgedRows:
+    """Score rows of the pool's schema with the run's judge, and add all that is read by rule.
+
+    Raises:
+        RC1Error: when the judge cannot be asked or stopped early; what was paid for is kept.
+    """
+    names = dimensions(run)
+    check_judge(run)
+    with open_store(run) as store:
+        judged = open_judge(run, store).score(rows["messages"].to_list())
+    if judged.stopped:
+        raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}. What was paid for is kept")
+    graded = [name for name in names if name not in run.config.reward.rules]
+    scores = judged.rows.select("scored", "reason", "unstable", *graded)
+    buckets = measure(rows, run.config.difficulty).select("id", "bucket")
+    frame = add_counts(add_rules(rows.select(_KEPT).hstack(scores), run.config.reward.rules))
+    unstable = pl.when("unstable").then(run.config.reward.unstable_weight).otherwise(1.0)
+    return JudgedRows(
+        frame=frame.drop("messages")
+        .join(buckets, on="id", how="left", maintain_order="left")
+        .with_columns(weight=pl.when("scored").then(unstable).otherwise(0.0)),
+        coverage=judged.coverage,
+        judge=judge_identity(run),
+        effort={
+            "calls": float(judged.calls),
+            "replayed": float(judged.rows["replayed"].sum()),
+            "usd": judged.usd,
+        },
+        test_double=judged.test_double,
+    )
+
+
+def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
+    """The rows with the old score and the new reward, every term beside the total."""
+    config = run.config
+    return add_reward(
+        add_old_score(frame, config.reward.old_weights),
+        weights,
+        alpha=config.overclar.alpha,
+        cap=config.overclar.cap,
+        beta=config.difficulty_beta,
+        use_penalty=config.use_overclar_penalty,
+    )
+
+
+def double_checks(run: Run, judged: JudgedRows) -> tuple[Check, ...]:
+    """The mark of RC1's test double where it had a part in the scores; in profile `prod` it is red."""
+    if not judged.test_double:
+        return ()
+    mark = "TEST DOUBLE: these scores are made up"
+    if run.config.profile == "prod":
+        return (equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace"),)
+    return (info(mark, True),)

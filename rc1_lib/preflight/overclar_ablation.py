@@ -1,0 +1,112 @@
+"""The ablation of the over-clarification penalty: what would be reinforced with it and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rc1_lib.artifacts import read_json, sha256_json
+from rc1_lib.errors import RC1Error
+from rc1_lib.gates.checks import equal, info
+from rc1_lib.gates.overclar_ablation import ablation_gate
+from rc1_lib.pool.takes import by_prompt
+from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.judged_rows import dimensions, double_checks, judge_rows, with_reward
+from rc1_lib.preflight.judging import judge_identity
+from rc1_lib.preflight.weights_file import read_weights
+from rc1_lib.records import GateResult, Status
+from rc1_lib.reward import plots
+from rc1_lib.reward.ablation import ablate
+from rc1_lib.run import Run
+
+_AGAIN = "run it: rc1 overclar-penalty --ablation"
+
+
+def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> Evaluated:
+    """Choose among several dialogues about the same prompt by the reward with and without the penalty.
+
+    Args:
+        run: whose dialogues, judge, penalty and thresholds.
+        weights: those of the new reward; default: those in force.
+
+    Raises:
+        RC1Error: when there are no weights or no such dialogues, or the judge cannot be asked.
+    """
+    chosen = read_weights(run, dimensions(run)) if weights is None else dict(weights)
+    thresholds, evidence = run.config.gates.ablation, Evidence(run)
+    judged = judge_rows(run, evidence.rows("takes"))
+    ablated = ablate(
+        with_reward(run, by_prompt(judged.frame), chosen),
+        confidence=thresholds.confidence,
+        resamples=thresholds.resamples,
+        seed=run.config.shadow.seed,
+    )
+    gate = ablation_gate(ablated, judged.coverage, thresholds)
+    gate = replace(gate, checks=(*gate.checks, *double_checks(run, judged)))
+    key = _key(run, chosen)
+    body = {
+        "key": key,
+        "takes": {"path": evidence.label("takes"), "sha256": evidence.sha256("takes")},
+        "alpha": run.config.overclar.alpha,
+        "cap": run.config.overclar.cap,
+        "weights": chosen,
+        "scoring": judged.summary(),
+        **ablated.to_dict(),
+    }
+    counts = ablated.counts
+    told = f"n = {counts.prompts:,} prompts, {counts.dialogues:,} dialogues about them"
+    file = f"{PLOTS}/overclar_ablation_{key}.png"
+    plots.ablation(run.workspace.path(file), ablated.to_dict()["figures"], caption=told)
+    return write_report(run, _path(key), gate, body, {"over-clarification penalty": file})
+
+
+def ablation_verdict(run: Run) -> GateResult:
+    """What the ablation of the weights and the penalty in force came to.
+
+    Raises:
+        RC1Error: when there are no weights, or the report cannot be read.
+    """
+    weights = read_weights(run, dimensions(run))
+    key = _key(run, weights)
+    path = run.workspace.path(_path(key))
+    try:
+        report = read_json(path)
+        found = GateResult.from_dict({**report["gate"], "offenders": ()})
+    except FileNotFoundError:
+        missing = equal("ablation of these weights and this penalty", False, True, _AGAIN)
+        return GateResult("overclar_ablation", (missing,))
+    except (ValueError, KeyError, TypeError):
+        raise RC1Error(f"{path}: is not the report of an ablation; {_AGAIN}") from None
+    if found.name != "overclar_ablation" or report.get("key") != key or found.status is Status.ERROR:
+        raise RC1Error(f"{path}: is the report of something else; {_AGAIN}")
+    return replace(found, checks=(*found.checks, info("report", _path(key))), evidence={})
+
+
+def is_ablated(run: Run) -> bool:
+    """Whether there is an ablation of the weights and the penalty in force."""
+    try:
+        return run.workspace.path(_path(_key(run, read_weights(run, dimensions(run))))).is_file()
+    except RC1Error:
+        return False
+
+
+def _key(run: Run, weights: Mapping[str, float]) -> str:
+    """Names the report by all that decides it, so that a report of something else is never found."""
+    config = run.config
+    decisive: dict[str, Any] = {
+        "weights": dict(weights),
+        "takes": Evidence(run).sha256("takes"),
+        "overclar": config.overclar.model_dump(mode="json"),
+        "on": config.use_overclar_penalty,
+        "judge": judge_identity(run),
+        "samples": config.judge.samples,
+        "reward": config.reward.model_dump(mode="json"),
+        "gate": config.gates.ablation.model_dump(mode="json"),
+    }
+    return sha256_json(decisive)[:12]
+
+
+def _path(key: str) -> str:
+    return f"reports/overclar_ablation_{key}.json"

@@ -1,0 +1,116 @@
+"""The shadow run: old score and new reward on the same held-out dialogues, with its report and its pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import polars as pl
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
+from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.judged_rows import dimensions, double_checks, judge_rows, with_reward
+from rc1_lib.preflight.weights_file import read_weights
+from rc1_lib.records import GateResult
+from rc1_lib.reward import plots
+from rc1_lib.reward.comparison import Comparison, compare
+from rc1_lib.run import Run
+from rc1_lib.thresholds import ShadowRunGate
+
+BASELINE, CALIBRATED, PRE_RUN = "baseline", "calibrated", "pre_run_check"
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_Judge = Callable[[Comparison, float, ShadowRunGate], GateResult]
+
+
+def report_path(tag: str) -> str:
+    """Where the report of the shadow run with this tag lies.
+
+    Raises:
+        ConfigError: when the tag is no file name.
+    """
+    if not _TAG.fullmatch(tag):
+        raise ConfigError(f"tag '{tag}': expected letters, digits, '_', '.' or '-', as in pre_run_check")
+    return f"reports/shadow_run_{tag}.json"
+
+
+def baseline_run(run: Run) -> Evaluated:
+    """Before any calibration: the old weights in the new reward's place, to see whether a comparison can be made."""
+    return _compare(run, BASELINE, run.config.reward.old_weights, baseline_gate)
+
+
+def shadow_run(run: Run, tag: str, weights: Mapping[str, float] | None = None) -> Evaluated:
+    """Compare the old score with the new reward on the shadow set, and write report and pictures.
+
+    Args:
+        run: whose shadow set, judge and thresholds.
+        tag: part of the report's name.
+        weights: those of the new reward; default: those in force.
+
+    Raises:
+        RC1Error: when there are no weights, or the judge cannot be asked.
+    """
+    chosen = read_weights(run, dimensions(run)) if weights is None else weights
+    return _compare(run, tag, chosen, shadow_run_gate)
+
+
+def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) -> Evaluated:
+    path, thresholds = report_path(tag), run.config.gates.shadow_run
+    evidence = Evidence(run)
+    judged = judge_rows(run, evidence.rows("shadow"))
+    frame = with_reward(run, judged.frame, weights).with_columns(group="source_id")
+    compared = compare(
+        frame,
+        corr_floor=thresholds.corr_floor,
+        confidence=thresholds.confidence,
+        resamples=thresholds.resamples,
+        seed=run.config.shadow.seed,
+    )
+    gate = judge(compared, judged.coverage, thresholds)
+    gate = replace(gate, checks=(*gate.checks, *double_checks(run, judged)))
+    terms = _write_terms(run, tag, frame)
+    body = {
+        "tag": tag,
+        "shadow": {"path": evidence.label("shadow"), "sha256": evidence.sha256("shadow")},
+        **compared.to_dict(),
+        "weights": dict(weights),
+        "old_weights": dict(run.config.reward.old_weights),
+        "penalty": {**run.config.overclar.model_dump(mode="json"), "on": run.config.use_overclar_penalty},
+        "difficulty_beta": run.config.difficulty_beta,
+        "scoring": judged.summary(),
+        "terms": terms,
+    }
+    return write_report(run, path, gate, body, _draw(run, tag, frame, compared))
+
+
+def _write_terms(run: Run, tag: str, frame: pl.DataFrame) -> str:
+    """Every term of every row, so that a row can be audited by hand."""
+    from rc1_lib.artifacts import atomic_write
+
+    relative = f"reports/shadow_run_{tag}.rows.jsonl"
+    with atomic_write(run.workspace.path(relative)) as stream:
+        frame.write_ndjson(stream)
+    return relative
+
+
+def _draw(run: Run, tag: str, frame: pl.DataFrame, compared: Comparison) -> dict[str, str]:
+    known = frame.filter(pl.col("reward").is_not_null())
+    files = {
+        "reliability": f"{PLOTS}/shadow_{tag}_reliability.png",
+        "ranks by old score and new reward": f"{PLOTS}/shadow_{tag}_ranks.png",
+        "by difficulty": f"{PLOTS}/shadow_{tag}_difficulty.png",
+    }
+    reliability, ranks, buckets = (run.workspace.path(file) for file in files.values())
+    plots.reliability(reliability, known, {"old score": "old", "new reward": "reward"}, outcome="solved")
+    plots.rank_scatter(
+        ranks,
+        known["old"].to_numpy(),
+        known["reward"].to_numpy(),
+        known["solved"].to_numpy(),
+        caption=f"Spearman {compared.figures['spearman'].value:.2f}, "
+        f"top-10 % overlap {compared.figures['top10_overlap'].value:.2f}",
+    )
+    plots.by_bucket(buckets, compared.split["difficulty"])
+    return files

@@ -1,0 +1,106 @@
+"""The calibration of the weights on judged rows of the balanced pool; the shadow set stays unseen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from rc1_lib.artifacts import sha256_json
+from rc1_lib.gates.calibration import calibration_gate
+from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.judged_rows import JudgedRows, dimensions, double_checks, judge_rows
+from rc1_lib.preflight.weights_file import weights_inputs
+from rc1_lib.progress import tell
+from rc1_lib.reward import plots
+from rc1_lib.reward.calibration import Calibration, calibrate_weights
+from rc1_lib.run import Run
+
+STAGE = "weights"
+
+
+def weight_calib(run: Run) -> Evaluated:
+    """Find the weights of the new reward and judge them; nothing is adopted.
+
+    The report of a candidate that was refused has a name of its own, so that it never takes the place of one that
+    weights in force rest on.
+
+    Raises:
+        RC1Error: when the judge cannot be asked, or there are too few rows to calibrate on.
+    """
+    config, evidence = run.config, Evidence(run)
+    rows = calibration_rows(run)
+    judged = judge_rows(run, rows)
+    found = _calibrate(run, judged)
+    scored = judged.frame.filter("scored")
+    solved = int(scored["solved"].sum())
+    gate = calibration_gate(
+        found, judged.coverage, (solved, scored.height - solved), config.gates.calibration, config.gates.weights
+    )
+    gate = replace(gate, checks=(*gate.checks, *double_checks(run, judged)))
+    passed = not gate.failures
+    name = f"{sha256_json(weights_inputs(run))[:12]}{'' if passed else '_refused'}"
+    body = {
+        "weights": dict(found.weights),
+        "old_weights": dict(config.reward.old_weights),
+        "judge": dict(judged.judge),
+        "rows": {
+            "path": evidence.label("balanced"),
+            "sha256": evidence.sha256("balanced"),
+            "asked_for": config.calibration.n,
+            "taken": rows.height,
+        },
+        "settings": config.calibration.model_dump(mode="json"),
+        "max_weight": config.gates.weights.max_weight,
+        "scoring": judged.summary(),
+        "names": list(found.names),
+        "calibration": found.to_dict(),
+    }
+    return write_report(run, f"reports/calibration_report_{name}.json", gate, body, _draw(run, name, found))
+
+
+def calibration_rows(run: Run) -> pl.DataFrame:
+    """`calibration.n` rows of the balanced pool, drawn by `calibration.seed`; all of them where it holds fewer."""
+    rows = Evidence(run).rows("balanced").sort("id")
+    chosen = run.config.calibration
+    return rows.sample(min(chosen.n, rows.height), seed=chosen.seed, shuffle=True)
+
+
+def _calibrate(run: Run, judged: JudgedRows) -> Calibration:
+    config, names = run.config, dimensions(run)
+    frame = judged.frame
+    return calibrate_weights(
+        frame.select(names).cast(pl.Float64).fill_null(float("nan")).to_numpy(),
+        frame["solved"].cast(pl.Float64).to_numpy(),
+        frame["source_id"].to_numpy(),
+        names=names,
+        prior=config.reward.old_weights,
+        l2=config.calibration.l2,
+        max_weight=config.gates.weights.max_weight,
+        cv=config.calibration.cv,
+        boot=config.calibration.boot,
+        seed=config.calibration.seed,
+        row_weights=frame["weight"].to_numpy(),
+        corr_floor=config.gates.calibration.corr_floor,
+        confidence=config.gates.calibration.confidence,
+        progress=lambda done, total: tell(STAGE, done, total),
+    )
+
+
+def _draw(run: Run, name: str, found: Calibration) -> dict[str, str]:
+    file = f"{PLOTS}/calibration_{name}_weights.png"
+    old, equal = run.config.reward.old_weights, 1.0 / len(found.names)
+    told = f"n = {found.rows:,} dialogues about {found.groups:,} source questions"
+    drawn = {
+        dimension: (
+            old.get(dimension, 0.0),
+            equal,
+            found.weights[dimension],
+            found.intervals[f"weight.{dimension}"].low,
+            found.intervals[f"weight.{dimension}"].high,
+        )
+        for dimension in found.names
+    }
+    plots.weights(run.workspace.path(file), drawn, cap=run.config.gates.weights.max_weight, caption=told)
+    return {"weights": file}

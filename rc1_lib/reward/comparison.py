@@ -1,0 +1,166 @@
+"""The old score against the new reward, on the same dialogues: do they agree, and which one knows success?
+
+Agreement is Spearman's rho, Kendall's tau-b and the overlap of the best tenth and fifth; ties are handled in all of
+them (`rc1_lib.reward.agreement`). Intervals come from a bootstrap over source questions, paired: each resample looks
+at both scores of the same dialogues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.records import BUCKETS
+from rc1_lib.reward.agreement import (
+    improvement_pct,
+    kendall_tau_b,
+    spearman,
+    top_membership,
+    top_overlap,
+    without_rounding_noise,
+)
+from rc1_lib.reward.intervals import Interval, bootstrap
+
+Floats = NDArray[np.float64]
+_SHARES = {"top10_overlap": 0.10, "top20_overlap": 0.20}
+_BEST = 0.5
+"""Share of the dialogues that a selection by score keeps, for the split by difficulty and task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a shadow run found.
+
+    Attributes:
+        figures: agreement and correlation with success, with intervals; the new reward without the difficulty factor.
+        with_factor: the same figures, without intervals, for the reward with the factor.
+        split: `difficulty` and `task` -> group -> figures of the better half by either score.
+        rows: dialogues that hold scores.
+        weight: the sum of their weights; less than `rows` where some are unstable.
+        solved: of them, how many succeeded.
+    """
+
+    figures: Mapping[str, Interval]
+    with_factor: Mapping[str, float]
+    split: Mapping[str, Mapping[str, Mapping[str, float]]]
+    rows: int
+    weight: float
+    solved: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; what is undefined is None."""
+        flat = {
+            f"{name}_{bucket}": _known(found[name])
+            for bucket, found in self.split["difficulty"].items()
+            for name in found
+            if name != "n"
+        }
+        return {
+            **{name: _known(figure.value) for name, figure in self.figures.items()},
+            **flat,
+            "figures": {name: figure.to_dict() for name, figure in self.figures.items()},
+            "with_difficulty_factor": {name: _known(value) for name, value in self.with_factor.items()},
+            "split": {
+                by: {group: {name: _known(value) for name, value in found.items()} for group, found in groups.items()}
+                for by, groups in self.split.items()
+            },
+            "rows": self.rows,
+            "weight": self.weight,
+            "solved": self.solved,
+            "unsolved": self.rows - self.solved,
+        }
+
+
+def compare(frame: pl.DataFrame, *, corr_floor: float, confidence: float, resamples: int, seed: int) -> Comparison:
+    """Compare the columns `old` and `reward` of scored dialogues.
+
+    Args:
+        frame: a row a dialogue: `old, reward, total` (Float64), `solved` (Boolean), `weight` (how much it counts),
+            `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`. Rows
+            without a score are left out.
+        corr_floor: improvements are relative to the old correlation, or to this where it is smaller.
+        confidence: of the intervals.
+        resamples: bootstrap samples of source questions.
+        seed: of the bootstrap.
+
+    Raises:
+        RC1Error: when no dialogue holds scores.
+    """
+    known = frame.filter(pl.col("old").is_not_null() & pl.col("reward").is_not_null())
+    if not known.height:
+        raise RC1Error("no dialogue holds scores, so there is nothing to compare; see why the judge left them unscored")
+    old, new, total = (without_rounding_noise(known[name].to_numpy()) for name in ("old", "reward", "total"))
+    success = known["solved"].cast(pl.Float64).to_numpy()
+    weight = known["weight"].to_numpy().astype(np.float64)
+
+    def figures(counts: Floats) -> dict[str, float]:
+        return _figures(old, new, success, counts, corr_floor)
+
+    intervals = bootstrap(
+        figures,
+        groups=known["group"].to_numpy(),
+        weights=weight,
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+    )
+    return Comparison(
+        figures=intervals,
+        with_factor=_figures(old, total, success, weight, corr_floor),
+        split={
+            "difficulty": _split(known, "bucket", [name for name in BUCKETS if name in known["bucket"]]),
+            "task": _split(known, "task", sorted(known["task"].drop_nulls().unique().to_list())),
+        },
+        rows=known.height,
+        weight=float(weight.sum()),
+        solved=int(success.sum()),
+    )
+
+
+def _figures(old: Floats, new: Floats, success: Floats, weight: Floats, corr_floor: float) -> dict[str, float]:
+    by_old, by_new = spearman(old, success, weight), spearman(new, success, weight)
+    return {
+        "spearman": spearman(old, new, weight),
+        "kendall_tau": kendall_tau_b(old, new, weight),
+        **{name: top_overlap(old, new, share, weight) for name, share in _SHARES.items()},
+        "corr_to_success_old": by_old,
+        "corr_to_success_new": by_new,
+        "corr_gain": by_new - by_old,
+        "corr_improve_pct": improvement_pct(by_new, by_old, corr_floor),
+    }
+
+
+def _split(frame: pl.DataFrame, column: str, groups: list[str]) -> dict[str, dict[str, float]]:
+    """For every group: its success, and what the better half of it by either score would be like."""
+    return {group: _halves(frame.filter(pl.col(column) == group)) for group in groups}
+
+
+def _halves(frame: pl.DataFrame) -> dict[str, float]:
+    success = frame["solved"].cast(pl.Float64).to_numpy()
+    weight = frame["weight"].to_numpy().astype(np.float64)
+    turns = frame["turns"].cast(pl.Float64).to_numpy()
+    asked = (frame["clarifications"] > 0).cast(pl.Float64).to_numpy()
+    complete = (~frame["needs_clarification"]).cast(pl.Float64).to_numpy()
+    found = {"n": float(frame.height), "success": _mean(success, weight)}
+    for name, column in (("old", "old"), ("new", "reward")):
+        kept = weight * top_membership(without_rounding_noise(frame[column].to_numpy()), _BEST, weight)
+        found[f"success_{name}"] = _mean(success, kept)
+        found[f"overclar_rate_{name}"] = _mean(asked, kept * complete)
+        found[f"avg_turns_{name}"] = _mean(turns, kept)
+    found["delta_pp"] = 100.0 * (found["success_new"] - found["success_old"])
+    return found
+
+
+def _mean(values: Floats, weights: Floats) -> float:
+    total = float(weights.sum())
+    return float(values @ weights) / total if total > 0 else float("nan")
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -1,0 +1,109 @@
+"""Confidence intervals by a bootstrap that draws whole groups of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Vector = NDArray[np.float64]
+
+MOST_UNDEFINED = 0.05
+"""Share of resamples that may leave a statistic undefined; with more, the rest says little about the statistic."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A statistic with its confidence interval."""
+
+    value: float
+    """The statistic on the rows as they are; NaN where undefined."""
+    low: float
+    high: float
+    confidence: float
+    """Nominal share of such intervals that hold the true value, in (0, 1)."""
+    resamples: int
+    """Resamples on which the statistic was defined."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: null where a number is undefined."""
+        return {name: None if math.isnan(value) else value for name, value in asdict(self).items()}
+
+    def clears(self, op: Literal[">=", "<="], threshold: float) -> bool:
+        """Whether the whole interval lies on the right side of the threshold; an undefined one never does."""
+        if op not in (">=", "<="):
+            raise ValueError(f"an interval can clear '>=' or '<=' a threshold, not {op!r}")
+        return self.low >= threshold if op == ">=" else self.high <= threshold
+
+
+def percentile_interval(value: float, draws: ArrayLike, confidence: float) -> Interval:
+    """The percentile interval of a statistic from its values on the resamples, NaN where undefined.
+
+    Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
+    """
+    every = np.asarray(draws, np.float64)
+    defined = every[~np.isnan(every)]
+    low = high = math.nan
+    if len(every) and len(every) - len(defined) <= MOST_UNDEFINED * len(every):
+        tail = (1 - confidence) / 2
+        low, high = (float(bound) for bound in np.quantile(defined, [tail, 1 - tail]))
+    return Interval(float(value), low, high, confidence, len(defined))
+
+
+def group_numbers(groups: ArrayLike) -> tuple[NDArray[np.intp], int]:
+    """The groups numbered from 0 in sorted order, one number per row; beside it how many groups there are."""
+    names, numbers = np.unique(np.asarray(groups), return_inverse=True)
+    return numbers, len(names)
+
+
+def draw_counts(rng: np.random.Generator, groups: int) -> NDArray[np.int64]:
+    """How often each group comes up when as many are drawn, with replacement, as there are."""
+    return rng.multinomial(groups, np.full(groups, 1 / groups))
+
+
+def bootstrap(
+    statistics: Callable[[Vector], Mapping[str, float]],
+    *,
+    groups: ArrayLike,
+    weights: ArrayLike,
+    resamples: int,
+    confidence: float,
+    seed: int,
+) -> dict[str, Interval]:
+    """Percentile intervals of several statistics of the same rows, so that differences between them are paired.
+
+    Rows about one question are not independent: each resample draws whole groups with replacement and hands
+    `statistics` the row weights times how often the row's group came up, 0 for a group that did not.
+
+    Args:
+        statistics: from frequency weights, shape (n,), to named numbers; NaN where undefined.
+        groups: shape (n,), which rows belong together.
+        weights: shape (n,), row weights at least 0.
+        resamples: how many to draw, at least 1.
+        confidence: in (0, 1).
+        seed: the same seed draws the same groups.
+
+    Returns:
+        One interval per name. A resample on which a statistic is NaN is left out of its interval; where more than 5 %
+        are, the bounds are NaN.
+
+    Raises:
+        ValueError: for no rows, groups and weights of different lengths, or no resamples.
+    """
+    base = np.asarray(weights, np.float64)
+    numbers, count = group_numbers(groups)
+    if not len(base) or numbers.shape != base.shape or resamples < 1 or not 0 < confidence < 1:
+        raise ValueError(
+            f"a bootstrap needs rows, one group and one weight each, resamples and a confidence in (0, 1); found "
+            f"{numbers.shape} groups, {base.shape} weights, {resamples} resamples, confidence {confidence}"
+        )
+    rng = np.random.default_rng(seed)
+    values = dict(statistics(base))
+    draws = [statistics(base * draw_counts(rng, count)[numbers]) for _ in range(resamples)]
+    return {
+        name: percentile_interval(value, [drawn[name] for drawn in draws], confidence) for name, value in values.items()
+    }

@@ -1,0 +1,97 @@
+"""What all pictures share: size, colours, title and caption, and how they reach the disk.
+
+Only figure objects are used, never pyplot, whose notion of a current figure is shared by all threads. Matplotlib is
+imported when the first picture is begun, so that a module which may draw costs nothing to import.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from rc1_lib.artifacts import atomic_write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+OLD, NEW, GOOD, BAD, QUIET, INK = "#E69F00", "#0072B2", "#0072B2", "#D55E00", "#8C8C8C", "#262626"
+"""Okabe and Ito's colours, told apart by readers with any kind of colour vision; shapes differ as well."""
+SMALL, NORMAL, LARGE = 10.5, 12.0, 14.5
+NOT_KNOWN = "none"
+_DPI = 100
+_LINE = 0.2
+"""Height of a line of the caption, in inches."""
+_drawing = Lock()  # Matplotlib's text layout and font caches are not made for several threads at once
+
+
+def canvas(title: str, caption: str, *, height: float = 5.6, legend_row: bool = False) -> Figure:
+    """A figure 900 pixels wide with a title above and a caption below what will be drawn into it.
+
+    Args:
+        title: one line.
+        caption: what the reader has to know, n among it; broken into lines here.
+        height: in inches of 100 pixels, the caption's second and further lines not included.
+        legend_row: whether to leave a row below the title for `legend`.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    lines = textwrap.wrap(caption, 104) or [""]
+    height += _LINE * (len(lines) - 1)
+    foot = (0.22 + _LINE * len(lines)) / height
+    head = (0.82 if legend_row else 0.5) / height
+    between = ConstrainedLayoutEngine(rect=(0.012, foot, 0.976, 1.0 - head - foot))
+    figure = Figure(figsize=(9.0, height), dpi=_DPI, facecolor="white", layout=between)
+    figure.text(0.02, 1.0 - 0.12 / height, title, fontsize=LARGE, color=INK, weight="bold", va="top")
+    figure.text(0.02, 0.1 / height, "\n".join(lines), fontsize=SMALL, color="#4D4D4D", va="bottom", linespacing=1.3)
+    return figure
+
+
+def legend(figure: Figure, axes: Axes) -> None:
+    """The legend of `axes` in the row that the canvas left for it."""
+    handles, labels = axes.get_legend_handles_labels()
+    top = 1.0 - 0.38 / float(figure.get_figheight())
+    figure.legend(
+        handles, labels, loc="upper left", bbox_to_anchor=(0.008, top), ncols=len(labels), fontsize=SMALL, frameon=False
+    )
+
+
+def plain(axes: Axes, *, x: str = "", y: str = "") -> None:
+    """Axes with words, a faint grid behind what is drawn, and no frame above and to the right."""
+    axes.set_xlabel(x, fontsize=NORMAL, color=INK)
+    axes.set_ylabel(y, fontsize=NORMAL, color=INK)
+    axes.tick_params(labelsize=SMALL, colors=INK, length=3)
+    axes.grid(True, color="#E4E4E4", linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("bottom", "left"):
+        axes.spines[side].set_color(QUIET)
+
+
+def known(value: float | None) -> float | None:
+    """The value, or None where it is undefined: None as reports write it, or NaN."""
+    return None if value is None or math.isnan(value) else value
+
+
+def sentence(*parts: str) -> str:
+    """The parts that say something, each ended by a full stop."""
+    return " ".join(part if part.endswith(".") else f"{part}." for part in parts if part)
+
+
+def write_png(path: Path, figure: Figure) -> None:
+    """Write the figure atomically; the bytes depend on what is drawn alone, no date and no version stands in them.
+
+    Raises:
+        RC1Error: when the file's folder cannot be made.
+    """
+    drawn = io.BytesIO()
+    with _drawing:
+        figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None}, pil_kwargs={"optimize": True})
+    with atomic_write(path) as stream:
+        stream.write(drawn.getvalue())

@@ -1,0 +1,189 @@
+"""The least-squares problem behind the weights: convex and bounded, solved to its optimality conditions.
+
+Minimise over w: w·G·w - 2 c·w + l2 ||w - prior||², subject to 0 <= w <= max_weight and Σw = 1. Here G is the weighted
+mean of x·xᵀ and c the weighted mean of x·y: the first two terms are the mean squared error of x·w, up to a constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import daqp
+import numpy as np
+from numpy.typing import NDArray
+
+from rc1_lib.errors import RC1Error
+
+Vector = NDArray[np.float64]
+
+ROUNDING = 1e-12
+"""Differences below this are those of floating-point sums."""
+
+AT_BOUND = 1e-9
+"""How near to a bound the solver's answer counts as lying on it; the refinement below corrects a wrong guess."""
+
+REFINEMENTS = 20
+"""Most corrections of the set of weights held at a bound. Nearly always the first one already changes nothing."""
+
+EQUALITY = 5
+"""How DAQP marks an equality."""
+
+PROXIMAL_WEIGHT = 1e-3
+"""Weight of DAQP's proximal term beside a Hessian whose entries are of order 1; it does not move the optimum."""
+
+OPTIMAL = 1
+"""How DAQP says that it found the optimum."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Weights that solve the problem, and how far they are from its optimality conditions."""
+
+    weights: Vector
+    """Shape (d,): within the bounds, summing to 1, both to rounding."""
+    kkt_residual: float
+    """Largest absolute violation of any of the Karush-Kuhn-Tucker conditions; see `kkt_residual`."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The numbers of one problem; what it minimises is said at the top of this file."""
+
+    hessian: Vector
+    """Shape (d, d): 2 (G + l2 I)."""
+    linear: Vector
+    """Shape (d,): -2 (c + l2 prior)."""
+    max_weight: float
+
+    def gradient(self, weights: Vector) -> Vector:
+        """Derivative of the objective at `weights`."""
+        return self.hessian @ weights + self.linear
+
+
+def solve(gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight: float) -> Solution:
+    """Solve the problem exactly; where many weights are optimal (singular gram, no l2), give one of them.
+
+    DAQP (Arnström, Bemporad, Axehill, "A dual active-set solver for embedded quadratic programming using recursive LDLᵀ
+    updates", 2022) says which weights are held at a bound; the others then solve a linear system, which makes the
+    conditions hold to rounding instead of to a solver's tolerance.
+
+    Args:
+        gram: shape (d, d), weighted mean of x·xᵀ.
+        moment: shape (d,), weighted mean of x·y.
+        prior: shape (d,), where l2 pulls to.
+        l2: strength of the pull, at least 0.
+        max_weight: upper bound of each weight.
+
+    Raises:
+        RC1Error: where the bounds leave no weights that sum to 1, or a number is not finite.
+    """
+    d = len(moment)
+    if max_weight * d < 1 - ROUNDING:
+        raise RC1Error(
+            f"{d} weights of at most {max_weight:g} cannot sum to 1: weigh more dimensions or raise the highest weight"
+        )
+    if l2 < 0 or not all(np.isfinite(part).all() for part in (gram, moment, prior)):
+        raise RC1Error(f"the weights cannot be solved for: all sums must be finite and l2 at least 0, found l2 {l2:g}")
+    problem = Problem(2 * (gram + l2 * np.eye(d)), -2 * (moment + l2 * prior), max_weight)
+    start = _first_answer(problem)
+    at_zero, at_top = start <= AT_BOUND, start >= max_weight - AT_BOUND
+    snapped = np.where(at_zero, 0.0, np.where(at_top, max_weight, start))
+    best = Solution(snapped, _residual(problem, snapped))
+    for _ in range(REFINEMENTS):
+        weights, slope = _with_bounds_held(problem, start, at_zero, at_top)
+        residual = _residual(problem, np.clip(weights, 0, max_weight))
+        if residual < best.kkt_residual:
+            best = Solution(np.clip(weights, 0, max_weight), residual)
+        # A primal-dual active-set step (Hintermüller, Ito, Kunisch 2003): hold what would leave the bounds, and free
+        # what is held although moving it inwards would lower the objective.
+        zero_now, top_now = weights - slope < -ROUNDING, weights - slope > max_weight + ROUNDING
+        if (zero_now == at_zero).all() and (top_now == at_top).all():
+            break
+        at_zero, at_top = zero_now, top_now
+    return best
+
+
+def kkt_residual(
+    weights: Vector, gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight: float
+) -> float:
+    """Largest absolute violation of the optimality conditions at `weights`.
+
+    The conditions: stationarity (the gradient of the Lagrangian is 0), primal feasibility (bounds and sum), dual
+    feasibility (no multiplier of a bound is negative) and complementarity (a multiplier is 0 unless its bound is met).
+    The problem is convex, so weights with residual 0 are optimal.
+    """
+    identity = np.eye(len(weights))
+    return _residual(Problem(2 * (gram + l2 * identity), -2 * (moment + l2 * prior), max_weight), weights)
+
+
+def _first_answer(problem: Problem) -> Vector:
+    d = len(problem.linear)
+    sense = np.zeros(d + 1, np.int32)
+    sense[d] = EQUALITY
+    weights, _, status, _ = daqp.solve(
+        problem.hessian,
+        problem.linear,
+        np.ones((1, d)),
+        np.append(np.full(d, problem.max_weight), 1.0),
+        np.append(np.zeros(d), 1.0),
+        sense,
+        primal_tol=1e-11,
+        # Proximal iterations, also where the gram is regular: without them DAQP drops nearly collinear directions.
+        eps_prox=PROXIMAL_WEIGHT,
+        eta_prox=ROUNDING,
+    )
+    if status != OPTIMAL:
+        raise RC1Error(
+            f"the weights could not be solved for: the solver ended with status {status} instead of {OPTIMAL}"
+        )
+    return np.asarray(weights, np.float64)
+
+
+def _with_bounds_held(
+    problem: Problem, start: Vector, at_zero: NDArray[np.bool_], at_top: NDArray[np.bool_]
+) -> tuple[Vector, Vector]:
+    """The optimum among weights with these bounds held, nearest to `start`; beside it the slope along each weight."""
+    weights = np.where(at_zero, 0.0, np.where(at_top, problem.max_weight, start))
+    free = np.flatnonzero(~(at_zero | at_top))
+    shift = _shift(problem.gradient(weights), at_zero, at_top)
+    if len(free):
+        system = np.ones((len(free) + 1, len(free) + 1))
+        system[:-1, :-1] = problem.hessian[np.ix_(free, free)]
+        system[-1, -1] = 0
+        for _ in range(2):
+            # The second round removes what rounding left in the first.
+            wanted = np.append(-problem.gradient(weights)[free], 1 - weights.sum())
+            answer = np.linalg.lstsq(system, wanted, rcond=ROUNDING)[0]
+            weights[free] += answer[:-1]
+        shift = float(answer[-1])
+    slope = problem.gradient(weights) + shift
+    slope[free] = 0
+    return weights, slope
+
+
+def _shift(gradient: Vector, at_zero: NDArray[np.bool_], at_top: NDArray[np.bool_]) -> float:
+    """The multiplier of the sum: what, added to the gradient, comes nearest to the conditions on the bounds."""
+    # Weights at 0 need a slope of at least 0, weights at the top one of at most 0, free ones both.
+    least = np.max(-gradient[~at_top], initial=-np.inf)
+    most = np.min(-gradient[~at_zero], initial=np.inf)
+    if np.isinf(least) or np.isinf(most):
+        return float(least if np.isinf(most) else most)
+    return float(least + most) / 2
+
+
+def _residual(problem: Problem, weights: Vector) -> float:
+    at_zero, at_top = weights <= 0, weights >= problem.max_weight
+    gradient = problem.gradient(weights)
+    slope = gradient + _shift(gradient, at_zero, at_top)
+    lower, upper = np.where(at_zero, slope, 0.0), np.where(at_top & ~at_zero, -slope, 0.0)
+    violations = (
+        np.abs(slope - lower + upper),
+        np.abs(weights.sum() - 1),
+        -weights,
+        weights - problem.max_weight,
+        -lower,
+        -upper,
+        np.abs(lower * weights),
+        np.abs(upper * (problem.max_weight - weights)),
+    )
+    return float(max(np.max(part) for part in violations))

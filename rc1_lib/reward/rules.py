@@ -1,0 +1,72 @@
+"""The rule dimensions: what can be told of a dialogue by rule, from its messages alone, as columns.
+
+They see no gold answer, no label of what was missing and no outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import polars as pl
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.records import Rule
+from rc1_lib.reward.chat import per_row, spread_calls, spread_messages
+from rc1_lib.reward.counts import add_counts
+from rc1_lib.reward.numerals import numbers_of, operands_of
+from rc1_lib.reward.open_references import open_reference
+
+CALC = "calc"
+"""The tool whose expressions have to rest on numbers that were said."""
+
+
+def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:
+    """Add one Float64 column in [0, 1] for each rule named; null where `messages` is null.
+
+    Raises:
+        ConfigError: for a rule that there is not.
+        RowError: when there are no chat messages to read.
+    """
+    wanted = list(names)
+    strangers = sorted(set(wanted) - set(RULES))
+    if strangers:
+        raise ConfigError(f"there is no rule {', '.join(strangers)}; the rules are {', '.join(RULES)}")
+    return frame.with_columns([RULES[name](frame).cast(pl.Float64).alias(name) for name in wanted])
+
+
+def settled(frame: pl.DataFrame) -> pl.Series:
+    """1 where nothing was left open, or at least one clarifying question was asked; else 0.
+
+    What is open is decided by `rc1_lib.reward.open_references`, on the user's first message and the results of tools.
+    """
+    messages = spread_messages(frame)
+    said = pl.col("content").filter(pl.col("role") == "user").first()
+    # The user's replies are among the results, but only where something was asked, which settles the matter.
+    read = pl.col("content").filter(pl.col("role") == "tool").str.join("\n")
+    texts = messages.group_by("row").agg(said=said, read=read)
+    opened = texts.select("row", open=open_reference("said", "read").cast(pl.Int8))
+    asked = add_counts(frame.select("messages"))["clarifications"]
+    return ((per_row(frame, opened, "open", 0) == 0) | (asked > 0)).cast(pl.Float64)
+
+
+def sourced(frame: pl.DataFrame) -> pl.Series:
+    """Share of the numbers in sums that the user or a tool had said before; 1 where nothing was calculated."""
+    messages = spread_messages(frame)
+    speaks = pl.col("role").is_in(["user", "tool"])
+    said = (
+        _numbers(messages.filter(speaks), numbers_of(pl.col("content")))
+        .group_by("row", "number")
+        .agg(since=pl.col("place").min())
+    )
+    used = _numbers(spread_calls(messages).filter(pl.col("name") == CALC), operands_of(pl.col("arguments")))
+    known = pl.col("since").fill_null(pl.col("place")) < pl.col("place")
+    shares = used.join(said, on=["row", "number"], how="left").group_by("row").agg(sourced=known.mean())
+    return per_row(frame, shares, "sourced", 1.0)
+
+
+def _numbers(lines: pl.DataFrame, found: pl.Expr) -> pl.DataFrame:
+    """One line a number: `row, place, number`."""
+    return lines.select("row", "place", number=found).explode("number").drop_nulls("number")
+
+
+RULES: dict[Rule, Callable[[pl.DataFrame], pl.Series]] = {"settled": settled, "sourced": sourced}

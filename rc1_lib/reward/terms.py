@@ -1,0 +1,98 @@
+"""The old score and the new reward as columns, with every term beside the total, so that a row can be audited by hand.
+
+    old    = sum of old_weights[d] * d                        terms: old.<d>
+    main   = sum of weights[d] * d                            terms: new.<d>
+    reward = main - penalty
+    total  = main * factor - penalty
+
+What is not known is null: a dialogue that a weighed dimension is missing of has no score, never the score 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from rc1_lib.errors import RowError
+from rc1_lib.records import BUCKETS
+from rc1_lib.reward.difficulty_factor import difficulty_factors
+from rc1_lib.reward.overclarification import over_clarification_penalties
+
+OLD, NEW = "old.", "new."
+
+
+def add_old_score(frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
+    """Add `old`, and one column `old.<d>` for each dimension weighed.
+
+    Raises:
+        RowError: when `frame` lacks a dimension.
+    """
+    _need(frame, weights)
+    return frame.with_columns(_terms(OLD, weights)).with_columns(old=_sum(OLD, weights))
+
+
+def add_reward(
+    frame: pl.DataFrame,
+    weights: Mapping[str, float],
+    *,
+    alpha: float,
+    cap: int,
+    beta: float,
+    use_penalty: bool = True,
+) -> pl.DataFrame:
+    """Add `main, penalty, reward, factor, total`, and one column `new.<d>` for each dimension weighed.
+
+    Args:
+        frame: the dimensions (Float64), `clarifications`, `needs_clarification` and `bucket` of each dialogue.
+        weights: of the dimensions.
+        alpha: price of one needless question.
+        cap: needless questions beyond this one cost no more.
+        beta: how much more a hard row counts, and an easy one less.
+        use_penalty: without it `penalty` is 0 everywhere.
+
+    Raises:
+        RowError: when a column is missing, a count is negative or a bucket is none of the three.
+        ValueError: for a negative price or cap.
+    """
+    _need(frame, [*weights, "clarifications", "needs_clarification", "bucket"])
+    _check(frame)
+    penalty = pl.lit(0.0)
+    if use_penalty:
+        counts, needs = pl.col("clarifications"), pl.col("needs_clarification")
+        penalty = over_clarification_penalties(counts, needs, alpha=alpha, cap=cap)
+    main, priced, factor = pl.col("main"), pl.col("penalty"), pl.col("factor")
+    return (
+        frame.with_columns(_terms(NEW, weights))
+        .with_columns(main=_sum(NEW, weights), penalty=penalty, factor=difficulty_factors(pl.col("bucket"), beta))
+        .with_columns(reward=main - priced, total=main * factor - priced)
+    )
+
+
+def _terms(prefix: str, weights: Mapping[str, float]) -> list[pl.Expr]:
+    # A dimension of weight 0 takes no part, so that it need not be known.
+    return [
+        (weight * pl.col(name) if weight else pl.lit(0.0)).cast(pl.Float64).alias(f"{prefix}{name}")
+        for name, weight in weights.items()
+    ]
+
+
+def _sum(prefix: str, weights: Mapping[str, float]) -> pl.Expr:
+    return pl.sum_horizontal([f"{prefix}{name}" for name in weights], ignore_nulls=False)
+
+
+def _need(frame: pl.DataFrame, names: Iterable[str]) -> None:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise RowError(f"the rows have no {', '.join(missing)}, which the reward is made of; add them before")
+
+
+def _check(frame: pl.DataFrame) -> None:
+    fewest = frame.select(pl.col("clarifications").min().cast(pl.Int64)).item()
+    if fewest is not None and fewest < 0:
+        raise RowError(f"'clarifications' holds {fewest}, expected a count of at least 0")
+    strangers = set(frame["bucket"].drop_nulls().unique()) - set(BUCKETS)
+    if strangers:
+        raise RowError(
+            f"'bucket' holds {', '.join(sorted(map(str, strangers)))}, expected {', '.join(BUCKETS)} or null"
+        )

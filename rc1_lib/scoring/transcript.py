@@ -1,0 +1,119 @@
+"""A dialogue as the local rubric reads it: who said what, which calls were made, and what each came to.
+
+It reads whatever it is given: what is no text counts as none, and a call that nothing answers has no result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Message = Mapping[str, Any]
+ASK = "ask_user"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call: its name, its arguments as they stand, its message's place, and what it returned (or nothing)."""
+
+    name: str
+    arguments: str
+    place: int
+    result: str = ""
+
+    @property
+    def parsed(self) -> object:
+        """The arguments as JSON; None where they are none."""
+        try:
+            return json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            # ValueError: also a number with more digits than Python converts.
+            return None
+
+    @property
+    def said(self) -> str:
+        """The texts given as arguments, without the names of the parameters."""
+        parsed = self.parsed
+        return " ".join(str(value) for value in parsed.values()) if isinstance(parsed, dict) else self.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One dialogue.
+
+    Attributes:
+        spoken: role and text of every message, in order; the text is empty where the content is no text.
+        calls: every tool call, in order.
+        questions: calls of `ask_user`, and the assistant's messages without a call that the user directly replies to.
+        final: the last message, where it is the assistant's; else nothing.
+    """
+
+    spoken: tuple[tuple[str, str], ...]
+    calls: tuple[Call, ...]
+    questions: int
+    final: str
+
+    @property
+    def asked(self) -> str:
+        """The user's first message."""
+        return next((text for role, text in self.spoken if role == "user"), "")
+
+    @property
+    def pages(self) -> str:
+        """What tools other than the user returned."""
+        return "\n".join(call.result for call in self.calls if call.name != ASK)
+
+
+def read(messages: Sequence[Message]) -> Transcript:
+    """Read a dialogue in chat format; a result is matched to its call by id, and by order where it has none."""
+    roles = [_text(message.get("role")) for message in messages]
+    spoken = tuple(zip(roles, (_text(message.get("content")) for message in messages), strict=True))
+    made = [list(_calls(message, place)) for place, message in enumerate(messages)]
+    plain = sum(
+        role == "assistant" and not own and following == "user"
+        for role, own, following in zip(roles, made, roles[1:], strict=False)
+    )
+    calls = [call for own in made for _, call in own]
+    return Transcript(
+        spoken=spoken,
+        calls=tuple(_answered([pair for own in made for pair in own], messages)),
+        questions=plain + sum(call.name == ASK for call in calls),
+        final=spoken[-1][1] if spoken and spoken[-1][0] == "assistant" else "",
+    )
+
+
+def _calls(message: Message, place: int) -> Iterator[tuple[str, Call]]:
+    """The calls of one message, each with its id."""
+    listed = message.get("tool_calls")
+    for call in listed if isinstance(listed, Sequence) else ():
+        call = call if isinstance(call, Mapping) else {}
+        function = call.get("function")
+        function = function if isinstance(function, Mapping) else {}
+        yield _text(call.get("id")), Call(_text(function.get("name")), _text(function.get("arguments")), place)
+
+
+def _answered(made: Sequence[tuple[str, Call]], messages: Sequence[Message]) -> Iterator[Call]:
+    """The calls with their results."""
+    waiting: dict[str, deque[int]] = defaultdict(deque)
+    for number, (name, _) in enumerate(made):
+        waiting[name].append(number)
+    unnamed = deque(range(len(made)))
+    results: dict[int, str] = {}
+    for message in messages:
+        if message.get("role") != "tool":
+            continue
+        name = _text(message.get("tool_call_id"))
+        queue = waiting[name] if name else unnamed
+        while queue and queue[0] in results:
+            queue.popleft()
+        if queue:
+            results[queue.popleft()] = _text(message.get("content"))
+    for number, (_, call) in enumerate(made):
+        yield Call(call.name, call.arguments, call.place, results.get(number, ""))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

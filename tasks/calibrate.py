@@ -1,0 +1,105 @@
+"""One Prefect task run per stage of the calibration: its verdict as a named state, its pictures in the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from prefect import State, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.logging import get_run_logger
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.preflight.calibrate import BY_NAME, STAGES, Weights
+from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.preflight.weights_file import adopt
+from rc1_lib.progress import tell
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run
+from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
+from tasks.gates import state_of
+from tasks.keys import provide_scorer_key
+from tasks.pictures import picture
+from tasks.reports import table
+from tasks.sentences import round_sentence
+
+STAGE = "calibration"
+
+
+@task(
+    name="calibration stage",
+    task_run_name="{name}",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+    persist_result=False,
+)
+def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
+    """Evaluate one stage. What the judge was paid for is stored, so that a stage started again pays for the rest only.
+
+    Args:
+        run: whose files and configuration.
+        name: of `rc1_lib.preflight.calibrate.STAGES`.
+        weights: the candidate, once there is one.
+
+    Returns:
+        A state whose name is the verdict, and whose data is `{"gate", "report", "weights"}`.
+    """
+    place = [one.name for one in STAGES].index(name)
+    tell(STAGE, place, len(STAGES), BY_NAME[name].title)
+    provide_scorer_key(run)
+    try:
+        outcome = BY_NAME[name].evaluate(run, weights)
+    except RC1Error as error:
+        return state_of(GateResult(name, error=str(error)))
+    tell(STAGE, place + 1, len(STAGES), f"{name} {outcome.gate.status.value}")
+    _show(run, outcome)
+    state = state_of(outcome.gate)
+    state.data = {"gate": state.data, "report": outcome.report, "weights": outcome.body.get("weights")}
+    return state
+
+
+@task(name="adopt weights", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
+@refusable
+def adopt_weights(run: Run, weights: Weights, report: str) -> str:
+    """Write the weights that every stage has passed; returns the file's name."""
+    adopt(run, weights, report)
+    get_run_logger().info("%s: written, from %s", run.config.weights, report)
+    return run.config.weights
+
+
+@task(name="calibration report")
+def report_calibration(run: Run, results: list[GateResult]) -> None:
+    """Put the stages' checks into the UI as one table."""
+    create_table_artifact(
+        key="rc1-calibration-gates",
+        table=table(results),
+        description=f"Calibration (profile {run.config.profile}): {round_sentence(results)}",
+    )
+
+
+def _show(run: Run, outcome: Evaluated) -> None:
+    """The stage's pictures, one artifact each, in which the whole story of the stage can be looked at."""
+    parts = [f"# {BY_NAME[outcome.gate.name].title}: {outcome.gate.status.value}", f"report: `{outcome.report}`"]
+    parts += [f"## {title}\n\n{picture(run, file, title)}" for title, file in outcome.plots.items()]
+    create_markdown_artifact(
+        key=f"rc1-{outcome.gate.name.replace('_', '-')}",
+        markdown="\n\n".join(parts) + "\n",
+        description=f"{outcome.gate.name}: {outcome.gate.status.value}",
+    )
+
+
+def verdict(name: str, state: State[Any]) -> tuple[GateResult, Mapping[str, Any]]:
+    """What a stage's state says: its gate's verdict, and its data.
+
+    Raises:
+        Exception: the stage's own, when it ended by a fault.
+    """
+    body = state.result(raise_on_failure=False)
+    if isinstance(body, BaseException):
+        raise body
+    gate = body.get("gate", body) if isinstance(body, Mapping) else {}
+    result = GateResult.from_dict(gate)
+    if result.name != name:
+        raise RuntimeError(f"the stage {name} left the verdict of {result.name}")
+    return result, body

@@ -1,0 +1,209 @@
+"""The tables of the reward: what stands in them, within 80 columns, and that undefined is never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from rc1_lib.cli.reward_tables import ablation_table, calibration_table, shadow_table, split_table
+from rc1_lib.gates.calibration import calibration_gate
+from rc1_lib.gates.overclar_ablation import ablation_gate
+from rc1_lib.records import Check, GateResult
+from rc1_lib.reward.ablation import ablate
+from rc1_lib.reward.calibration import calibrate_weights
+from rc1_lib.run import open_run
+
+NAMES = (
+    "answered", "grounded", "well_formed", "economical", "reasoned", "concise", "restrained", "settled", "sourced",
+)  # fmt: skip
+OLD = dict(zip(NAMES, (0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.1), strict=False))
+
+
+def drawn(tables: Table | Iterable[Table]) -> str:
+    stream = StringIO()
+    console = Console(file=stream, width=80)
+    for table in [tables] if isinstance(tables, Table) else tables:
+        console.print(table)
+    text = stream.getvalue()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    return text
+
+
+def line(text: str, start: str) -> list[str]:
+    """The cells' words of the first line that starts so."""
+    return next(found for found in text.splitlines() if found.strip().startswith(start)).split()
+
+
+def interval(value: float | None, low: float | None, high: float | None) -> dict[str, Any]:
+    return {"value": value, "low": low, "high": high, "confidence": 0.95, "resamples": 200}
+
+
+def gate(*checks: Check) -> dict[str, Any]:
+    return GateResult("any", checks).to_dict()
+
+
+def calibration(rows: int = 100_000, spearman: float | None = -0.1234) -> dict[str, Any]:
+    weights = dict(zip(NAMES, (0.095, 0.302, 0.0, 0.159, 0.117, 0.0, 0.0, 0.327, 0.0), strict=True))
+    sides = {"calibrated": spearman, "equal": -0.2345, "old": -0.3456}
+    fold = {"rows": rows, "groups": rows, "weights": weights, "spearman": sides, "mae": sides}
+    gains = {
+        "improve_pct_vs_old": 12.345, "improve_pct_vs_equal": -123.4, "mae_drop_pct_vs_old": None,
+        "mae_drop_pct_vs_equal": 5.0,
+    }  # fmt: skip
+    intervals = {f"weight.{name}": interval(weight, weight - 0.02, weight + 0.02) for name, weight in weights.items()}
+    intervals["weight.sourced"] = interval(0.0, None, None)
+    intervals |= {name: interval(value, -1.25, 20.5) for name, value in gains.items()}
+    return {
+        "names": list(NAMES),
+        "old_weights": OLD,
+        "calibration": {
+            "weights": weights, "rows": rows, "groups": rows, "folds": [fold] * 5, "median_spearman": sides,
+            "mae": sides, "intervals": intervals, **gains,
+        },
+    }  # fmt: skip
+
+
+def shadow(**changed: dict[str, Any]) -> dict[str, Any]:
+    names = ("spearman", "kendall_tau", "top10_overlap", "top20_overlap", "corr_to_success_old", "corr_to_success_new")
+    figures = {name: interval(0.81234, -0.75, 0.86) for name in names}
+    return {"figures": {**figures, "corr_improve_pct": interval(1234.56, -1234.5, 1250.0), **changed}}
+
+
+def half(**changed: float | None) -> dict[str, float | None]:
+    return {
+        "n": 50000.0, "success": 0.7, "success_old": 1.0, "success_new": 1.0, "delta_pp": -100.0,
+        "overclar_rate_old": 1.0, "overclar_rate_new": 0.123, "avg_turns_old": 13.456, "avg_turns_new": 12.0, **changed,
+    }  # fmt: skip
+
+
+def ablated(**changed: float | None) -> dict[str, Any]:
+    side = {"overclar_rate": 0.143, "success": 0.781, "avg_turns": 6.13, "ask_rate_where_needed": 0.93}
+    return {
+        "figures": {
+            "without": side,
+            "with": {**side, **changed},
+            "rate_drop_pct": interval(57.3, 31.2, 80.1),
+            "turns_up": interval(-0.112, -0.2, 0.03),
+            "success_drop_pp": interval(None, None, None),
+        }
+    }
+
+
+def test_calibration_shows_every_weight_beside_the_old_one() -> None:
+    text = drawn(calibration_table(calibration()))
+    assert line(text, "grounded") == ["grounded", "0.200", "0.302", "0.282", "to", "0.322"]
+    assert line(text, "settled") == ["settled", "0.000", "0.327", "0.307", "to", "0.347"]
+    assert line(text, "sourced")[-1] == "none"
+
+
+def test_calibration_shows_every_fold_and_all_of_them() -> None:
+    text = drawn(calibration_table(calibration()))
+    sides = ["-0.123", "/", "-0.234", "/", "-0.346"]
+    assert line(text, "5") == ["5", "100000", "100000", *sides, *sides]
+    assert line(text, "all") == ["all", "100000", "100000", *sides, *sides]
+
+
+def test_calibration_says_whether_the_interval_clears_what_the_gate_wants() -> None:
+    checks = (
+        Check("rank correlation gained, per cent", 12.3, ">=", 8.0, True),
+        Check("mean absolute error lowered, per cent", float("nan"), ">=", 5.0, False),
+    )
+    text = drawn(calibration_table({**calibration(), "gate": gate(*checks)}))
+    assert line(text, "improve_pct_vs_old")[1:] == ["12.3", "-1.2", "to", "20.5", ">=", "8", "no"]
+    assert line(text, "improve_pct_vs_equal")[1:] == ["-123.4", "-1.2", "to", "20.5"]
+    assert line(text, "mae_drop_pct_vs_old")[1] == "none"
+
+
+def test_a_real_calibration_and_its_gate_are_shown() -> None:
+    gates = open_run(profile="local").config.gates
+    rng = np.random.default_rng(1)
+    scores = rng.random((200, len(NAMES)))
+    target = (scores[:, 0] + 0.2 * rng.random(200) > 0.6).astype(float)
+    found = calibrate_weights(
+        scores, target, np.arange(200) // 2, names=NAMES, prior=OLD, l2=0.1, max_weight=0.5, cv=5, boot=20, seed=1,
+        corr_floor=0.05, confidence=0.95,
+    )  # fmt: skip
+    verdict = calibration_gate(found, 1.0, (100, 100), gates.calibration, gates.weights)
+    body = {"names": NAMES, "old_weights": OLD, "calibration": found.to_dict(), "gate": verdict.to_dict()}
+    text = drawn(calibration_table(body))
+    assert line(text, "answered")[2] == f"{found.weights['answered']:.3f}"
+    assert line(text, "improve_pct_vs_old")[-3:-1] == [">=", f"{gates.calibration.min_improve_pct:g}"]
+    assert line(text, "mae_drop_pct_vs_old")[-3:-1] == [">=", f"{gates.calibration.min_mae_drop_pct:g}"]
+
+
+def test_an_undefined_correlation_is_none() -> None:
+    assert line(drawn(calibration_table(calibration(spearman=None))), "all")[3] == "none"
+
+
+def test_shadow_figures_with_what_was_wanted() -> None:
+    checks = (
+        Check("spearman", 0.8, ">=", 0.75, True),
+        Check("top10_overlap", 0.8, ">=", 0.9, False),
+        Check("corr_to_success_new", 0.8, ">", -0.75, True),
+        Check("kendall_tau", "0.8 (95 %: ...)", "info", None, True),
+    )
+    report = shadow(spearman=interval(0.8, 0.75, 0.9), top20_overlap=interval(0.5, None, None))
+    text = drawn(shadow_table({**report, "gate": gate(*checks)}))
+    assert line(text, "spearman")[1:] == ["0.800", "0.750", "to", "0.900", ">=", "0.75", "yes"]
+    assert line(text, "top10_overlap")[-1] == "no"
+    assert line(text, "corr_to_success_new")[-3:] == [">", "-0.75", "no"]
+    assert line(text, "kendall_tau")[1:] == ["0.812", "-0.750", "to", "0.860"]
+    assert line(text, "top20_overlap")[1:] == ["0.500", "none"]
+    assert line(text, "corr_improve_pct")[1:] == ["1234.6", "-1234.5", "to", "1250.0"]
+
+
+def test_shadow_figures_without_a_gate() -> None:
+    assert line(drawn(shadow_table(shadow())), "spearman")[1:] == ["0.812", "-0.750", "to", "0.860"]
+
+
+def test_split_shows_every_difficulty_and_task() -> None:
+    nothing = dict.fromkeys(half())
+    text = drawn(split_table({"split": {"difficulty": {"easy": half()}, "task": {"strategyqa": half(), "x": nothing}}}))
+    pairs = ["100.0", "/", "100.0", "-100.0", "100.0", "/", "12.3", "13.46", "/", "12.00"]
+    assert line(text, "easy") == ["easy", "50000", *pairs]
+    assert line(text, "strategyqa") == ["strategyqa", "50000", *pairs]
+    assert "0" not in "".join(line(text, "x"))
+
+
+def test_ablation_shows_both_sides_and_the_differences() -> None:
+    checks = (
+        Check("rate drop, %", 57.3, ">=", 20.0, True),
+        Check("mean turns up", -0.1, "<=", 0.0, True),
+        Check("success drop, pp", float("nan"), "<=", 1.0, False),
+    )
+    text = drawn(ablation_table({**ablated(overclar_rate=0.061), "gate": gate(*checks)}))
+    assert line(text, "asks where nothing is missing")[-4:] == ["14.3", "%", "6.1", "%"]
+    assert line(text, "turns, mean")[-2:] == ["6.130", "6.130"]
+    assert line(text, "rate_drop_pct")[1:] == ["57.3", "31.2", "to", "80.1", ">=", "20", "yes"]
+    assert line(text, "turns_up")[1:] == ["-0.112", "-0.200", "to", "0.030", "<=", "0", "no"]
+    assert line(text, "success_drop_pp")[1:] == ["none", "none", "<=", "1", "none"]
+
+
+@pytest.mark.parametrize("name", ["overclar_rate", "success", "avg_turns", "ask_rate_where_needed"])
+def test_an_undefined_side_of_the_ablation_is_none(name: str) -> None:
+    assert drawn(ablation_table(ablated(**{name: None}))).count("none") == 3  # success_drop_pp holds the other two
+
+
+def test_a_real_ablation_and_its_gate_are_shown() -> None:
+    thresholds = open_run(profile="local").config.gates.ablation
+    prompts = pl.DataFrame({"prompt": [str(number) for number in range(20)]}).with_columns(
+        needs_clarification=False, task=pl.lit("gsm8k"), bucket=pl.lit("easy"), solved=True
+    )
+    asking = prompts.with_columns(main=0.8, penalty=0.07, clarifications=1, turns=4)
+    quiet = prompts.with_columns(main=0.75, penalty=0.0, clarifications=0, turns=3)
+    found = ablate(pl.concat([asking, quiet]), confidence=0.95, resamples=20, seed=1)
+    verdict = ablation_gate(found, found.coverage, thresholds)
+    text = drawn(ablation_table({**found.to_dict(), "gate": verdict.to_dict()}))
+    assert line(text, "asks where nothing is missing")[-4:] == ["100.0", "%", "0.0", "%"]
+    assert line(text, "asks where something is missing")[-2:] == ["none", "none"]
+    assert line(text, "rate_drop_pct")[-3:] == [">=", f"{thresholds.min_rate_drop_pct:g}", "yes"]
+    assert line(text, "turns_up")[-3:] == ["<=", f"{thresholds.max_turns_up:g}", "yes"]
+    assert line(text, "success_drop_pp")[-3:] == ["<=", f"{thresholds.max_success_drop_pp:g}", "yes"]

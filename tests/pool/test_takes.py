@@ -1,0 +1,178 @@
+"""Takes: the same prompt to the letter, another performance, and no change to the shadow set or the pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from rc1_lib.artifacts import FileState, read_manifest, sha256_file
+from rc1_lib.difficulty.features import measure
+from rc1_lib.environment.verifiers import is_right
+from rc1_lib.pool.build import chosen_variants, plan
+from rc1_lib.pool.dialogue import write_row
+from rc1_lib.pool.frame import read_rows, with_texts
+from rc1_lib.pool.schema import check_rows
+from rc1_lib.pool.seed import Part, build_seed, seed_state
+from rc1_lib.pool.takes import by_prompt, prompt_id
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.run import Run, open_run
+from rc1_lib.sources import load_questions
+from tests.conftest import SMALL
+
+PARTS: tuple[Part, ...] = ("shadow", "takes", "pool")
+
+
+@pytest.fixture(scope="module")
+def shadow(built: Run) -> pl.DataFrame:
+    return read_rows(built.workspace.path(built.config.shadow.path))
+
+
+@pytest.fixture(scope="module")
+def takes(built: Run) -> pl.DataFrame:
+    path = built.workspace.path(built.config.ablation.takes_path)
+    return check_rows(read_rows(path), path, "shadow").with_columns(shadow_id=prompt_id())
+
+
+def states(run: Run) -> tuple[FileState, ...]:
+    return tuple(seed_state(run, part) for part in PARTS)
+
+
+def test_take_0_is_the_shadow_row_to_the_byte(built: Run, takes: pl.DataFrame) -> None:
+    shadow = built.workspace.path(built.config.shadow.path).read_bytes()
+    lines = built.workspace.path(built.config.ablation.takes_path).read_bytes().splitlines(keepends=True)
+    first = [line.replace(b"/take-0", b"", 1) for line in lines if b'/take-0"' in line[:60]]
+    assert b"".join(first) == shadow
+    assert takes.height == len(lines)
+
+
+def test_every_take_has_its_shadow_rows_prompt_and_pose_to_the_letter(
+    shadow: pl.DataFrame, takes: pl.DataFrame
+) -> None:
+    posed = pl.col("posed").struct
+    same = {
+        "system": pl.col("messages").list.get(0).struct.field("content"),
+        "user": pl.col("messages").list.get(1).struct.field("content"),
+        "ask": posed.field("ask"),
+        "quoted": posed.field("quoted"),
+        "listed": posed.field("listed"),
+        **{
+            name: pl.col(name)
+            for name in (
+                "task", "split", "source", "source_id", "use", "lang", "pack", "template_id", "role", "style",
+                "recipe", "question", "support", "passages", "answer", "aliases", "slot", "needs_clarification", "cue",
+            )
+        },
+    }  # fmt: skip
+    wanted = takes.select("shadow_id").join(shadow, left_on="shadow_id", right_on="id", maintain_order="left")
+    assert takes.select(**same).equals(wanted.select(**same))
+
+
+def test_the_teachers_deeds_are_drawn_anew(built: Run, takes: pl.DataFrame) -> None:
+    per_prompt = with_texts(takes).group_by("shadow_id").agg(
+        pl.len(), different=pl.col("everything").n_unique(), asks=pl.col("asked").n_unique()
+    )  # fmt: skip
+    assert per_prompt["len"].max() == built.config.ablation.takes
+    assert (per_prompt["different"] > 1).sum() > 0.9 * per_prompt.height
+    assert (per_prompt["asks"] > 1).sum() > 0.3 * per_prompt.height
+
+
+def test_takes_ask_at_the_usual_rate_and_on_the_cue(built: Run, takes: pl.DataFrame) -> None:
+    later = takes.filter(~pl.col("id").str.ends_with("/take-0"))
+    rate, chance = later["asked"].mean(), built.config.pool.clarify_rate
+    assert isinstance(rate, float)
+    assert abs(rate - chance) < 4 * (chance * (1 - chance) / later.height) ** 0.5
+    by_cue = dict(later.group_by("cue").agg(pl.col("asked").mean()).iter_rows())
+    assert by_cue[True] > 3 * by_cue[False]
+
+
+def test_takes_tell_the_truth_about_themselves(takes: pl.DataFrame) -> None:
+    for row in takes.iter_rows(named=True):
+        right = is_right(row["task"], row["final"], row["answer"], row["aliases"])
+        obtained = row["asked"] > 0 or not row["needs_clarification"]
+        assert (row["solved"], row["lucky"]) == (right and obtained, right and not obtained)
+        assert row["messages"][-1]["content"].endswith(row["final"])
+
+
+def test_no_take_exceeds_the_limits_and_those_left_out_are_counted(built: Run, takes: pl.DataFrame) -> None:
+    texts = with_texts(takes)
+    assert texts["turns"].max() == built.config.pool.max_turns
+    assert texts["tool_hops"].max() in range(7, built.config.pool.max_tool_hops + 1)
+    manifest = read_manifest(built.workspace, built.config.ablation.takes_path) or {}
+    report = manifest["report"]
+    assert manifest["rows"] == takes.height == sum(report["rows"].values())
+    assert report["prompts"] == built.config.shadow.n
+    left_out = report["takes_left_out_beyond_max_turns"]
+    assert takes.height + left_out == built.config.shadow.n * built.config.ablation.takes
+
+
+def test_takes_are_as_difficult_as_their_shadow_row(built: Run, shadow: pl.DataFrame, takes: pl.DataFrame) -> None:
+    measured = measure(takes.drop("shadow_id"), built.config.difficulty).select("id", "bucket")
+    assert measured["bucket"].null_count() == 0
+    wanted = measure(shadow, built.config.difficulty).select(prompt="id", bucket="bucket")
+    ours = by_prompt(measured)
+    assert ours.select("prompt", "bucket").unique().sort("prompt").equals(wanted.sort("prompt"))
+    assert ours["bucket"].to_list() != measured["bucket"].to_list()
+
+
+def test_a_take_does_not_depend_on_how_many_there_are(built: Run) -> None:
+    config = built.config
+    questions, _ = load_questions(config, built.workspace)
+    planned = plan(config, questions).shadow[:20]
+    pack = load_pack(built.workspace.find(config.pool.templates_dir))
+    for row, variant in zip(planned, chosen_variants(planned, config, pack), strict=True):
+        takes = [write_row(row, variant.recipe, config.pool, pack, take) for take in range(6)]
+        again = [write_row(row, variant.recipe, config.pool, pack, take) for take in reversed(range(6))]
+        assert takes == again[::-1]
+        assert takes[0] == write_row(row, variant.recipe, config.pool, pack)
+
+
+def test_the_number_of_takes_makes_takes_stale_and_nothing_else(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy("ablation.takes=2")
+    assert states(run) == (FileState.FRESH, FileState.STALE, FileState.FRESH)
+    before = [sha256_file(run.workspace.path(path)) for path in (run.config.shadow.path, run.config.pool.path)]
+    four = run.workspace.path(run.config.ablation.takes_path).read_bytes().splitlines()
+    assert set(build_seed(run, ("takes",))) == {"takes"}
+    assert states(run) == (FileState.FRESH,) * 3
+    assert before == [sha256_file(run.workspace.path(path)) for path in (run.config.shadow.path, run.config.pool.path)]
+    two = run.workspace.path(run.config.ablation.takes_path).read_bytes().splitlines()
+    assert two == [line for line in four if b'/take-0"' in line[:60] or b'/take-1"' in line[:60]]
+
+
+def test_what_befalls_the_takes_is_told(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy()
+    path = run.workspace.path(run.config.ablation.takes_path)
+    whole = path.read_bytes()
+    assert states(run) == (FileState.FRESH,) * 3
+    path.write_bytes(whole + b"\n")
+    assert seed_state(run, "takes") is FileState.ALTERED
+    path.unlink()
+    assert states(run) == (FileState.FRESH, FileState.MISSING, FileState.FRESH)
+    assert set(build_seed(run, ("takes",))) == {"takes"}
+    assert path.read_bytes() == whole
+    assert states(run) == (FileState.FRESH,) * 3
+
+
+def test_another_seed_of_the_pool_makes_all_parts_stale(fresh_copy: Callable[..., Run]) -> None:
+    assert states(fresh_copy("pool.seed=7")) == (FileState.STALE,) * 3
+
+
+def test_a_file_of_another_kind_is_foreign_to_the_takes(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy()
+    other = open_run(
+        workspace=run.workspace.root, overrides=[*SMALL, f"ablation.takes_path={run.config.pool.path}", "pool.path=p"]
+    )
+    assert seed_state(other, "takes") is FileState.FOREIGN
+
+
+def test_a_finished_dialogue_has_one_take_itself(built: Run, tmp_path: Path) -> None:
+    source = built.workspace.path(built.config.pool.path)
+    run = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=300", f"sources.use={source}"])
+    manifest = build_seed(run, ("shadow", "takes"))["takes"]
+    takes = read_rows(tmp_path / run.config.ablation.takes_path)
+    shadow = read_rows(tmp_path / run.config.shadow.path)
+    assert takes["id"].to_list() == [f"{name}/take-0" for name in shadow["id"]]
+    assert takes.drop("id").equals(shadow.drop("id"))
+    assert manifest["report"]["finished_dialogues_with_one_take_only"] == shadow.height

@@ -1,0 +1,261 @@
+"""What the penalty changes in the choice among dialogues, on cases worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.reward.ablation import Ablation, ablate, compare_policies
+
+ALPHA, CAP = 0.07, 3
+
+
+def dialogue(
+    prompt: str,
+    main: float | None,
+    c: int,
+    *,
+    solved: bool = True,
+    turns: int = 3,
+    needs: bool = False,
+    task: str = "gsm8k",
+    bucket: str = "easy",
+    alpha: float = ALPHA,
+) -> dict[str, Any]:
+    return {
+        "prompt": prompt, "main": main, "penalty": 0.0 if needs else alpha * min(c, CAP), "clarifications": c,
+        "needs_clarification": needs, "solved": solved, "turns": turns, "task": task, "bucket": bucket,
+    }  # fmt: skip
+
+
+def table(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema_overrides={"main": pl.Float64})
+
+
+def run(rows: Sequence[dict[str, Any]]) -> Ablation:
+    return ablate(table(rows), confidence=0.95, resamples=100, seed=1)
+
+
+FOUR = [
+    dialogue("a", 0.90, 1, turns=4),  # asks needlessly and leads by less than the penalty: turned
+    dialogue("a", 0.85, 0, turns=3, solved=False),
+    dialogue("b", 0.95, 1, turns=5),  # leads by more: kept
+    dialogue("b", 0.80, 0, turns=4),
+    dialogue("c", 0.70, 0, turns=2, task="hotpotqa", bucket="hard"),
+    dialogue("d", 0.90, 1, turns=4, needs=True, task="hotpotqa", bucket="hard"),  # never priced
+    dialogue("d", 0.89, 0, turns=3, needs=True, task="hotpotqa", bucket="hard", solved=False),
+]
+
+
+def test_a_case_worked_out_by_hand() -> None:
+    found = run(FOUR)
+    without, with_penalty = found.overall.without, found.overall.with_penalty
+    assert (without.overclar_rate, with_penalty.overclar_rate) == pytest.approx((2 / 3, 1 / 3))
+    assert (without.success, with_penalty.success) == (1.0, 0.75)
+    assert (without.avg_turns, with_penalty.avg_turns) == (15 / 4, 14 / 4)
+    assert (without.ask_rate_where_needed, with_penalty.ask_rate_where_needed) == (1.0, 1.0)
+    assert found.overall.rate_drop_pct == 50.0
+    assert found.overall.turns_up == -0.25
+    assert found.overall.success_drop_pp == 25.0
+    counts = found.counts
+    assert (counts.dialogues, counts.unscored, counts.prompts, counts.left_out) == (7, 0, 4, 0)
+    assert (counts.with_choice, counts.nothing_missing, counts.differing) == (3, 3, 2)
+    assert (counts.unavoidable, counts.changed) == (0, 1)
+
+
+def test_the_split_by_task_and_by_difficulty_covers_all_prompts() -> None:
+    found = run(FOUR)
+    assert {name: part.prompts for name, part in found.by_task.items()} == {"gsm8k": 2, "hotpotqa": 2}
+    assert {name: part.prompts for name, part in found.by_bucket.items()} == {"easy": 2, "hard": 2}
+    assert found.by_task["gsm8k"].rate_drop_pct == 50.0
+    assert found.by_task["gsm8k"].success_drop_pp == 50.0
+    assert math.isnan(found.by_task["hotpotqa"].rate_drop_pct)
+    assert math.isnan(found.by_task["gsm8k"].without.ask_rate_where_needed)
+
+
+def test_dialogues_that_tie_share_their_prompt_evenly() -> None:
+    tied = [
+        dialogue("a", 0.5, 0, turns=2, solved=False),
+        dialogue("a", 0.5, 1, turns=3),
+        dialogue("a", 0.5, 2, turns=4),
+        dialogue("a", 0.1, 0, turns=9),
+    ]
+    found = run(tied)
+    assert found.overall.without.overclar_rate == pytest.approx(2 / 3)
+    assert found.overall.without.success == pytest.approx(2 / 3)
+    assert found.overall.without.avg_turns == 3.0
+    assert found.overall.with_penalty.overclar_rate == 0.0
+    assert found.overall.rate_drop_pct == 100.0
+    assert (found.overall.turns_up, found.overall.with_penalty.success) == (-1.0, 0.0)
+
+
+def test_rewards_that_differ_by_rounding_tie() -> None:
+    rows = [dialogue("a", 0.1 + 0.2, 0), dialogue("a", 0.3, 1)]
+    assert rows[0]["main"] != rows[1]["main"]
+    assert run(rows).overall.without.overclar_rate == 0.5
+    # 0.87 asked once is worth just as much as 0.8 not asked.
+    assert run([dialogue("a", 0.87, 1), dialogue("a", 0.80, 0)]).overall.with_penalty.overclar_rate == 0.5
+
+
+def test_an_unscored_dialogue_is_never_chosen_and_a_prompt_without_scores_is_left_out() -> None:
+    found = run(
+        [
+            dialogue("a", None, 1, turns=9),
+            dialogue("a", 0.01, 0, turns=2),
+            dialogue("b", None, 1, turns=9),
+            dialogue("b", None, 0, turns=9),
+        ]
+    )
+    assert (found.counts.unscored, found.counts.prompts, found.counts.left_out) == (3, 1, 1)
+    assert (found.counts.with_choice, found.counts.differing) == (0, 0)
+    assert found.overall.without.avg_turns == 2.0
+    assert found.coverage == 0.25
+
+
+def test_nothing_scored_is_reported_and_not_a_number() -> None:
+    found = run([dialogue("a", None, 1), dialogue("b", None, 0)])
+    assert (found.counts.prompts, found.counts.left_out, found.coverage) == (0, 2, 0.0)
+    assert math.isnan(found.overall.rate_drop_pct)
+    assert math.isnan(found.overall.success_drop_pp)
+    assert not any(interval.clears("<=", 1e9) for interval in found.intervals.values())
+
+
+def test_a_prompt_with_one_dialogue_cannot_be_changed() -> None:
+    found = run([dialogue("a", 0.9, 3), dialogue("b", 0.9, 0)])
+    assert (found.overall.without.overclar_rate, found.overall.with_penalty.overclar_rate) == (0.5, 0.5)
+    assert (found.overall.rate_drop_pct, found.overall.turns_up, found.overall.success_drop_pp) == (0.0, 0.0, 0.0)
+    assert (found.counts.unavoidable, found.counts.changed) == (1, 0)
+
+
+def test_equal_choices_differ_by_exactly_nothing_even_where_dialogues_tie() -> None:
+    rows = [
+        dialogue(f"p{number}", 0.5, 1, turns=3 + take % 2, solved=take > 0, alpha=0.0)
+        for number in range(7)
+        for take in range(3)
+    ]
+    found = run(rows)
+    assert (found.overall.rate_drop_pct, found.overall.turns_up, found.overall.success_drop_pp) == (0.0, 0.0, 0.0)
+    for interval in found.intervals.values():
+        assert (interval.value, interval.low, interval.high) == (0.0, 0.0, 0.0)
+
+
+def test_differences_that_cancel_leave_no_rounding() -> None:
+    # Thirds of a turn, up and down: -1/3 three times and +1 once.
+    rows = [dialogue(f"up{n}", 0.50, 1, turns=3) for n in range(1)] + [dialogue("up0", 0.48, 0, turns=4)]
+    for n in range(3):
+        rows += [dialogue(f"down{n}", 0.50, 1, turns=4)]
+        rows += [dialogue(f"down{n}", 0.48, 0, turns=turns) for turns in (3, 4, 4)]
+    assert run(rows).overall.turns_up == 0.0
+
+
+def test_where_nothing_is_asked_needlessly_the_drop_is_undefined() -> None:
+    found = run([dialogue("a", 0.9, 0), dialogue("a", 0.8, 1)])
+    assert found.overall.without.overclar_rate == 0.0
+    assert math.isnan(found.overall.rate_drop_pct)
+    assert found.to_dict()["figures"]["rate_drop_pct"]["value"] is None
+
+
+def test_no_price_however_high_touches_the_choice_where_something_is_missing() -> None:
+    rows = [dialogue("a", 0.9, 3, needs=True, alpha=1e6), dialogue("a", 0.8, 0, needs=True, alpha=1e6)]
+    assert run(rows).overall.with_penalty.ask_rate_where_needed == 1.0
+
+
+def test_the_order_of_the_dialogues_does_not_matter() -> None:
+    shuffled = table(FOUR).sample(fraction=1.0, shuffle=True, seed=3)
+    assert ablate(shuffled, confidence=0.95, resamples=100, seed=1).to_dict() == run(FOUR).to_dict()
+
+
+def test_the_intervals_are_paired_and_hold_their_values() -> None:
+    rows = []
+    for number in range(60):
+        turned = number % 3 != 0
+        rows += [
+            dialogue(f"p{number}", 0.90 if turned else 0.99, 1, turns=4),
+            dialogue(f"p{number}", 0.88, 0, turns=3, solved=number % 20 != 1),
+        ]
+    found = run(rows)
+    drop, turns, success = (found.intervals[name] for name in ("rate_drop_pct", "turns_up", "success_drop_pp"))
+    assert drop.value == found.overall.rate_drop_pct == pytest.approx(200 / 3)
+    assert 45 < drop.low < drop.value < drop.high < 85
+    # Every turned prompt saves exactly one turn: the same share of prompts, the same interval.
+    assert (turns.low, turns.high) == pytest.approx((-drop.high / 100, -drop.low / 100))
+    assert success.value == pytest.approx(100 * 2 / 60)
+    assert success.low >= 0.0
+
+
+def test_the_report_is_json_and_the_same_each_time() -> None:
+    written = [orjson.dumps(run(FOUR).to_dict()) for _ in range(2)]
+    assert written[0] == written[1]
+    body = orjson.loads(written[0])
+    assert set(body) == {"figures", "by_task", "by_bucket", "counts", "coverage"}
+    assert set(body["figures"]) == {"prompts", "without", "with", "rate_drop_pct", "turns_up", "success_drop_pp"}
+    assert body["figures"]["rate_drop_pct"]["value"] == 50.0
+    assert body["by_task"]["hotpotqa"]["rate_drop_pct"] is None
+    assert body["by_bucket"]["easy"]["with"]["overclar_rate"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([], "was given no dialogue"),
+        ([dialogue("a", math.nan, 0)], "no finite number"),
+        ([{**dialogue("a", 0.5, 0), "turns": None}], "dialogues without turns"),
+        ([dialogue("a", 0.5, 0), dialogue("a", 0.5, 0, needs=True)], "about the prompt 'a' disagree"),
+        ([dialogue("a", 0.5, 0), dialogue("a", 0.5, 0, bucket="hard")], "about the prompt 'a' disagree"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_words(rows: list[dict[str, Any]], words: str) -> None:
+    frame = table(rows) if rows else table([dialogue("a", 0.5, 0)]).head(0)
+    with pytest.raises(RC1Error, match=words):
+        ablate(frame, confidence=0.95, resamples=100, seed=1)
+
+
+def test_a_missing_column_is_named() -> None:
+    with pytest.raises(RC1Error, match="missing: turns, penalty"):
+        ablate(table(FOUR).drop("penalty", "turns"), confidence=0.95, resamples=100, seed=1)
+
+
+def policies(without: list[dict[str, Any]], with_penalty: list[dict[str, Any]]) -> Ablation:
+    sides = (table(rows).drop("main", "penalty") for rows in (without, with_penalty))
+    return compare_policies(*sides, confidence=0.95, resamples=100, seed=1)
+
+
+def test_two_policies_are_compared_prompt_by_prompt() -> None:
+    found = policies(
+        [
+            dialogue("a", 1, 1, turns=4),
+            dialogue("a", 1, 0, turns=3),
+            dialogue("b", 1, 1, turns=5),
+            dialogue("c", 1, 1, needs=True, turns=4),
+        ],
+        [
+            dialogue("c", 1, 0, needs=True, turns=3, solved=False),
+            dialogue("b", 1, 0, turns=4),
+            dialogue("a", 1, 0, turns=3),
+        ],
+    )
+    # Several dialogues about a prompt share it, however many each policy had.
+    assert found.overall.without.overclar_rate == 0.75
+    assert found.overall.without.avg_turns == pytest.approx((3.5 + 5 + 4) / 3)
+    assert found.overall.with_penalty.overclar_rate == 0.0
+    assert found.overall.rate_drop_pct == 100.0
+    assert found.overall.success_drop_pp == pytest.approx(100 / 3)
+    assert (found.overall.without.ask_rate_where_needed, found.overall.with_penalty.ask_rate_where_needed) == (1, 0)
+    assert (found.counts.prompts, found.counts.dialogues, found.counts.differing) == (3, 7, 2)
+    assert found.coverage == 1.0
+
+
+def test_policies_with_different_prompts_are_refused() -> None:
+    with pytest.raises(RC1Error, match="2 stand on one side only, for example 'b'"):
+        policies([dialogue("a", 1, 0), dialogue("b", 1, 0)], [dialogue("a", 1, 0), dialogue("c", 1, 0)])
+
+
+def test_policies_that_disagree_about_a_prompt_are_refused() -> None:
+    with pytest.raises(RC1Error, match="about the prompt 'a' disagree"):
+        policies([dialogue("a", 1, 0)], [dialogue("a", 1, 0, needs=True)])

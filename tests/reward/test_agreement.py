@@ -1,0 +1,208 @@
+"""Agreement statistics: against scipy on repeated rows, by hand where ties matter, and where they are undefined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from rc1_lib.reward.agreement import (
+    drop_pct,
+    improvement_pct,
+    kendall_tau_b,
+    mean_absolute_error,
+    places,
+    rank_correlation,
+    spearman,
+    top_overlap,
+    without_rounding_noise,
+)
+
+Vector = NDArray[np.float64]
+Statistic = Callable[..., float]
+CORRELATIONS: dict[Statistic, Statistic] = {
+    spearman: lambda x, y: float(stats.spearmanr(x, y)[0]),
+    kendall_tau_b: lambda x, y: float(stats.kendalltau(x, y)[0]),
+}
+
+
+def tied_columns(seed: int) -> tuple[Vector, Vector, NDArray[np.int64]]:
+    """Two columns with many or few ties, and how often each row is repeated."""
+    rng = np.random.default_rng(seed)
+    n, levels = int(rng.integers(4, 80)), int(rng.integers(2, 60))
+    x = rng.integers(0, levels, n) / 7
+    y = np.round(x * rng.integers(-1, 2) + rng.integers(0, levels, n) / 3, 3)
+    return x, y, rng.integers(0, 4, n)
+
+
+@pytest.mark.parametrize("ours", CORRELATIONS)
+def test_integer_weights_are_repeated_rows(ours: Statistic) -> None:
+    compared = 0
+    for seed in range(150):
+        x, y, times = tied_columns(seed)
+        long_x, long_y = np.repeat(x, times), np.repeat(y, times)
+        if len(set(long_x)) < 2 or len(set(long_y)) < 2:
+            assert math.isnan(ours(x, y, times))
+            continue
+        compared += 1
+        assert ours(x, y, times) == pytest.approx(CORRELATIONS[ours](long_x, long_y), abs=1e-12)
+        assert ours(x, y, 0.5 * times) == pytest.approx(ours(x, y, times), abs=1e-12), "only the proportions matter"
+    assert compared > 120
+
+
+@pytest.mark.parametrize("ours", CORRELATIONS)
+def test_a_large_column_with_few_levels(ours: Statistic) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 40, 20_000) / 40
+    y = (x + rng.random(20_000) > 0.9).astype(float)
+    assert ours(x, y) == pytest.approx(CORRELATIONS[ours](x, y), abs=1e-11)
+
+
+def test_kendall_counts_pairs_as_its_definition_does() -> None:
+    x, y, _ = tied_columns(11)
+    weights = np.random.default_rng(1).random(len(x))
+    pairs = weights[:, None] * weights
+    sign_x, sign_y = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
+    expected = (pairs * sign_x * sign_y).sum() / math.sqrt(
+        (pairs * sign_x * sign_x).sum() * (pairs * sign_y * sign_y).sum()
+    )
+    assert kendall_tau_b(x, y, weights) == pytest.approx(expected, abs=1e-13)
+
+
+@pytest.mark.parametrize("ours", CORRELATIONS)
+def test_one_order_gives_one_and_the_reverse_minus_one(ours: Statistic) -> None:
+    x = np.array([0.1, 0.4, 0.4, 0.9, 0.2])
+    assert ours(x, x**3) == pytest.approx(1)
+    assert ours(x, -x, [1, 2, 0.5, 1, 1]) == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("ours", CORRELATIONS)
+@pytest.mark.parametrize(
+    ("x", "y", "weights"),
+    [
+        ([], [], None),
+        ([1, 1, 1], [1, 2, 3], None),
+        ([1, 2], [0.3, 0.3], None),
+        ([1, 2], [1, 2], [0, 0]),
+        ([1], [2], None),
+    ],
+)
+def test_nothing_to_rank_is_undefined(ours: Statistic, x: list[float], y: list[float], weights: list[float]) -> None:
+    assert math.isnan(ours(x, y, weights))
+
+
+@pytest.mark.parametrize("ours", CORRELATIONS)
+def test_a_column_that_varies_only_where_nothing_counts_is_constant(ours: Statistic) -> None:
+    assert math.isnan(ours([1, 2, 2], [3, 4, 5], [0, 1, 1]))
+
+
+def test_numbered_columns_give_the_same_on_some_of_their_rows() -> None:
+    x, y, times = tied_columns(3)
+    picked = np.flatnonzero(times)
+    counts = times[picked].astype(float)
+    assert rank_correlation(places(x)[picked], places(y)[picked], counts) == pytest.approx(spearman(x, y, times))
+    assert math.isnan(rank_correlation(places(x)[:0], places(y)[:0], counts[:0]))
+
+
+def test_top_overlap_worked_by_hand() -> None:
+    # Of 5 rows, 40 % are 2. By x: row 0 is in; rows 1, 2, 3 tie for the one place left, a third each.
+    # By y: rows 1 and 4 are in. They share a third of row 1, of 2 places: 1/6.
+    assert top_overlap([9, 5, 5, 5, 1], [1, 8, 2, 3, 9], 0.4) == pytest.approx(1 / 6)
+    # With y tied as well: rows 0 and 1 for two places behind nobody, so both in: shared 1 + 1/3 of 2.
+    assert top_overlap([9, 5, 5, 5, 1], [7, 7, 2, 3, 1], 0.4) == pytest.approx(2 / 3)
+
+
+def test_top_overlap_with_row_weights_worked_by_hand() -> None:
+    # Weights sum to 4, so the top half holds 2: by x row 0 (weight 1) and half of row 1 (weight 2); by y row 1 alone.
+    assert top_overlap([3, 2, 1], [1, 3, 2], 0.5, [1, 2, 1]) == pytest.approx(2 * 0.5 / 2)
+
+
+def test_top_overlap_of_one_order_is_one_whatever_the_ties() -> None:
+    for seed in range(40):
+        x, _, times = tied_columns(seed)
+        if times.sum():
+            assert top_overlap(x, 2 * x + 1, 0.1, times) == pytest.approx(1)
+            assert top_overlap(x, -x, 1.0, times) == pytest.approx(1)
+
+
+def test_top_overlap_counts_repeated_rows_as_weights() -> None:
+    for seed in range(40):
+        x, y, times = tied_columns(seed)
+        if times.sum():
+            long = top_overlap(np.repeat(x, times), np.repeat(y, times), 0.2)
+            assert top_overlap(x, y, 0.2, times) == pytest.approx(long, abs=1e-12)
+
+
+def test_a_score_that_says_nothing_overlaps_by_the_share() -> None:
+    """All rows are tied: each is in with the same fraction, as a random choice would have it."""
+    assert top_overlap(np.ones(50), np.arange(50), 0.1) == pytest.approx(0.1)
+
+
+def test_disjoint_tops_share_nothing_and_no_rows_are_undefined() -> None:
+    assert top_overlap([1, 2, 3, 4], [4, 3, 2, 1], 0.25) == 0
+    assert math.isnan(top_overlap([], [], 0.1))
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.5, math.nan])
+def test_a_share_outside_its_range_is_refused(share: float) -> None:
+    with pytest.raises(ValueError, match="top share"):
+        top_overlap([1, 2], [1, 2], share)
+
+
+def test_mean_absolute_error() -> None:
+    assert mean_absolute_error([0, 1, 0.5], [1, 1, 0]) == pytest.approx(0.5)
+    assert mean_absolute_error([0, 1, 0.5], [1, 1, 0], [1, 2, 0]) == pytest.approx(1 / 3)
+    assert math.isnan(mean_absolute_error([], []))
+
+
+@pytest.mark.parametrize("measure", [spearman, kendall_tau_b, mean_absolute_error])
+@pytest.mark.parametrize(
+    ("x", "y", "weights", "words"),
+    [
+        ([1, 2], [1, 2, 3], None, "one length"),
+        ([1, 2], [1, 2], [1], "one length"),
+        ([1, math.nan], [1, 2], None, "finite"),
+        ([1, 2], [1, math.inf], None, "finite"),
+        ([1, 2], [1, 2], [1, -1], "row weights"),
+        ([1, 2], [1, 2], [1, math.nan], "row weights"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(
+    measure: Statistic, x: list[float], y: list[float], weights: list[float], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        measure(x, y, weights)
+
+
+def test_an_unscored_row_of_weight_zero_does_not_matter() -> None:
+    assert spearman([1, 2, math.nan], [1, 2, 3], [1, 1, 0]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "percent"),
+    [(0.5, 0.4, 25), (0.3, 0.4, -25), (0.06, 0.01, 100), (0.02, -0.4, 105), (-0.03, -0.01, -40), (0.1, 0.0, 200)],
+)
+def test_improvement_over_small_and_negative_bases(new: float, old: float, percent: float) -> None:
+    assert improvement_pct(new, old, 0.05) == pytest.approx(percent)
+
+
+def test_undefined_percentages() -> None:
+    for new, old in ((math.nan, 0.3), (0.3, math.nan), (math.nan, math.nan)):
+        assert math.isnan(improvement_pct(new, old, 0.05))
+        assert math.isnan(drop_pct(new, old))
+    assert math.isnan(drop_pct(0.2, 0.0))
+
+
+def test_drop() -> None:
+    assert drop_pct(0.19, 0.2) == pytest.approx(5)
+    assert drop_pct(0.3, 0.2) == pytest.approx(-50)
+
+
+def test_sums_that_differ_by_rounding_alone_are_tied() -> None:
+    sums = np.array([0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1, 0.7])
+    assert len(np.unique(sums)) == 3
+    assert len(np.unique(without_rounding_noise(sums))) == 2

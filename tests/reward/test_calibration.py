@@ -1,0 +1,372 @@
+"""The calibration: exact optima, planted weights found again, honest folds, and refusals in words."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.reward.calibration import Calibration, calibrate_weights, solve
+from rc1_lib.reward.folds import group_folds
+from rc1_lib.reward.quadratic import kkt_residual
+
+Vector = NDArray[np.float64]
+NAMES = ("answered", "grounded", "reasoned", "concise", "settled")
+PLANTED = np.array([0.4, 0.3, 0.15, 0.15, 0.0])
+"""The last dimension is useless."""
+
+
+def planted_rows(noise: int | None, n: int = 3000, seed: int = 0) -> tuple[Vector, Vector, NDArray[np.int64]]:
+    """Scores, target and groups, the target with the planted weighted sum as its mean.
+
+    The target is the share of `noise` coin throws that came up heads: 1 is a plain success or failure, None no noise.
+    """
+    rng = np.random.default_rng(seed)
+    scores = rng.random((n, len(NAMES)))
+    target = scores @ PLANTED
+    return scores, rng.binomial(noise, target) / noise if noise else target, np.arange(n) // 3
+
+
+def calibrated(scores: Any, target: Any, groups: Any, **changes: Any) -> Calibration:
+    """A calibration without a pull, few resamples, prior on the first two dimensions, unless told otherwise."""
+    names = changes.pop("names", NAMES)
+    settings: dict[str, Any] = {
+        "prior": {names[0]: 0.5, names[-1]: 0.5},
+        "l2": 0.0,
+        "max_weight": 0.5,
+        "cv": 5,
+        "boot": 20,
+        "seed": 1,
+        "corr_floor": 0.05,
+        "confidence": 0.9,
+    }
+    return calibrate_weights(scores, target, groups, names=names, **(settings | changes))
+
+
+def random_problem(rng: np.random.Generator, d: int) -> dict[str, Any]:
+    """Gram, moment and so on of a few random rows; often singular, with or without a pull."""
+    rows = int(rng.integers(1, 4 * d))
+    scores = rng.random((rows, d))
+    kind = int(rng.integers(5))
+    if kind == 1:
+        scores = np.round(scores)
+    if kind == 2 and d > 2:
+        scores[:, 1], scores[:, 2] = scores[:, 0], 1 - scores[:, 0]
+    if kind == 3 and d > 1:
+        scores[:, 1] = scores[:, 0] + rng.normal(0, 10.0 ** -rng.integers(2, 12), rows)
+    target = scores @ rng.dirichlet(np.full(d, 0.3)) if kind == 4 else rng.random(rows)
+    return {
+        "gram": scores.T @ scores / rows,
+        "moment": scores.T @ target / rows,
+        "prior": rng.dirichlet(np.ones(d)),
+        "l2": float(rng.choice([0, 0, 1e-6, 0.01, 0.1, 5])),
+        "max_weight": float(rng.choice([1 / d, 0.5, 1])) if d > 1 else 1.0,
+    }
+
+
+def objective(weights: Vector, problem: dict[str, Any]) -> float:
+    apart = weights - problem["prior"]
+    return float(weights @ problem["gram"] @ weights - 2 * problem["moment"] @ weights + problem["l2"] * apart @ apart)
+
+
+def best_by_brute_force(problem: dict[str, Any]) -> float:
+    """The lowest objective over every way to hold weights at a bound."""
+    d, top = len(problem["moment"]), problem["max_weight"]
+    hessian = problem["gram"] + problem["l2"] * np.eye(d)
+    linear = problem["moment"] + problem["l2"] * problem["prior"]
+    best = math.inf
+    for state in itertools.product((0.0, top, None), repeat=d):
+        free = [place for place, held in enumerate(state) if held is None]
+        weights = np.array([held or 0.0 for held in state])
+        if free:
+            system = np.ones((len(free) + 1, len(free) + 1))
+            system[:-1, :-1], system[-1, -1] = hessian[np.ix_(free, free)], 0
+            wanted = np.append((linear - hessian @ weights)[free], 1 - weights.sum())
+            weights[free] = np.linalg.lstsq(system, wanted, rcond=1e-12)[0][:-1]
+        if abs(weights.sum() - 1) < 1e-9 and weights.min() > -1e-9 and weights.max() < top + 1e-9:
+            best = min(best, objective(weights, problem))
+    return best
+
+
+def test_every_solution_meets_the_optimality_conditions() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(600):
+        problem = random_problem(rng, int(rng.integers(1, 12)))
+        solution = solve(**problem)
+        weights = solution.weights
+        assert solution.kkt_residual <= 1e-11
+        assert kkt_residual(weights, **problem) == solution.kkt_residual
+        assert weights.min() >= 0 and weights.max() <= problem["max_weight"]
+        assert abs(weights.sum() - 1) <= 1e-12
+
+
+def test_no_choice_of_held_weights_is_better() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        problem = random_problem(rng, int(rng.integers(1, 5)))
+        assert objective(solve(**problem).weights, problem) <= best_by_brute_force(problem) + 1e-12
+
+
+def test_the_residual_sees_weights_that_are_not_optimal() -> None:
+    problem = random_problem(np.random.default_rng(2), 4) | {"l2": 0.1, "max_weight": 0.5}
+    best = solve(**problem).weights
+    shifted = np.clip(best + np.array([1e-4, -1e-4, 0, 0]), 0, 0.5)
+    assert kkt_residual(shifted, **problem) > 1e-6
+    assert kkt_residual(best * 1.001, **problem) >= 1e-3 * 0.99, "the sum is not 1"
+    assert kkt_residual(np.array([0.9, 0.1, 0, 0]), **problem) >= 0.4 - 1e-12, "a weight above the highest"
+    assert kkt_residual(np.array([0.6, 0.5, -0.1, 0]), **problem) >= 0.1 - 1e-12, "a negative weight"
+    held: dict[str, Any] = {
+        "gram": np.eye(2),
+        "moment": np.array([0.5, 0.5]),
+        "prior": np.zeros(2),
+        "l2": 0.0,
+        "max_weight": 1.0,
+    }
+    assert kkt_residual(np.array([1.0, 0.0]), **held) == pytest.approx(1), "held at bounds it would leave"
+
+
+def test_a_gram_that_says_nothing_gives_the_prior_or_any_weights() -> None:
+    nothing: dict[str, Any] = {
+        "gram": np.zeros((3, 3)),
+        "moment": np.zeros(3),
+        "prior": np.array([0.2, 0.3, 0.5]),
+        "max_weight": 0.5,
+    }
+    assert solve(**nothing, l2=0.1).weights == pytest.approx([0.2, 0.3, 0.5], abs=1e-12)
+    free = solve(**nothing, l2=0.0)
+    assert free.kkt_residual <= 1e-12
+    assert free.weights.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_a_prior_beyond_the_bounds_is_projected() -> None:
+    problem: dict[str, Any] = {
+        "gram": np.zeros((3, 3)),
+        "moment": np.zeros(3),
+        "prior": np.array([0.9, 0.1, 0.0]),
+        "l2": 1.0,
+    }
+    assert solve(**problem, max_weight=0.5).weights == pytest.approx([0.5, 0.3, 0.2], abs=1e-12)
+
+
+@pytest.mark.parametrize(("noise", "tolerance"), [(None, 1e-9), (100, 0.012), (10, 0.04), (1, 0.12)])
+def test_planted_weights_are_found_again(noise: int | None, tolerance: float) -> None:
+    """The tolerance is four standard errors of least squares: sqrt(0.25 / noise / (n / 12))."""
+    found = calibrated(*planted_rows(noise))
+    assert list(found.weights.values()) == pytest.approx(PLANTED, abs=tolerance)
+    assert found.kkt_residual <= 1e-11 and found.refits_kkt_residual <= 1e-11
+    assert found.median_spearman["calibrated"] > found.median_spearman["old"]
+    assert found.improve_pct_vs_old > 0 and found.mae_drop_pct_vs_old > 0
+
+
+def test_intervals_of_weights_hold_the_planted_ones() -> None:
+    found = calibrated(*planted_rows(4), boot=100, confidence=0.99)
+    for name, weight in zip(NAMES, PLANTED, strict=True):
+        interval = found.intervals[f"weight.{name}"]
+        assert interval.low - 1e-12 <= weight <= interval.high + 1e-12
+        assert interval.value == found.weights[name]
+        assert interval.high - interval.low < 0.2
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-6])
+def test_collinear_dimensions_share_a_weight(apart: float) -> None:
+    scores, target, groups = planted_rows(20)
+    twin = np.clip(scores[:, :1] + apart * np.random.default_rng(1).normal(size=(len(scores), 1)), 0, 1)
+    scores = np.hstack([scores, twin])
+    free = calibrated(scores, target, groups, names=(*NAMES, "twin"))
+    assert free.kkt_residual <= 1e-11 and free.refits_kkt_residual <= 1e-11
+    assert free.weights["answered"] + free.weights["twin"] == pytest.approx(PLANTED[0], abs=0.04)
+    pulled = calibrated(scores, target, groups, names=(*NAMES, "twin"), l2=1e-3, prior={"answered": 0.3, "twin": 0.3})
+    assert pulled.weights["answered"] == pytest.approx(pulled.weights["twin"], abs=1e-4)
+
+
+def test_rows_with_a_missing_score_are_left_out_and_counted() -> None:
+    scores, target, groups = planted_rows(10)
+    rng = np.random.default_rng(3)
+    holed, partly = scores.copy(), target.copy()
+    holed[rng.random(scores.shape) < 0.05] = np.nan
+    partly[rng.random(target.shape) < 0.05] = np.nan
+    missing = np.isnan(holed).any(axis=1) | np.isnan(partly)
+    found = calibrated(holed, partly, groups)
+    assert found.unscored == missing.sum() > 500
+    assert found.rows == len(target) - missing.sum() == sum(fold.rows for fold in found.folds)
+    assert list(found.weights.values()) == pytest.approx(PLANTED, abs=0.05)
+    without = calibrated(scores[~missing], target[~missing], groups[~missing])
+    assert found.to_dict() == without.to_dict() | {"unscored": found.unscored}
+
+
+def test_the_cap_binds_exactly() -> None:
+    scores, _, groups = planted_rows(None)
+    target = scores @ np.array([0.8, 0.1, 0.1, 0, 0])
+    found = calibrated(scores, target, groups)
+    assert found.weights["answered"] == 0.5
+    assert abs(sum(found.weights.values()) - 1) <= 1e-12
+    assert found.kkt_residual <= 1e-11
+    assert calibrated(scores, target, groups, max_weight=1.0).weights["answered"] == pytest.approx(0.8)
+
+
+def test_two_dimensions_at_the_cap_leave_nothing_to_choose() -> None:
+    scores, target, groups = planted_rows(5)
+    found = calibrated(scores[:, :2], target, groups, names=NAMES[:2])
+    assert found.weights == {"answered": 0.5, "grounded": 0.5}
+    assert found.kkt_residual <= 1e-12
+
+
+def test_a_stronger_pull_brings_the_weights_nearer_to_the_prior() -> None:
+    rows = planted_rows(5)
+    prior = dict(zip(NAMES, (0.1, 0.1, 0.1, 0.2, 0.5), strict=True))
+    apart = [
+        math.dist(calibrated(*rows, l2=l2, prior=prior).weights.values(), prior.values()) for l2 in (0, 0.01, 0.1, 10)
+    ]
+    assert apart == sorted(apart, reverse=True)
+    assert apart[-1] < 0.01 < 0.2 < apart[0]
+
+
+def test_row_weights_are_frequency_weights() -> None:
+    """A row of weight 0.5 counts half: as if every other row stood there twice."""
+    scores, target, groups = planted_rows(1, n=300)
+    unstable = np.random.default_rng(5).random(300) < 0.3
+    times = np.where(unstable, 1, 2)
+    weighed = calibrated(scores, target, groups, row_weights=times / 2)
+    written_out = calibrated(*(np.repeat(part, times, axis=0) for part in (scores, target, groups)))
+    assert weighed.rows == 300 and written_out.rows == times.sum()
+    assert weighed.weights == pytest.approx(written_out.weights, abs=1e-12)
+    assert weighed.median_spearman == pytest.approx(written_out.median_spearman, abs=1e-12)
+    assert weighed.mae == pytest.approx(written_out.mae, abs=1e-12)
+    for name, interval in weighed.intervals.items():
+        assert interval.to_dict() == pytest.approx(written_out.intervals[name].to_dict(), abs=1e-9)
+    assert weighed.weights != pytest.approx(calibrated(scores, target, groups).weights, abs=1e-4)
+
+
+def test_a_row_of_weight_zero_is_left_out_and_counted() -> None:
+    scores, target, groups = planted_rows(1, n=200)
+    kept = np.arange(200) % 4 > 0
+    found = calibrated(scores, target, groups, row_weights=kept.astype(float))
+    assert (found.rows, found.weightless, found.unscored) == (150, 50, 0)
+    assert found.weights == calibrated(scores[kept], target[kept], groups[kept]).weights
+
+
+def test_groups_are_never_split() -> None:
+    scores, target, _ = planted_rows(1, n=500)
+    groups = np.random.default_rng(2).choice([f"question-{number}" for number in range(37)], 500)
+    found = calibrated(scores, target, groups)
+    assert sum(fold.groups for fold in found.folds) == found.groups == len(set(groups))
+    assert sum(fold.rows for fold in found.folds) == 500
+
+
+def test_folds_are_about_equally_large_and_none_is_empty() -> None:
+    sizes = np.random.default_rng(4).integers(1, 30, 200).astype(float)
+    fold = group_folds(sizes, 7, seed=3)
+    loads = np.bincount(fold, sizes)
+    assert len(loads) == 7 and loads.max() - loads.min() <= 30
+    assert (fold == group_folds(sizes, 7, seed=3)).all()
+    assert (fold != group_folds(sizes, 7, seed=4)).any()
+    assert sorted(group_folds(np.array([1000.0, 1, 1, 1]), 4, seed=0)) == [0, 1, 2, 3]
+
+
+def test_a_fold_is_judged_by_weights_from_the_other_folds() -> None:
+    """One group's rows contradict the rest: the fold that holds them out is fitted as if they were not there."""
+    scores, target, groups = planted_rows(None, n=300)
+    odd = groups == 50
+    target = np.where(odd, 1 - target, target)
+    found = calibrated(scores, target, groups)
+    exact = [fold for fold in found.folds if list(fold.weights.values()) == pytest.approx(PLANTED, abs=1e-9)]
+    assert len(exact) == 1
+    assert exact[0].mae["calibrated"] > 1e-3
+    assert list(found.weights.values()) != pytest.approx(PLANTED, abs=1e-9)
+
+
+def test_where_nothing_is_to_learn_the_intervals_say_so() -> None:
+    scores, _, groups = planted_rows(None, n=600)
+    target = np.random.default_rng(9).integers(0, 2, 600)
+    found = calibrated(scores, target, groups, boot=100, confidence=0.95)
+    for name in ("spearman_gain_vs_old", "spearman_gain_vs_equal", "improve_pct_vs_equal"):
+        assert not found.intervals[name].clears(">=", 0)
+
+
+def test_the_gated_figures_are_those_of_the_folds() -> None:
+    found = calibrated(*planted_rows(1, n=900))
+    for name in ("calibrated", "equal", "old"):
+        assert found.median_spearman[name] == np.median([fold.spearman[name] for fold in found.folds])
+        errors = sum(fold.rows * fold.mae[name] for fold in found.folds) / found.rows
+        assert found.mae[name] == pytest.approx(errors)
+    new, old = found.median_spearman["calibrated"], found.median_spearman["old"]
+    assert found.improve_pct_vs_old == pytest.approx(100 * (new - old) / max(old, 0.05))
+    assert found.intervals["improve_pct_vs_old"].value == found.improve_pct_vs_old
+    assert found.mae_drop_pct_vs_equal == pytest.approx(100 * (1 - found.mae["calibrated"] / found.mae["equal"]))
+    assert found.intervals["mae_drop_pct_vs_equal"].value == found.mae_drop_pct_vs_equal
+    assert found.intervals["spearman_gain_vs_old"].value == pytest.approx(new - old)
+
+
+def test_the_seed_decides_and_the_order_of_rows_does_not() -> None:
+    rows = planted_rows(1, n=400)
+    first = calibrated(*rows)
+    assert first.to_dict() == calibrated(*rows).to_dict()
+    assert first.intervals != calibrated(*rows, seed=2).intervals
+    assert first.weights == calibrated(*rows, seed=2).weights
+    order = np.random.default_rng(0).permutation(400)
+    shuffled = calibrated(*(part[order] for part in rows))
+    assert shuffled.weights == pytest.approx(first.weights, abs=1e-11)
+    assert shuffled.median_spearman == pytest.approx(first.median_spearman, abs=1e-9)
+
+
+def test_scores_that_do_not_vary_are_reported_as_undefined() -> None:
+    rng = np.random.default_rng(0)
+    found = calibrated(np.full((60, 5), 0.5), rng.integers(0, 2, 60), np.arange(60))
+    assert math.isnan(found.median_spearman["calibrated"]) and math.isnan(found.improve_pct_vs_old)
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert written["improve_pct_vs_old"] is None
+    assert written["intervals"]["improve_pct_vs_old"]["low"] is None
+    assert written["folds"][0]["spearman"]["calibrated"] is None
+    assert written["mae"]["calibrated"] == pytest.approx(0.5)
+
+
+def test_progress_counts_every_fit() -> None:
+    told: list[tuple[int, int]] = []
+    calibrated(*planted_rows(1, n=100), boot=7, progress=lambda done, total: told.append((done, total)))
+    assert told == [(done, 13) for done in range(1, 14)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"keep": 4}, "4 usable rows are fewer than the 5 dimensions"),
+        ({"groups": np.arange(90) % 4}, "4 groups of rows cannot make 5 folds"),
+        ({"cv": 1}, "at least 2 folds"),
+        ({"max_weight": 0.19}, "5 weights of at most 0.19 cannot sum to 1"),
+        ({"target": np.full(90, 0.5)}, "the target is 0.5 in all 90 usable rows"),
+        ({"target": np.linspace(0, 1.2, 90)}, r"the target must lie in \[0, 1\], found 1.0"),
+        ({"target": np.linspace(-0.1, 1, 90)}, r"the target must lie in \[0, 1\], found -0.1"),
+        ({"scores": np.full((90, 5), 1.5)}, r"answered must lie in \[0, 1\], found 1.5 \(90 of 90"),
+        ({"scores": np.full((90, 5), np.inf)}, r"answered must lie in \[0, 1\], found inf"),
+        ({"scores": np.full((90, 5), np.nan)}, "0 usable rows .* 90 of them unscored"),
+        ({"scores": np.ones((90, 4))}, "scores of 5 dimensions"),
+        ({"groups": np.arange(89)}, "groups \\(89,\\)"),
+        ({"prior": {"charming": 1.0}}, "the old weights name charming, which is not among"),
+        ({"names": ("a", "b", "c", "d", "a")}, "named once"),
+        ({"row_weights": np.full(90, -1.0)}, "row weights must be finite numbers of at least 0"),
+        ({"row_weights": np.zeros(90)}, "0 usable rows"),
+        ({"l2": -0.1}, "l2 at least 0"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_refused_in_words(changes: dict[str, Any], words: str) -> None:
+    scores, target, groups = planted_rows(1, n=90)
+    keep = changes.pop("keep", 90)
+    rows = [changes.pop(name, column)[:keep] for name, column in
+            (("scores", scores), ("target", target), ("groups", groups))]  # fmt: skip
+    with pytest.raises(RC1Error, match=words):
+        calibrated(*rows, **changes)
+
+
+def test_a_fit_of_fewer_rows_than_dimensions_still_meets_the_constraints() -> None:
+    """Six rows in two folds: each fold's weights come from three rows, and are not the only optimum."""
+    scores, target, _ = planted_rows(3, n=6)
+    found = calibrated(scores, target, np.arange(6), cv=2, boot=30)
+    assert found.refits_kkt_residual <= 1e-11
+    for fold in found.folds:
+        assert abs(sum(fold.weights.values()) - 1) <= 1e-12

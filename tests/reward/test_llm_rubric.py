@@ -1,0 +1,147 @@
+"""A real judge against real people: the LLM-Rubric rows, where the dimensions are weak and the people disagree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from rc1_lib.reward.agreement import (
+    drop_pct,
+    improvement_pct,
+    mean_absolute_error,
+    spearman,
+    without_rounding_noise,
+)
+from rc1_lib.reward.calibration import Calibration, calibrate_weights
+from rc1_lib.reward.folds import group_folds
+from rc1_lib.reward.intervals import Interval, bootstrap, group_numbers
+from rc1_lib.run import published_config
+
+Vector = NDArray[np.float64]
+QUESTIONS = tuple(f"Q{number}" for number in range(1, 9))
+ANSWERS = (1, 2, 3, 4)
+SETTINGS = published_config().calibration
+GATE = published_config().gates.calibration
+
+
+@pytest.fixture(scope="module")
+def rated(shared_data: Path) -> pl.DataFrame:
+    """One row per text and person: the judge's expected answers Q1..Q8 and the person's overall Q0, all in [0, 1]."""
+    folder = shared_data / "llm_rubric" / "synth_data"
+    judge = pl.read_csv(folder / "gpt-3.5-turbo-16k_synth_evaluations_FIXED.tsv", separator="\t")
+    expected = pl.sum_horizontal((answer - 1) * pl.col(f"answer{answer}_prob") for answer in ANSWERS)
+    mass = pl.sum_horizontal(f"answer{answer}_prob" for answer in ANSWERS)
+    dimensions = judge.with_columns(score=expected / mass / (len(ANSWERS) - 1)).pivot(
+        "criterion", index="text_id", values="score"
+    )
+    people = pl.read_csv(folder / "human_judges_synth_all_FIXED_ANON.tsv", separator="\t")
+    # 0 means that the person did not answer.
+    overall = people.filter(pl.col("Q0") > 0).select("text_id", target=(pl.col("Q0") - 1) / (len(ANSWERS) - 1))
+    return overall.join(dimensions.select("text_id", *QUESTIONS), on="text_id", how="left", maintain_order="left")
+
+
+def calibrated(rated: pl.DataFrame, l2: float, target: Vector | None = None) -> Calibration:
+    """Calibrated as configured, from equal weights, with texts kept whole."""
+    return calibrate_weights(
+        rated.select(QUESTIONS).to_numpy(),
+        rated["target"].to_numpy() if target is None else target,
+        rated["text_id"].to_numpy(),
+        names=QUESTIONS,
+        prior={question: 1 / len(QUESTIONS) for question in QUESTIONS},
+        l2=l2,
+        max_weight=published_config().gates.weights.max_weight,
+        cv=SETTINGS.cv,
+        boot=SETTINGS.boot,
+        seed=SETTINGS.seed,
+        corr_floor=GATE.corr_floor,
+        confidence=GATE.confidence,
+    )
+
+
+def pooled(rated: pl.DataFrame, calibration: Calibration) -> dict[str, Interval]:
+    """Every scored row by the fold that did not fit it, and all of them compared at once with equal weights."""
+    rated = rated.drop_nulls()
+    numbers, groups = group_numbers(rated["text_id"].to_numpy())
+    fold_of = group_folds(np.bincount(numbers, minlength=groups).astype(np.float64), SETTINGS.cv, SETTINGS.seed)[
+        numbers
+    ]
+    scores, target = rated.select(QUESTIONS).to_numpy(), rated["target"].to_numpy()
+    weights = np.array([list(fold.weights.values()) for fold in calibration.folds])
+    new = without_rounding_noise((scores * weights[fold_of]).sum(axis=1))
+    equal = without_rounding_noise(scores.mean(axis=1))
+
+    def statistics(counts: Vector) -> dict[str, float]:
+        rho, base = spearman(new, target, counts), spearman(equal, target, counts)
+        errors = mean_absolute_error(new, target, counts), mean_absolute_error(equal, target, counts)
+        return {
+            "calibrated": rho,
+            "equal": base,
+            "gain": rho - base,
+            "improve_pct": improvement_pct(rho, base, GATE.corr_floor),
+            "mae_drop_pct": drop_pct(*errors),
+        }
+
+    return bootstrap(
+        statistics,
+        groups=numbers,
+        weights=np.ones(rated.height),
+        resamples=1000,
+        confidence=GATE.confidence,
+        seed=SETTINGS.seed,
+    )
+
+
+def test_the_rows_are_those_that_people_answered(rated: pl.DataFrame) -> None:
+    """Of the 743 answers 8 are left open; 73 of the others are about texts that the judge never saw."""
+    assert rated.height == 735
+    scored = rated.drop_nulls()
+    assert scored.height == 662
+    assert scored["text_id"].n_unique() == 223
+    assert sorted(scored["target"].unique().to_list()) == pytest.approx([0, 1 / 3, 2 / 3, 1])
+
+
+def test_the_dimensions_are_weak(rated: pl.DataFrame) -> None:
+    """What the calibration has to live with: no question of the judge says much, and two point the wrong way."""
+    scored = rated.drop_nulls()
+    alone = {question: spearman(scored[question], scored["target"]) for question in QUESTIONS}
+    assert max(map(abs, alone.values())) < 0.25
+    assert [question for question, rho in alone.items() if rho < 0] == ["Q3", "Q8"]
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.01, SETTINGS.l2])
+def test_calibrated_weights_rank_better_than_equal_ones(rated: pl.DataFrame, l2: float) -> None:
+    """By more than is asked of a calibration, certainly above 0, on held-out texts; the errors fall as well."""
+    found = calibrated(rated, l2)
+    assert (found.rows, found.groups, found.unscored) == (662, 223, 73)
+    assert max(found.kkt_residual, found.refits_kkt_residual) <= GATE.max_kkt_residual
+    assert found.improve_pct_vs_equal >= GATE.min_improve_pct
+    assert found.intervals["spearman_gain_vs_equal"].clears(">=", 0)
+    assert found.intervals["improve_pct_vs_equal"].clears(">=", GATE.min_improve_pct)
+    assert found.mae_drop_pct_vs_equal >= GATE.min_mae_drop_pct
+    assert found.intervals["mae_drop_pct_vs_equal"].clears(">=", 0)
+    # In absolute terms it stays a weak judge: equal weights say next to nothing, which makes the percentage huge.
+    assert found.median_spearman["equal"] < 0.05 < found.median_spearman["calibrated"] < 0.3
+
+    whole = pooled(rated, found)
+    assert whole["gain"].clears(">=", 0)
+    assert whole["improve_pct"].clears(">=", GATE.min_improve_pct)
+    assert whole["mae_drop_pct"].clears(">=", 0)
+    assert not whole["equal"].clears(">=", 0)
+    assert whole["calibrated"].clears(">=", 0)
+
+
+def test_the_misleading_questions_lose_their_weight(rated: pl.DataFrame) -> None:
+    weights = calibrated(rated, SETTINGS.l2).weights
+    assert max(weights["Q3"], weights["Q8"]) < min(
+        weights[question] for question in QUESTIONS if question not in {"Q3", "Q8"}
+    )
+
+
+def test_shuffled_answers_of_people_give_no_gain(rated: pl.DataFrame) -> None:
+    shuffled = np.random.default_rng(0).permutation(rated["target"].to_numpy())
+    found = calibrated(rated, SETTINGS.l2, shuffled)
+    assert not found.intervals["spearman_gain_vs_equal"].clears(">=", 0)

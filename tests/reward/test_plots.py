@@ -1,0 +1,196 @@
+"""The pictures: right figures, the same bytes every time, nothing cut off, and nothing undefined drawn as 0."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+from scipy import stats
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.reward import plots
+from rc1_lib.reward.plots.canvas import canvas, sentence
+from rc1_lib.reward.plots.rank_scatter import _marks
+from rc1_lib.reward.plots.reliability import binned
+
+
+def dialogues(rows: int = 245) -> pl.DataFrame:
+    rng = np.random.default_rng(4)
+    worth = rng.beta(3, 2, rows)
+    return pl.DataFrame(
+        {
+            "old": np.round(0.6 + 0.3 * worth + rng.normal(0, 0.05, rows), 2).clip(0, 1),
+            "new": worth,
+            "solved": rng.random(rows) < worth,
+        }
+    )
+
+
+def interval(value: float | None, low: float | None = None, high: float | None = None) -> dict[str, float | None]:
+    return {"value": value, "low": low, "high": high}
+
+
+def ablated(**changed: float | None) -> dict[str, Any]:
+    side = {"overclar_rate": 0.14, "success": 0.78, "avg_turns": 6.1, "ask_rate_where_needed": 0.93}
+    return {
+        "without": side,
+        "with": {**side, "overclar_rate": 0.06, **changed},
+        "rate_drop_pct": interval(57.3, 31.2, 80.1),
+        "turns_up": interval(-0.11, -0.2, -0.03),
+        "success_drop_pp": interval(None),
+    }
+
+
+def split(**changed: float | None) -> dict[str, dict[str, float | None]]:
+    half = {f"{name}_{side}": 0.5 for name in ("success", "overclar_rate", "avg_turns") for side in ("old", "new")}
+    return {"easy": {"n": 60.0, **half}, "hard": {"n": 80.0, **half, **changed}}
+
+
+WEIGHTS: dict[str, tuple[float, float, float, float | None, float | None]] = {
+    "answered": (0.2, 0.5, 0.7, 0.6, 0.8),
+    "settled": (0.0, 0.5, 0.3, None, None),
+}
+
+
+def draw_all(folder: Path) -> dict[str, bytes]:
+    frame = dialogues()
+    plots.reliability(folder / "reliability.png", frame, {"old score": "old", "new reward": "new"}, outcome="solved")
+    plots.rank_scatter(folder / "ranks.png", frame["old"], frame["new"], frame["solved"], caption="Spearman 0.8")
+    plots.weights(folder / "weights.png", WEIGHTS, cap=0.8, caption="n = 1,500")
+    plots.ablation(folder / "ablation.png", ablated(), caption="n = 245 prompts")
+    plots.by_bucket(folder / "buckets.png", split())
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_pictures_are_900_wide_opaque_and_name_no_program(tmp_path: Path) -> None:
+    names = draw_all(tmp_path)
+    assert sorted(names) == ["ablation.png", "buckets.png", "ranks.png", "reliability.png", "weights.png"]
+    for name in names:
+        with Image.open(tmp_path / name) as image:
+            assert image.format == "PNG"
+            assert image.width == 900
+            assert set(image.info) == {"dpi"}
+            assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_the_same_data_give_the_same_bytes_in_any_thread(tmp_path: Path) -> None:
+    frame = dialogues(80)
+
+    def draw(number: int) -> tuple[bytes, bytes]:
+        ranks, weights = tmp_path / f"{number}/ranks.png", tmp_path / f"{number}/weights.png"
+        plots.rank_scatter(ranks, frame["old"], frame["new"], frame["solved"])
+        plots.weights(weights, WEIGHTS, cap=0.8)
+        return ranks.read_bytes(), weights.read_bytes()
+
+    first = draw(0)
+    with ThreadPoolExecutor(3) as pool:
+        assert all(other == first for other in pool.map(draw, range(1, 4)))
+
+
+def test_importing_the_plots_does_not_import_matplotlib() -> None:
+    code = "import sys, rc1_lib.reward.plots; sys.exit('matplotlib' in sys.modules or 'scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_plot_uses_the_global_state_of_pyplot() -> None:
+    code = (
+        "import sys, pathlib, tempfile; from rc1_lib.reward import plots\n"
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        "    plots.weights(pathlib.Path(folder) / 'w.png', {'a': (1.0, 1.0, 1.0, 0.9, 1.0)}, cap=1.0)\n"
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_bins_hold_equal_counts_and_jeffreys_intervals() -> None:
+    frame = pl.DataFrame({"score": np.arange(40) / 40, "success": [False] * 10 + [True, False] * 10 + [True] * 10})
+    found = binned(frame, "score", "success", bins=4, confidence=0.9)
+    assert found["count"].to_list() == [10, 10, 10, 10]
+    assert found["share"].to_list() == [0.0, 0.5, 0.5, 1.0]
+    assert found["score"].to_list() == pytest.approx([0.1125, 0.3625, 0.6125, 0.8625])
+    assert found["low"][0] == 0.0
+    assert found["high"][3] == 1.0
+    low, high = stats.beta(5.5, 5.5).ppf([0.05, 0.95])
+    assert (found["low"][1], found["high"][1]) == pytest.approx((low, high))
+    assert found["high"][0] == pytest.approx(stats.beta(0.5, 10.5).ppf(0.95))
+    assert found["low"][3] == pytest.approx(stats.beta(10.5, 0.5).ppf(0.05))
+
+
+def test_equal_scores_stay_in_one_bin() -> None:
+    frame = pl.DataFrame({"score": [0.9] * 70 + [0.1] * 30, "success": [True] * 50 + [False] * 50})
+    found = binned(frame, "score", "success", bins=10, confidence=0.95)
+    assert found["score"].to_list() == [0.1, 0.9]
+    assert found["count"].to_list() == [30, 70]
+    assert found["share"].to_list() == [0.0, pytest.approx(5 / 7)]
+
+
+def test_unscored_dialogues_are_left_out_of_the_reliability(tmp_path: Path) -> None:
+    frame = dialogues(60)
+    holes = pl.DataFrame({"old": [None, 0.9], "new": [0.5, float("nan")], "solved": [True, True]})
+    scores = {"old score": "old", "new reward": "new"}
+    plots.reliability(tmp_path / "all.png", frame, scores, outcome="solved")
+    plots.reliability(tmp_path / "holes.png", pl.concat([frame, holes]), scores, outcome="solved")
+    with Image.open(tmp_path / "all.png") as whole, Image.open(tmp_path / "holes.png") as other:
+        drawn = (0, 0, 900, whole.height - 40)  # the captions below differ: one tells what was left out
+        assert whole.crop(drawn).tobytes() == other.crop(drawn).tobytes()
+        assert whole.tobytes() != other.tobytes()
+
+
+def test_reliability_of_nothing_is_refused(tmp_path: Path) -> None:
+    empty = pl.DataFrame({"old": [None, None], "success": [True, False]}, schema_overrides={"old": pl.Float64})
+    with pytest.raises(RC1Error, match="nothing to draw"):
+        plots.reliability(tmp_path / "x.png", empty, {"old score": "old"})
+    with pytest.raises(RC1Error, match="1 to 4 scores, found 5"):
+        plots.reliability(tmp_path / "x.png", empty, dict.fromkeys("abcde", "old"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dialogues_with_equal_scores_share_a_mark_at_their_mean_ranks() -> None:
+    frame = pl.DataFrame({"old": [0.9, 0.5, 0.5, 0.1], "new": [0.2, 0.8, 0.8, 0.9], "success": [1.0, 1.0, 0.0, 1.0]})
+    marks = _marks(frame.vstack(frame))
+    assert sorted(marks.rows()) == [(1.5, 7.5, 1.0, 2), (4.5, 4.5, 0.0, 2), (4.5, 4.5, 1.0, 2), (7.5, 1.5, 1.0, 2)]
+
+
+def test_rank_scatter_refuses_columns_that_do_not_match(tmp_path: Path) -> None:
+    with pytest.raises(RC1Error, match="old 2, new 3, success 2"):
+        plots.rank_scatter(tmp_path / "x.png", [0.1, 0.2], [0.1, 0.2, 0.3], [True, False])
+    with pytest.raises(RC1Error, match="no ranks to draw"):
+        plots.rank_scatter(tmp_path / "x.png", [float("nan")], [0.5], [True])
+
+
+@pytest.mark.parametrize("undefined", [None, float("nan")])
+def test_what_is_undefined_is_not_drawn_as_zero(tmp_path: Path, undefined: float | None) -> None:
+    for number, value in enumerate((undefined, 0.0)):
+        plots.ablation(tmp_path / f"ablation{number}.png", ablated(success=value))
+        plots.by_bucket(tmp_path / f"split{number}.png", split(overclar_rate_new=value))
+    for name in ("ablation", "split"):
+        assert (tmp_path / f"{name}0.png").read_bytes() != (tmp_path / f"{name}1.png").read_bytes()
+
+
+def test_nothing_to_draw_is_said_in_words(tmp_path: Path) -> None:
+    with pytest.raises(RC1Error, match="no weights to draw"):
+        plots.weights(tmp_path / "x.png", {}, cap=0.5)
+    with pytest.raises(RC1Error, match="no group of dialogues"):
+        plots.by_bucket(tmp_path / "x.png", {})
+
+
+def test_a_long_caption_is_broken_into_lines_that_fit() -> None:
+    figure = canvas("A title", "Wide words MMMM everywhere, mean reward of held-out dialogues. " * 6)
+    figure.canvas.draw()
+    title, caption = figure.texts
+    for text in (title, caption):
+        box = text.get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= 900
+        assert box.y0 >= 0
+
+
+def test_sentences_end_with_one_full_stop() -> None:
+    assert sentence("n = 3", "", "done.") == "n = 3. done."

@@ -1,0 +1,93 @@
+"""Real dialogues of another project: airline service with a dozen tools, users who answer, contents that are null."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.pool.frame import ROW_COLUMNS
+from rc1_lib.reward.counts import add_counts
+from rc1_lib.reward.rules import RULES, add_rules
+from rc1_lib.scoring import rubric
+from rc1_lib.scoring.dialogues import read_dialogues
+from rc1_lib.scoring.transcript import read
+
+# Counted by reading the rows (numbered from 0) message by message: (messages of the assistant; tool calls; messages of
+# the assistant without a call that a user's message follows). Rows 7 and 22 hold a call beside a text; row 60 ends with
+# a tool's result; rows 1 and 194 hold no call at all; row 0 calls two tools twice.
+BY_HAND = {
+    0: (15, 8, 7),
+    1: (5, 0, 5),
+    7: (12, 5, 7),
+    22: (11, 5, 6),
+    60: (4, 2, 2),
+    194: (2, 0, 2),
+}
+
+
+@pytest.fixture(scope="module")
+def dialogues(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
+    """The 200 dialogues, as the JSONL reader gives them."""
+    source = json.loads((shared_data / "tau_bench" / "gpt-4o-airline.json").read_bytes())
+    path = tmp_path_factory.mktemp("tau_bench") / "airline.jsonl"
+    rows = ({"id": f"airline-{number}", "messages": row["traj"]} for number, row in enumerate(source))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = read_dialogues(path)
+    assert [one.id for one in found] == [f"airline-{number}" for number in range(200)]
+    return [[dict(message) for message in one.messages] for one in found]
+
+
+@pytest.fixture(scope="module")
+def frame(dialogues: list[list[dict[str, Any]]]) -> pl.DataFrame:
+    """The dialogues as a column."""
+    return pl.DataFrame({"messages": dialogues}, schema={"messages": ROW_COLUMNS["messages"]})
+
+
+def recount(messages: list[dict[str, Any]]) -> tuple[int, int, int]:
+    turns = hops = questions = 0
+    for place, message in enumerate(messages):
+        if message["role"] != "assistant":
+            continue
+        calls = message.get("tool_calls") or []
+        turns += 1
+        hops += len(calls)
+        questions += not calls and place + 1 < len(messages) and messages[place + 1]["role"] == "user"
+    return turns, hops, questions
+
+
+def test_the_counts_are_those_counted_by_hand(frame: pl.DataFrame) -> None:
+    counts = add_counts(frame).select("turns", "tool_hops", "clarifications").rows()
+    assert {number: counts[number] for number in BY_HAND} == BY_HAND
+
+
+def test_all_counts_and_their_totals_agree_with_a_recount(
+    dialogues: list[list[dict[str, Any]]], frame: pl.DataFrame
+) -> None:
+    counts = add_counts(frame).select("turns", "tool_hops", "clarifications")
+    expected = [recount(messages) for messages in dialogues]
+    assert counts.rows() == expected
+    assert counts.sum().row(0) == tuple(map(sum, zip(*expected, strict=True)))
+
+
+def test_the_rubric_reads_them_all_and_counts_questions_alike(
+    dialogues: list[list[dict[str, Any]]], frame: pl.DataFrame
+) -> None:
+    asked = add_counts(frame)["clarifications"].to_list()
+    for messages, questions in zip(dialogues, asked, strict=True):
+        assert read(messages).questions == questions
+        assert all(0.0 <= value <= 1.0 for value in rubric.score(messages).scores.values())
+
+
+def test_every_call_of_a_finished_step_finds_its_result(dialogues: list[list[dict[str, Any]]]) -> None:
+    results = sum(bool(call.result) for messages in dialogues for call in read(messages).calls)
+    assert results == sum(bool(m["content"]) for messages in dialogues for m in messages if m["role"] == "tool")
+
+
+def test_the_rules_read_them_all(frame: pl.DataFrame) -> None:
+    for name, values in add_rules(frame, RULES).select(list(RULES)).to_dict().items():
+        assert values.null_count() == 0, name
+        assert values.is_between(0.0, 1.0).all(), name

@@ -1,0 +1,136 @@
+"""The old score and the new reward, term by term."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.errors import RowError
+from rc1_lib.reward.difficulty_factor import difficulty_factor
+from rc1_lib.reward.overclarification import over_clarification_penalty
+from rc1_lib.reward.terms import add_old_score, add_reward
+
+OLD = {"answered": 0.75, "grounded": 0.25}
+NEW = {"answered": 0.25, "grounded": 0.25, "settled": 0.5}
+PRICE: dict[str, Any] = {"alpha": 0.07, "cap": 3, "beta": 0.05}
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """A dialogue that asked twice where nothing was missing, about a hard prompt."""
+    return {
+        "answered": 1.0,
+        "grounded": 0.5,
+        "settled": 1.0,
+        "clarifications": 2,
+        "needs_clarification": False,
+        "bucket": "hard",
+    } | changes
+
+
+SCHEMA = {
+    **dict.fromkeys(NEW, pl.Float64),
+    "clarifications": pl.Int64,
+    "needs_clarification": pl.Boolean,
+    "bucket": pl.String,
+}
+
+
+def rewarded(*rows: dict[str, Any], **changes: Any) -> pl.DataFrame:
+    return add_reward(add_old_score(pl.DataFrame(rows, schema=SCHEMA), OLD), NEW, **(PRICE | changes))
+
+
+def test_one_row_audited_by_hand() -> None:
+    found = rewarded(row()).to_dicts()[0]
+    assert {name: found[name] for name in ("old.answered", "old.grounded", "old")} == {
+        "old.answered": 0.75,  # 0.75 * 1
+        "old.grounded": 0.125,  # 0.25 * 0.5
+        "old": 0.875,
+    }
+    assert [found[f"new.{name}"] for name in NEW] == [0.25, 0.125, 0.5]
+    assert found["main"] == 0.875
+    assert found["penalty"] == pytest.approx(0.14)  # two needless questions at 0.07
+    assert found["reward"] == pytest.approx(0.735)  # 0.875 - 0.14
+    assert found["factor"] == pytest.approx(1.05)  # hard
+    assert found["total"] == pytest.approx(0.77875)  # 0.875 * 1.05 - 0.14
+
+
+@pytest.mark.parametrize("needs", [False, True])
+@pytest.mark.parametrize("asked", [0, 1, 2, 3, 5])
+def test_the_column_of_penalties_is_the_penalty_of_each_row(asked: int, needs: bool) -> None:
+    found = rewarded(row(clarifications=asked, needs_clarification=needs))["penalty"].item()
+    assert found == over_clarification_penalty(asked, needs, alpha=0.07, cap=3)
+
+
+@pytest.mark.parametrize(("bucket", "factor"), [("easy", 0.95), ("medium", 1.0), ("hard", 1.05)])
+def test_the_column_of_factors_is_the_factor_of_each_row(bucket: Any, factor: float) -> None:
+    found = rewarded(row(bucket=bucket)).to_dicts()[0]
+    assert found["factor"] == pytest.approx(factor) == difficulty_factor(bucket, 0.05)
+    assert found["total"] == pytest.approx(0.875 * factor - 0.14)
+
+
+def test_without_the_penalty_the_reward_is_the_main_reward() -> None:
+    found = rewarded(row(), use_penalty=False).to_dicts()[0]
+    assert (found["penalty"], found["reward"], found["total"]) == (0.0, 0.875, pytest.approx(0.91875))
+
+
+def test_a_dialogue_without_scores_has_no_reward_instead_of_none_at_all() -> None:
+    found = rewarded(row(answered=None), row()).to_dicts()
+    for name in ("old.answered", "old", "new.answered", "main", "reward", "total"):
+        assert found[0][name] is None, name
+        assert found[1][name] is not None, name
+    assert found[0]["new.settled"] == 0.5
+
+
+def test_what_was_needed_or_how_hard_it_is_may_be_unknown() -> None:
+    unknown, unmeasured = rewarded(row(needs_clarification=None), row(bucket=None)).to_dicts()
+    assert (unknown["main"], unknown["penalty"], unknown["reward"]) == (0.875, None, None)
+    assert (unmeasured["reward"], unmeasured["factor"], unmeasured["total"]) == (pytest.approx(0.735), None, None)
+
+
+def test_a_dimension_of_weight_zero_need_not_be_known() -> None:
+    frame = pl.DataFrame([row(grounded=None)], schema=SCHEMA)
+    found = add_reward(frame, {"answered": 1.0, "grounded": 0.0}, **PRICE).to_dicts()[0]
+    assert (found["new.grounded"], found["main"]) == (0.0, 1.0)
+
+
+def test_the_terms_sum_to_the_total_on_many_rows() -> None:
+    rng = random.Random(4)
+    rows = [
+        row(
+            answered=rng.random(),
+            grounded=rng.random(),
+            settled=rng.random(),
+            clarifications=rng.randrange(6),
+            needs_clarification=rng.random() < 0.5,
+            bucket=rng.choice(["easy", "medium", "hard"]),
+        )
+        for _ in range(200)
+    ]
+    for one, found in zip(rows, rewarded(*rows).to_dicts(), strict=True):
+        penalty = over_clarification_penalty(one["clarifications"], one["needs_clarification"], alpha=0.07, cap=3)
+        main = sum(found[f"new.{name}"] for name in NEW)
+        assert found["old"] == pytest.approx(sum(found[f"old.{name}"] for name in OLD))
+        assert found["reward"] == pytest.approx(main - penalty)
+        assert found["total"] == pytest.approx(main * difficulty_factor(one["bucket"], 0.05) - penalty)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda frame: frame.drop("settled"), "no settled"),
+        (lambda frame: frame.drop("bucket", "clarifications"), "no clarifications, bucket"),
+        (lambda frame: frame.with_columns(clarifications=pl.lit(-1)), "holds -1"),
+        (lambda frame: frame.with_columns(bucket=pl.lit("tough")), "holds tough"),
+    ],
+)
+def test_rows_that_no_reward_can_be_made_of_are_refused_in_words(damage: Any, said: str) -> None:
+    with pytest.raises(RowError, match=said):
+        add_reward(damage(pl.DataFrame([row()], schema=SCHEMA)), NEW, **PRICE)
+
+
+def test_a_negative_price_is_refused() -> None:
+    with pytest.raises(ValueError, match="must not be negative"):
+        rewarded(row(), alpha=-0.1)
