@@ -60,7 +60,8 @@ class Evidence:
         """
         path = self.path(name)
         if not path.exists():
-            raise RC1Error(f"{path}: there is no such file, and {name} is needed as evidence")
+            made_by = "; rc1 calibrate finds them" if name == "weights" else ""
+            raise RC1Error(f"{path}: there is no such file, and {name} is needed as evidence{made_by}")
         return sha256_tree(path) if name in FOLDERS else sha256_file(path)
 
     def rows(self, name: str) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import pytest
 from rc1_lib.artifacts import read_json, read_manifest
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.calibrate import STAGES, calibrate
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.preflight.rounds import PASSED, write_round
@@ -28,6 +29,7 @@ def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     build_seed(run)
     write_metrics(run)
     write_balanced(run)
+    assert [outcome.gate.failures for outcome in calibrate(run)] == [()] * len(STAGES)
     return run
 
 

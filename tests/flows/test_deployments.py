@@ -18,8 +18,9 @@ import yaml
 from prefect.settings import PREFECT_API_URL
 
 from deployments import children, serve
-from deployments.register import ENTRYPOINT, NIGHTLY, NIGHTLY_CRON
+from deployments.register import CALIBRATE_ENTRYPOINT, ENTRYPOINT, NIGHTLY, NIGHTLY_CRON
 from deployments.server import RECORD, running_server, settings
+from flows.calibrate import calibrate
 from flows.preflight import preflight
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.run import Run
@@ -46,13 +47,16 @@ def ended(pid: int) -> bool:
 def test_the_yaml_file_and_the_launcher_register_the_same_deployments() -> None:
     written = yaml.safe_load((PROJECT_ROOT / "deployments/prefect.yaml").read_text())["deployments"]
     by_name = {one["name"]: one for one in written}
-    assert set(by_name) == {"preflight", "nightly"}
-    assert all(one["entrypoint"] == ENTRYPOINT and one["work_pool"]["name"] == serve.POOL for one in written)
+    assert set(by_name) == {"preflight", "calibrate", "nightly"}
+    assert all(one["work_pool"]["name"] == serve.POOL for one in written)
+    entries = {name: CALIBRATE_ENTRYPOINT if name == "calibrate" else ENTRYPOINT for name in by_name}
+    assert {name: one["entrypoint"] for name, one in by_name.items()} == entries
     assert by_name["nightly"]["parameters"] == NIGHTLY
     assert by_name["nightly"]["schedules"] == [{"cron": NIGHTLY_CRON, "timezone": "UTC"}]
-    defaults = {name: found.default for name, found in inspect.signature(preflight.fn).parameters.items()}
     for one in written:
-        preflight.validate_parameters({**defaults, **one["parameters"]})
+        flow = calibrate if one["name"] == "calibrate" else preflight
+        defaults = {name: found.default for name, found in inspect.signature(flow.fn).parameters.items()}
+        flow.validate_parameters({**defaults, **one["parameters"]})
 
 
 def test_a_port_that_is_taken_is_refused_with_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +102,7 @@ def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(built: Run, tm
     run = program(body, str(root), *built.overrides, "gates.training.min_seeds=9")
     told, _ = run.communicate(timeout=240)
     assert (run.returncode, told.split()[0]) == (2, "GatesFailed")
-    assert "1 of 16 gates failed: training_config" in told
+    assert "1 of 17 gates failed: training_config" in told
     assert (root / ".prefect/prefect.db").exists()
 
 

@@ -82,7 +82,7 @@ def test_a_gate_whose_file_is_missing_is_an_error_and_not_cached(fresh_copy: Cop
 
 def test_damaged_caches_are_evaluated_again(green_copy: Run) -> None:
     storage = Path(PREFECT_LOCAL_STORAGE_PATH.value())
-    damages = {"mix": b"", "length": b"{", "weights": b'{"metadata": 1, "result": null}'}
+    damages = {"mix": b"", "length": b"{", "overclar_penalty": b'{"metadata": 1, "result": null}'}
     for name, damage in damages.items():
         stored = list(storage.glob(f"rc1-round1-{name}-*"))
         assert stored
@@ -96,8 +96,8 @@ def test_damaged_caches_are_evaluated_again(green_copy: Run) -> None:
 def test_a_cached_verdict_of_another_gate_is_not_believed(green_copy: Run) -> None:
     storage = Path(PREFECT_LOCAL_STORAGE_PATH.value())
     (other,) = {path.read_bytes() for path in storage.glob("rc1-round1-overclar_penalty-*")}
-    for path in storage.glob("rc1-round1-weights-*"):
+    for path in storage.glob("rc1-round1-training_config-*"):
         path.write_bytes(other)
     by_name = {result.name: result for result in judge(green_copy).results}
-    assert by_name["weights"].status is Status.PASSED
-    assert by_name["weights"].checks != by_name["overclar_penalty"].checks
+    assert by_name["training_config"].status is Status.PASSED
+    assert by_name["training_config"].checks != by_name["overclar_penalty"].checks

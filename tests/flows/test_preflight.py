@@ -64,15 +64,14 @@ def test_a_damaged_pool_stops_after_round_1_and_names_the_gate(fresh_copy: Calla
     assert not run.workspace.path(TICKET).exists()
 
 
-def test_one_red_gate_turns_the_flow_red_and_revokes_the_ticket_of_an_earlier_run(
+def test_red_gates_turn_the_flow_red_and_revokes_the_ticket_of_an_earlier_run(
     green_copy: Run, run_flow: Start
 ) -> None:
     weights = green_copy.workspace.path(green_copy.config.weights)
-    weights.parent.mkdir()
     weights.write_text('{"correctness": 1.5}')
     state = run_flow(green_copy)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "round 1: 1 of 16 gates failed: weights (" in str(state.message)
+    assert "round 1: 2 of 17 gates failed: weights (" in str(state.message)
     assert "weights" in read_ticket(green_copy)["revoked"]["reason"]
 
 
