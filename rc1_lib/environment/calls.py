@@ -1,0 +1,149 @@
+"""One tool call as a model writes it: checked strictly, since whatever a model writes is hostile input."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NoReturn
+
+import orjson
+
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.markers import has_marker
+from rc1_lib.pool.dialogue import ARGUMENT_OF
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+
+
+class Fault(StrEnum):
+    """Why a turn is malformed."""
+
+    EMPTY = "empty"
+    TOO_LONG = "too long"
+    NOT_TEXT = "not text"
+    FORGED_MARKER = "forged marker"
+    UNCLOSED_THINKING = "unclosed thinking"
+    UNCLOSED_CALL = "unclosed call"
+    TEXT_AFTER_CALL = "text after a call"
+    TOO_MANY_CALLS = "too many calls"
+    NOT_JSON = "not JSON"
+    NOT_A_CALL = "not a call"
+    UNKNOWN_TOOL = "unknown tool"
+    WRONG_ARGUMENTS = "wrong arguments"
+    HUGE_ARGUMENT = "huge argument"
+
+
+class FormatError(ValueError):
+    """A turn that is refused.
+
+    Attributes:
+        fault: what kind of fault it is.
+        sentence: the same in words that may be shown to the model; they never repeat what the model wrote.
+    """
+
+    def __init__(self, fault: Fault, sentence: str) -> None:
+        super().__init__(sentence)
+        self.fault = fault
+        self.sentence = sentence
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A sound call: one of the three tools, and its one argument."""
+
+    tool: str
+    argument: str
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as JSON, as the pool writes them."""
+        return orjson.dumps({ARGUMENT_OF[self.tool]: self.argument}).decode()
+
+
+def call_of_json(text: str, limits: Limits) -> ToolCall:
+    """The call in one `<tool_call>` block: `{"name": ..., "arguments": {...}}` and nothing else.
+
+    Raises:
+        FormatError: for anything else.
+    """
+    body = _json(text)
+    if not isinstance(body, dict) or set(body) != {"name", "arguments"}:
+        raise FormatError(Fault.NOT_A_CALL, 'A call is {"name": ..., "arguments": {...}} and nothing else.')
+    return checked_call(body["name"], body["arguments"], limits)
+
+
+def call_of_message(entry: object, limits: Limits) -> ToolCall:
+    """The call in one entry of `tool_calls`: `{"function": {"name", "arguments"}}`, the arguments as JSON or as a dict.
+
+    Raises:
+        FormatError: for anything else.
+    """
+    function = entry.get("function") if isinstance(entry, Mapping) else None
+    if not isinstance(function, Mapping) or not {"name", "arguments"} <= set(function):
+        raise FormatError(Fault.NOT_A_CALL, "A call holds a function with a name and arguments.")
+    arguments = function["arguments"]
+    if isinstance(arguments, str):
+        if len(arguments) > limits.turn_chars:
+            raise FormatError(Fault.HUGE_ARGUMENT, f"An argument holds at most {limits.argument_chars} characters.")
+        arguments = _json(arguments)
+    return checked_call(function["name"], arguments, limits)
+
+
+def checked_call(tool: object, arguments: object, limits: Limits) -> ToolCall:
+    """The call of `tool` with exactly its one argument, a text within the limits and without forged markers.
+
+    Raises:
+        FormatError: for anything else.
+    """
+    if not isinstance(tool, str) or tool not in ARGUMENT_OF:
+        raise FormatError(Fault.UNKNOWN_TOOL, f"There is no such tool; the tools are {', '.join(ARGUMENT_OF)}.")
+    name = ARGUMENT_OF[tool]
+    if not isinstance(arguments, Mapping) or len(arguments) != 1 or not isinstance(arguments.get(name), str):
+        raise FormatError(Fault.WRONG_ARGUMENTS, f"The tool {tool} takes one argument, the text '{name}'.")
+    return ToolCall(tool, checked_argument(arguments[name], limits))
+
+
+def checked_argument(argument: str, limits: Limits) -> str:
+    """The argument itself.
+
+    Raises:
+        FormatError: when it is too long, no Unicode text, or holds a mark of the chat template.
+    """
+    if len(argument) > limits.argument_chars:
+        raise FormatError(Fault.HUGE_ARGUMENT, f"An argument holds at most {limits.argument_chars} characters.")
+    return checked_text(argument)
+
+
+def checked_text(text: object, forged: Callable[[str], bool] = has_marker) -> str:
+    """`text` where it is one.
+
+    Raises:
+        FormatError: when it is none, holds half of a surrogate pair, or a mark that `forged` finds.
+    """
+    if not isinstance(text, str) or _HALF_PAIR.search(text):
+        raise FormatError(Fault.NOT_TEXT, "The turn holds what is no text.")
+    if forged(text):
+        raise FormatError(Fault.FORGED_MARKER, "The turn holds a mark of the chat format where only text may stand.")
+    return text
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        # ValueError: also a key that stands twice, a number that is none, or one with more digits than Python converts.
+        raise FormatError(Fault.NOT_JSON, "A call is one JSON object, every key once.") from error
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

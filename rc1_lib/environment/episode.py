@@ -1,0 +1,149 @@
+"""One episode: a model's turns in a world, within limits, kept as chat messages in the pool's format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rc1_lib.environment.answers import final_answer
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.markers import defused
+from rc1_lib.environment.outcome import EpisodeStatus, Outcome, outcome_of
+from rc1_lib.environment.turn import Malformed, Turn, read_message, read_text
+from rc1_lib.environment.world import Message, World
+from rc1_lib.text import text_length
+
+FORMAT_NOTE = "format"
+"""The name of the message that tells a model why its turn is malformed."""
+
+
+class Episode:
+    """The dialogue loop around a world: reads turns, runs calls, counts, and ends.
+
+    A turn with calls runs all of them, also where it is the last one allowed; a turn without is the final answer. A
+    malformed turn runs nothing and, where it is forgiven, is answered with the reason.
+
+    Attributes:
+        world: what is acted in.
+        limits: the bounds.
+        status: where the episode stands.
+        messages: the whole dialogue so far, the prompt included, in the pool's format. Malformed turns stand there
+            defused and cut to `limits.turn_chars`, as words without calls.
+        faults: the fault of every malformed turn, in order.
+    """
+
+    def __init__(self, world: World, limits: Limits, count: Callable[[str], int] = text_length) -> None:
+        """Starts an episode.
+
+        Args:
+            world: a fresh world.
+            limits: the bounds.
+            count: tokens of a text, for observations and for turns whose tokens are not told.
+        """
+        self.world = world
+        self.limits = limits
+        self.status = EpisodeStatus.RUNNING
+        self.messages: list[Message] = [dict(message) for message in world.prompt]
+        self.faults: list[str] = []
+        self._count = count
+        self._turns = self._tokens = self._calls = 0
+        self._answer = ""
+
+    def say(self, text: str, *, tokens: int | None = None, cut: bool = False) -> list[Message]:
+        """Take a turn in Qwen3's chat form.
+
+        Args:
+            text: what the model wrote; the mark that ended it may stand at the end.
+            tokens: how many tokens that was; None counts them here.
+            cut: whether the model was stopped in the midst of the turn, which ends the episode.
+
+        Returns:
+            The messages that answer the turn, which are the last ones of `messages`; the model goes on where the status
+            is still `RUNNING`.
+
+        Raises:
+            RuntimeError: when the episode is over.
+        """
+        return self._take(read_text(text, self.limits), text, tokens, cut)
+
+    def send(self, message: Mapping[str, Any], *, tokens: int | None = None, cut: bool = False) -> list[Message]:
+        """Take a turn as a chat message with ready-made `tool_calls`; otherwise as `say`."""
+        content = message.get("content") if isinstance(message, Mapping) else None
+        turn = read_message(message, self.limits)
+        if tokens is None and isinstance(turn, Turn):
+            tokens = self._count(turn.content) + sum(self._count(call.arguments) for call in turn.calls)
+        return self._take(turn, content if isinstance(content, str) else "", tokens, cut)
+
+    def outcome(self) -> Outcome:
+        """What came of the episode, or of what was done so far."""
+        return outcome_of(
+            self.world,
+            self.status,
+            self._answer,
+            turns=self._turns,
+            malformed=len(self.faults),
+            tokens=self._tokens,
+        )
+
+    def _take(self, turn: Turn | Malformed, text: str, tokens: int | None, cut: bool) -> list[Message]:
+        if self.status is not EpisodeStatus.RUNNING:
+            raise RuntimeError(f"the episode is over ({self.status}); start another one")
+        seen = len(self.messages) + 1
+        text = text[: self.limits.turn_chars]
+        self._turns += 1
+        self._tokens += self._count(defused(text)) if tokens is None else tokens
+        if cut or self._tokens > self.limits.tokens:
+            self._keep_words(text)
+            self.status = EpisodeStatus.MAX_TOKENS
+        elif isinstance(turn, Malformed):
+            self._refuse(turn, text)
+        elif turn.calls:
+            self._run(turn)
+        else:
+            self.messages.append({"role": "assistant", "content": turn.content})
+            self._answer = final_answer(turn.content)
+            self.status = EpisodeStatus.ANSWERED
+        if self.status is EpisodeStatus.RUNNING:
+            self._end_where_spent()
+        return self.messages[seen:]
+
+    def _keep_words(self, text: str) -> None:
+        self.messages.append({"role": "assistant", "content": defused(text).strip()})
+
+    def _refuse(self, turn: Malformed, text: str) -> None:
+        self._keep_words(text)
+        self.faults.append(turn.fault)
+        if len(self.faults) > self.limits.malformed:
+            self.status = EpisodeStatus.MALFORMED
+        else:
+            self._observe(f"turn_{self._turns - 1}", FORMAT_NOTE, turn.sentence)
+
+    def _run(self, turn: Turn) -> None:
+        ids = [f"call_{self._calls + offset}" for offset in range(len(turn.calls))]
+        self._calls += len(ids)
+        calls = [
+            {"id": id_, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}}
+            for id_, call in zip(ids, turn.calls, strict=True)
+        ]
+        self.messages.append({"role": "assistant", "content": turn.content, "tool_calls": calls})
+        for id_, call in zip(ids, turn.calls, strict=True):
+            self._observe(id_, call.tool, self.world.run(call).text)
+        if self.world.errors > self.limits.tool_errors:
+            self.status = EpisodeStatus.TOOL_ERRORS
+
+    def _observe(self, id_: str, name: str, text: str) -> None:
+        self._tokens += self._count(text)
+        self.messages.append({"role": "tool", "tool_call_id": id_, "name": name, "content": text})
+
+    def _end_where_spent(self) -> None:
+        if self._tokens >= self.limits.tokens:
+            self.status = EpisodeStatus.MAX_TOKENS
+        elif self._turns >= self.limits.turns:
+            self.status = EpisodeStatus.MAX_TURNS
+
+
+def as_row(row: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
+    """`row` with the episode's dialogue and deeds in the place of its own: what judge, rules and counts read."""
+    outcome = episode.outcome()
+    deeds = {"asked": outcome.asked, "final": outcome.answer, "solved": outcome.solved, "lucky": outcome.lucky}
+    return {**row, "messages": [dict(message) for message in episode.messages], **deeds}

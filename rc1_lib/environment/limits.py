@@ -1,0 +1,35 @@
+"""How far an episode may go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of one episode; the numbers are the configuration's.
+
+    Attributes:
+        turns: messages of the model, the final answer included.
+        tokens: tokens of the model's messages and of all observations together, without the prompt.
+        tool_errors: failed tool calls that are forgiven; one more ends the episode.
+        malformed: malformed turns that are forgiven; one more ends the episode.
+        calls: tool calls in one turn.
+        turn_chars: characters of one turn; what is longer is not even read.
+        argument_chars: characters of one argument.
+    """
+
+    turns: int
+    tokens: int
+    tool_errors: int
+    malformed: int
+    calls: int
+    turn_chars: int
+    argument_chars: int
+
+    def __post_init__(self) -> None:
+        """Refuses bounds under which nothing can happen."""
+        for field in fields(self):
+            least = 0 if field.name in {"tool_errors", "malformed"} else 1
+            if getattr(self, field.name) < least:
+                raise ValueError(f"limit '{field.name}' is {getattr(self, field.name)}, expected at least {least}")

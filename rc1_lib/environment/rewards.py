@@ -1,0 +1,95 @@
+"""The reward of an episode, every term kept apart.
+
+    total = (success + judge) * factor - penalty - format - turns
+
+The penalty, like in `rc1_lib.reward.terms`, is not scaled by the factor: a needless question costs the same in every
+bucket. Every number is a setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from rc1_lib.environment.outcome import Outcome
+from rc1_lib.errors import RC1Error
+from rc1_lib.records import Bucket
+from rc1_lib.reward.difficulty_factor import difficulty_factor
+from rc1_lib.reward.overclarification import over_clarification_penalty
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSettings:
+    """What the terms weigh; all at least 0.
+
+    Attributes:
+        success: worth of a solved episode.
+        judge: weight of the judge's score; at 0 no score is needed.
+        alpha: price of a question where nothing is missing.
+        cap: questions beyond this one cost no more.
+        use_penalty: without it needless questions are free.
+        beta: how much more a hard row counts, and an easy one less.
+        malformed: price of a malformed turn.
+        turn: price of a turn.
+    """
+
+    success: float
+    judge: float
+    alpha: float
+    cap: int
+    use_penalty: bool
+    beta: float
+    malformed: float
+    turn: float
+
+    def __post_init__(self) -> None:
+        """Refuses negative weights and prices."""
+        for field in fields(self):
+            if not getattr(self, field.name) >= 0:
+                raise ValueError(f"reward setting '{field.name}' is {getattr(self, field.name)}, expected at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class RewardTerms:
+    """The terms of one episode's reward: `success` and `judge` are gains, `penalty`, `format` and `turns` are costs."""
+
+    success: float
+    judge: float
+    factor: float
+    penalty: float
+    format: float
+    turns: float
+
+    @property
+    def total(self) -> float:
+        """The reward."""
+        return (self.success + self.judge) * self.factor - self.penalty - self.format - self.turns
+
+
+def reward_terms(
+    outcome: Outcome, bucket: Bucket, settings: RewardSettings, *, judged: float | None = None
+) -> RewardTerms:
+    """The terms of what came of an episode.
+
+    Args:
+        outcome: what came of it; a lucky guess is no success.
+        bucket: the difficulty of its row.
+        settings: what the terms weigh.
+        judged: the calibrated score of its dialogue in [0, 1]; None where there is none.
+
+    Raises:
+        RC1Error: when the judge has weight, but the dialogue is unscored: that is not a score of 0.
+    """
+    if settings.judge and judged is None:
+        raise RC1Error(
+            f"the judge's score weighs {settings.judge:g} in the reward, but this episode is unscored, which is not a "
+            f"score of 0; leave the episode out, or set the judge's weight to 0"
+        )
+    penalty = over_clarification_penalty(outcome.asked, outcome.needs, alpha=settings.alpha, cap=settings.cap)
+    return RewardTerms(
+        success=settings.success * outcome.solved,
+        judge=settings.judge * judged if settings.judge and judged is not None else 0.0,
+        factor=difficulty_factor(bucket, settings.beta),
+        penalty=penalty if settings.use_penalty else 0.0,
+        format=settings.malformed * outcome.malformed,
+        turns=settings.turn * outcome.turns,
+    )

@@ -1,0 +1,175 @@
+"""The dialogue world in the shape of TRL's `environment_factory`, without importing TRL (read in version 1.16).
+
+    GRPOTrainer(..., environment_factory=environment_factory(limits, voices),
+                reward_funcs=reward_function(settings))
+
+TRL makes one environment per rollout, calls `reset` with all columns of the row, and takes every other public method
+for a tool: its type hints and its docstring are the tool's description. An exception of a tool is told to the model
+and counted as a tool failure. The final answer never reaches an environment, so the reward is a function of completions
+*and* environments and there is no `get_reward`. Turns and tokens are bounded by TRL (`max_tool_calling_iterations`,
+`max_completion_length`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from rc1_lib.environment.answers import final_answer
+from rc1_lib.environment.calls import FormatError, ToolCall, checked_argument
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.outcome import EpisodeStatus, Outcome, outcome_of
+from rc1_lib.environment.rewards import RewardSettings, reward_terms
+from rc1_lib.environment.turn import Malformed, Turn, read_message
+from rc1_lib.environment.voice import Voice, plain_voice
+from rc1_lib.environment.world import World
+from rc1_lib.errors import RC1Error, RowError
+from rc1_lib.records import BUCKETS
+
+Speaker = Callable[[Mapping[str, Any]], Voice]
+
+
+class ToolError(ValueError):
+    """A tool call that failed; the sentence may be shown to the model."""
+
+
+class RewardFunction(Protocol):
+    """A reward as TRL calls it."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        completions: Sequence[Sequence[Mapping[str, Any]]],
+        environments: Sequence[DialogueEnvironment],
+        bucket: Sequence[str],
+        **columns: object,
+    ) -> list[float]:
+        """One reward per completion."""
+        ...
+
+
+class DialogueEnvironment:
+    """One rollout's world; its public methods beside `reset` are the tools."""
+
+    def __init__(self, limits: Limits, voice: Speaker = plain_voice) -> None:
+        self._limits = limits
+        self._voice = voice
+        self._world: World | None = None
+
+    def reset(self, **row: Any) -> str | None:
+        """Open the world of a row, given as columns of the pool's schema; the prompt is the dataset's, so none here."""
+        self._world = World(row, self._voice)
+        return None
+
+    def wiki(self, title: str) -> str:
+        """Read a page.
+
+        Args:
+            title: The title of the page.
+
+        Returns:
+            The text of the page.
+        """
+        return self._run("wiki", title)
+
+    def calc(self, expression: str) -> str:
+        """Work out an arithmetic expression, or compare two values.
+
+        Args:
+            expression: The expression, for example (3 + 4) * 2 or 12 > 9.
+
+        Returns:
+            The value as a number, or yes or no.
+        """
+        return self._run("calc", expression)
+
+    def ask_user(self, question: str) -> str:
+        """Ask the user for something that is missing from the question.
+
+        Args:
+            question: The question to the user.
+
+        Returns:
+            What the user says.
+        """
+        return self._run("ask_user", question)
+
+    def _run(self, tool: str, argument: object) -> str:
+        world = self._open()
+        if world.errors > self._limits.tool_errors:
+            raise ToolError("The episode is over: too many tool calls failed.")
+        try:
+            if not isinstance(argument, str):
+                raise ToolError("The argument is no text.")
+            observation = world.run(ToolCall(tool, checked_argument(argument, self._limits)))
+        except (FormatError, ToolError) as error:
+            world.errors += 1
+            raise ToolError(str(error)) from None
+        if observation.error:
+            raise ToolError(observation.text)
+        return observation.text
+
+    def _open(self) -> World:
+        if self._world is None:
+            raise RuntimeError("the environment has no row yet; reset it with one")
+        return self._world
+
+    def _outcome(self, completion: Sequence[Mapping[str, Any]]) -> Outcome:
+        """What came of the rollout whose messages are `completion`."""
+        world = self._open()
+        turns = [message for message in completion if message.get("role") == "assistant"]
+        turn = read_message(completion[-1], self._limits) if turns and completion[-1] is turns[-1] else None
+        status, answer = EpisodeStatus.MAX_TURNS, ""
+        if world.errors > self._limits.tool_errors:
+            status = EpisodeStatus.TOOL_ERRORS
+        elif isinstance(turn, Malformed):
+            status = EpisodeStatus.MALFORMED
+        elif isinstance(turn, Turn) and not turn.calls:
+            status, answer = EpisodeStatus.ANSWERED, final_answer(turn.content)
+        malformed = int(isinstance(turn, Malformed))
+        # TRL counts the tokens itself.
+        return outcome_of(world, status, answer, turns=len(turns), malformed=malformed, tokens=0)
+
+
+def environment_factory(limits: Limits, voice: Speaker = plain_voice) -> Callable[[], DialogueEnvironment]:
+    """What `GRPOTrainer(environment_factory=...)` takes: a callable that makes environments.
+
+    Args:
+        limits: of these, `tool_errors` and `argument_chars` bound the tools; `calls`, `turn_chars` the final message.
+        voice: how the rows' users speak.
+    """
+    return partial(DialogueEnvironment, limits, voice)
+
+
+def reward_function(settings: RewardSettings) -> RewardFunction:
+    """What `GRPOTrainer(reward_funcs=...)` takes, for rows with a column `bucket`.
+
+    Raises:
+        RC1Error: when the judge has weight here; give TRL the judge as a reward function of its own.
+    """
+    if settings.judge:
+        raise RC1Error(
+            f"the judge weighs {settings.judge:g} in this reward; under TRL it is a reward function of its own, with "
+            f"its weight in `reward_weights`"
+        )
+
+    def dialogue_reward(
+        completions: Sequence[Sequence[Mapping[str, Any]]],
+        environments: Sequence[DialogueEnvironment],
+        bucket: Sequence[str],
+        **columns: object,
+    ) -> list[float]:
+        return [
+            reward_terms(environment._outcome(completion), _bucket(name), settings).total
+            for completion, environment, name in zip(completions, environments, bucket, strict=True)
+        ]
+
+    return dialogue_reward
+
+
+def _bucket(name: str) -> Any:
+    if name not in BUCKETS:
+        raise RowError(f"a row's bucket is '{name}', expected {', '.join(BUCKETS)}")
+    return name

@@ -1,0 +1,148 @@
+"""The dialogue world of one row: its pages, its calculator and its user.
+
+The world is the posed one: where a piece was taken out of the story, the pages lack it too, and only the user has it.
+Nothing here is random; the same calls always get the same observations.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from rc1_lib.environment.calculator import CalculatorError, calculate
+from rc1_lib.environment.calls import ToolCall
+from rc1_lib.environment.markers import defused
+from rc1_lib.environment.user import SimulatedUser
+from rc1_lib.environment.verifiers import is_right
+from rc1_lib.environment.voice import Voice, plain_voice
+from rc1_lib.errors import RowError
+from rc1_lib.records import TASKS, Language, Task
+
+Message = dict[str, Any]
+
+UNKNOWN_PAGE = "There is no page of that title."
+EMPTY_QUESTION = "The question is empty."
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a tool returns; `error` where the call failed."""
+
+    text: str
+    error: bool = False
+
+
+class World:
+    """One row to act in.
+
+    Attributes:
+        prompt: the messages before the assistant's first.
+        task, lang: of the row.
+        needs: whether a piece is missing.
+        asked: questions to the user so far.
+        off_target: those of them that asked for something else while the piece was missing.
+        obtained: whether the user gave the piece.
+        hops: calls of `wiki` and `calc` so far.
+        errors: calls that failed so far.
+    """
+
+    def __init__(self, row: Mapping[str, Any], voice: Callable[[Mapping[str, Any]], Voice] = plain_voice) -> None:
+        """Opens the world of `row`, a row of the pool's schema.
+
+        Args:
+            row: as read from JSON lines or from a frame.
+            voice: how the row's user speaks, for example a pack's `Voices`.
+
+        Raises:
+            RowError: when the row lacks what a world is made of.
+        """
+        _check(row)
+        slot = row["slot"] if row["needs_clarification"] else None
+        self.prompt = _prompt(row)
+        self.task: Task = row["task"]
+        self.lang: Language = row["lang"]
+        self.needs = slot is not None
+        self.asked = self.off_target = self.hops = self.errors = 0
+        self.obtained = False
+        self._answer = str(row["answer"])
+        self._aliases = tuple(row.get("aliases") or ())
+        self._user = SimulatedUser(self.lang, slot["wanted"] if slot else None, voice(row))
+        passages = [(page["title"], defused(page["text"])) for page in row.get("passages") or ()]
+        self._pages = dict(reversed(passages))
+        # A page is also found by its title in other case or spacing, the first of several.
+        self._alike = {_alike(title): text for title, text in reversed(passages)}
+
+    def run(self, call: ToolCall) -> Observation:
+        """Make a call that has been checked."""
+        tools: dict[str, Callable[[str], Observation]] = {
+            "wiki": self.wiki,
+            "calc": self.calc,
+            "ask_user": self.ask_user,
+        }
+        return tools[call.tool](call.argument)
+
+    def wiki(self, title: str) -> Observation:
+        """The text of a page of the posed world."""
+        self.hops += 1
+        text = self._pages.get(title, self._alike.get(_alike(title)))
+        return self._failed(UNKNOWN_PAGE) if text is None else Observation(text)
+
+    def calc(self, expression: str) -> Observation:
+        """The value of an arithmetic expression."""
+        self.hops += 1
+        try:
+            return Observation(calculate(expression))
+        except CalculatorError as error:
+            return self._failed(str(error))
+
+    def ask_user(self, question: str) -> Observation:
+        """What the user says to a question."""
+        self.asked += 1
+        if not question.strip():
+            self.off_target += self.needs
+            return self._failed(EMPTY_QUESTION)
+        text, gave = self._user.reply(question)
+        self.obtained |= gave
+        self.off_target += self.needs and not gave
+        return Observation(defused(text))
+
+    def is_right(self, answer: str) -> bool:
+        """Whether `answer` is right by the rule of the row's task, lucky or not."""
+        return is_right(self.task, answer, self._answer, self._aliases)
+
+    def _failed(self, sentence: str) -> Observation:
+        self.errors += 1
+        return Observation(sentence, error=True)
+
+
+def _alike(title: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", title).casefold().split())
+
+
+def _prompt(row: Mapping[str, Any]) -> tuple[Message, ...]:
+    opening: list[Message] = []
+    for message in row["messages"]:
+        if message["role"] == "assistant":
+            break
+        opening.append({"role": message["role"], "content": message["content"]})
+    return tuple(opening)
+
+
+def _check(row: Mapping[str, Any]) -> None:
+    where = f"row '{row.get('id')}'"
+    missing = [
+        name for name in ("task", "lang", "messages", "answer", "needs_clarification") if row.get(name) in (None, "")
+    ]
+    if missing:
+        raise RowError(
+            f"{where} has no {', '.join(missing)}, which a dialogue world needs; build it by `rc1 build-pool`"
+        )
+    if row["task"] not in TASKS or row["lang"] not in ("en", "zh"):
+        raise RowError(
+            f"{where} is of task '{row['task']}' in '{row['lang']}', expected {', '.join(TASKS)} in en or zh"
+        )
+    slot = cast("Mapping[str, Any]", row.get("slot") or {})
+    if row["needs_clarification"] and not (slot.get("value") and slot.get("wanted")):
+        raise RowError(f"{where} needs a clarification, but names no slot that the user could give")

@@ -1,0 +1,187 @@
+"""Every way an episode ends, its limits to the number, and what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.environment.episode import Episode
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.outcome import EpisodeStatus, outcome_of
+from rc1_lib.environment.world import World
+from rc1_lib.reward.counts import add_counts
+from rc1_lib.reward.rules import add_rules
+from rc1_lib.scoring.transcript import read
+from tests.environment.worlds import CLEAR, LIMITS, STORY, call
+
+WIKI = call("wiki", title="Wyrrudex")
+NO_PAGE = call("wiki", title="Nowhere")
+ASK = call("ask_user", question="How many jars did Prahule buy?")
+ANSWER = "462-39*2 = 384. Answer: 384"
+
+
+def play(turns: Sequence[str], limits: Limits = LIMITS, row: dict[str, Any] = STORY) -> Episode:
+    episode = Episode(World(row), limits)
+    for turn in turns:
+        episode.say(turn)
+    return episode
+
+
+def test_a_solved_episode_by_hand() -> None:
+    outcome = play([WIKI, ASK, call("calc", expression="462-39*2"), ANSWER]).outcome()
+    assert (outcome.status, outcome.answer, outcome.right) == (EpisodeStatus.ANSWERED, "384", True)
+    assert (outcome.solved, outcome.lucky, outcome.obtained) == (True, False, True)
+    assert (outcome.asked, outcome.needless, outcome.asked_where_needed) == (1, 0, True)
+    assert (outcome.turns, outcome.hops, outcome.tool_errors, outcome.malformed) == (4, 2, 0, 0)
+
+
+def test_right_without_the_missing_piece_is_luck() -> None:
+    outcome = play([WIKI, ANSWER]).outcome()
+    assert (outcome.right, outcome.solved, outcome.lucky, outcome.asked_where_needed) == (True, False, True, False)
+
+
+def test_right_after_asking_for_something_else_is_luck_too() -> None:
+    outcome = play([call("ask_user", question="Tell me the answer."), ANSWER]).outcome()
+    assert (outcome.solved, outcome.lucky, outcome.off_target, outcome.asked_where_needed) == (False, True, 1, True)
+
+
+def test_asking_where_nothing_is_missing_is_needless_and_does_not_unsolve() -> None:
+    outcome = play([ASK, ASK, ANSWER], row=CLEAR).outcome()
+    assert (outcome.solved, outcome.needless, outcome.asked_where_needed) == (True, 2, False)
+
+
+def test_a_wrong_answer_is_neither() -> None:
+    outcome = play([ASK, "Answer: 383"]).outcome()
+    assert (outcome.status, outcome.right, outcome.solved, outcome.lucky) == ("answered", False, False, False)
+
+
+def test_the_last_turn_allowed_may_answer_but_not_call() -> None:
+    limits = replace(LIMITS, turns=3)
+    assert play([WIKI, ASK, ANSWER], limits).outcome().solved
+    episode = play([WIKI, WIKI, ASK], limits)
+    assert episode.status is EpisodeStatus.MAX_TURNS
+    assert episode.outcome().asked == 1, "the last calls still run, so that counts and dialogue agree"
+    assert episode.messages[-1]["content"] == "It is 39."
+    assert not episode.outcome().right
+
+
+def test_tokens_of_turns_and_observations_count_to_the_number() -> None:
+    one_a_call = Episode(World(STORY), replace(LIMITS, tokens=30), count=len)
+    one_a_call.say(ASK, tokens=20)
+    assert one_a_call.outcome().tokens == 20 + len("It is 39.")
+    assert one_a_call.status is EpisodeStatus.RUNNING
+    one_a_call.say(ANSWER, tokens=1)
+    assert one_a_call.outcome().solved, "the last token may be used"
+
+
+def test_an_answer_beyond_the_tokens_does_not_count() -> None:
+    episode = Episode(World(STORY), replace(LIMITS, tokens=30), count=len)
+    episode.say(ASK, tokens=20)
+    episode.say(ANSWER, tokens=2)
+    assert episode.status is EpisodeStatus.MAX_TOKENS
+    assert not episode.outcome().right
+
+
+def test_an_observation_can_use_up_the_tokens() -> None:
+    episode = Episode(World(STORY), replace(LIMITS, tokens=29), count=len)
+    episode.say(ASK, tokens=20)
+    assert episode.status is EpisodeStatus.MAX_TOKENS
+
+
+def test_calls_of_a_turn_beyond_the_tokens_are_not_run() -> None:
+    episode = Episode(World(STORY), replace(LIMITS, tokens=10))
+    assert episode.say(ASK, tokens=11) == []
+    assert episode.status is EpisodeStatus.MAX_TOKENS
+    assert episode.world.asked == 0
+    assert "tool_calls" not in episode.messages[-1]
+
+
+def test_a_turn_that_was_cut_ends_the_episode_whatever_it_says() -> None:
+    episode = Episode(World(STORY), LIMITS)
+    episode.say(ANSWER, cut=True)
+    assert episode.status is EpisodeStatus.MAX_TOKENS
+    assert not episode.outcome().right
+
+
+def test_failed_calls_are_forgiven_up_to_the_limit() -> None:
+    limits = replace(LIMITS, tool_errors=2)
+    assert play([NO_PAGE, NO_PAGE], limits).status is EpisodeStatus.RUNNING
+    episode = play([NO_PAGE, NO_PAGE, NO_PAGE], limits)
+    assert episode.status is EpisodeStatus.TOOL_ERRORS
+    assert episode.outcome().tool_errors == 3
+    assert play([NO_PAGE + NO_PAGE + NO_PAGE], limits).status is EpisodeStatus.TOOL_ERRORS
+
+
+def test_malformed_turns_are_forgiven_up_to_the_limit_and_told_why() -> None:
+    episode = play(["<tool_call>{", ANSWER], row=CLEAR)
+    assert [message["role"] for message in episode.messages[2:]] == ["assistant", "tool", "assistant"]
+    assert episode.messages[3]["content"] == "A call has no end, or holds another call."
+    assert episode.faults == ["unclosed call"]
+    assert episode.outcome().solved
+    twice = play(["<tool_call>{", ""])
+    assert twice.status is EpisodeStatus.MALFORMED
+    assert twice.outcome().malformed == 2
+    assert twice.messages[-1]["role"] == "assistant"
+    assert play([""], replace(LIMITS, malformed=0)).status is EpisodeStatus.MALFORMED
+
+
+def test_one_bad_call_keeps_the_good_ones_of_its_turn_from_running() -> None:
+    episode = play([ASK + call("exec", code="1")])
+    assert (episode.world.asked, episode.world.hops) == (0, 0)
+
+
+def test_an_episode_that_is_over_takes_no_turn() -> None:
+    episode = play([ANSWER])
+    with pytest.raises(RuntimeError, match=r"over \(answered\)"):
+        episode.say(ANSWER)
+    assert episode.outcome().turns == 1
+
+
+def test_every_status_was_reached() -> None:
+    """One short episode for each end, so that a new status cannot be added without a way to get there."""
+    ends = {
+        play([WIKI]).status,
+        play([ANSWER]).status,
+        play([WIKI], replace(LIMITS, turns=1)).status,
+        play([WIKI], replace(LIMITS, tokens=1)).status,
+        play([NO_PAGE], replace(LIMITS, tool_errors=0)).status,
+        play(["", ""]).status,
+    }
+    assert ends == set(EpisodeStatus)
+
+
+def test_counts_rules_and_judges_transcript_read_what_was_played() -> None:
+    turns = [WIKI + NO_PAGE, "<tool_call>", ASK, call("calc", expression="462-39*2"), ANSWER]
+    episode = play(turns)
+    outcome = episode.outcome()
+    frame = add_rules(add_counts(pl.DataFrame({"messages": [episode.messages]})), ["settled", "sourced"])
+    assert frame.select("turns", "tool_hops", "clarifications").row(0) == (5, 3, 1)
+    assert (outcome.turns, outcome.hops, outcome.asked) == (5, 3, 1)
+    assert frame.select("settled", "sourced").row(0) == (1.0, 1.0)
+    transcript = read(episode.messages)
+    assert transcript.questions == 1
+    assert [made.result for made in transcript.calls][1:] == ["There is no page of that title.", "It is 39.", "384"]
+    assert transcript.final == ANSWER
+
+
+def test_the_same_turns_give_the_same_episode() -> None:
+    turns = [WIKI, "<tool_call>", ASK, ANSWER]
+    first, second = play(turns), play(turns)
+    assert first.messages == second.messages
+    assert first.outcome() == second.outcome()
+
+
+@pytest.mark.parametrize("name", ["turns", "tokens", "calls", "turn_chars", "argument_chars"])
+def test_limits_under_which_nothing_can_happen_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        replace(LIMITS, **{name: 0})
+
+
+@pytest.mark.parametrize("status", [status for status in EpisodeStatus if status is not EpisodeStatus.ANSWERED])
+def test_only_an_episode_that_was_answered_can_be_right(status: EpisodeStatus) -> None:
+    outcome = outcome_of(World(CLEAR), status, "384", turns=1, malformed=0, tokens=1)
+    assert (outcome.right, outcome.solved, outcome.lucky) == (False, False, False)

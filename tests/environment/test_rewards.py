@@ -1,0 +1,81 @@
+"""Reward terms against sums done by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.rewards import RewardSettings, reward_terms
+from rc1_lib.errors import RC1Error
+from rc1_lib.records import Bucket
+
+SOLVED = Outcome(
+    EpisodeStatus.ANSWERED, "384", True, needs=False, obtained=False, asked=0, off_target=0, turns=3, hops=2,
+    tool_errors=0, malformed=0, tokens=50,
+)  # fmt: skip
+SETTINGS = RewardSettings(
+    success=1.0, judge=0.0, alpha=0.07, cap=3, use_penalty=True, beta=0.05, malformed=0.1, turn=0.03
+)
+
+
+def total(outcome: Outcome, bucket: Bucket = "medium", settings: RewardSettings = SETTINGS) -> float:
+    return reward_terms(outcome, bucket, settings).total
+
+
+@pytest.mark.parametrize(
+    ("outcome", "bucket", "expected"),
+    [
+        (SOLVED, "medium", 1.0 - 0.09),
+        (SOLVED, "hard", 1.05 - 0.09),
+        (SOLVED, "easy", 0.95 - 0.09),
+        (replace(SOLVED, asked=1), "hard", 1.05 - 0.07 - 0.09),
+        (replace(SOLVED, asked=2), "medium", 1.0 - 0.14 - 0.09),
+        (replace(SOLVED, asked=5), "medium", 1.0 - 0.21 - 0.09),
+        (replace(SOLVED, right=False, asked=1), "hard", -0.07 - 0.09),
+        (replace(SOLVED, needs=True, obtained=True, asked=2), "medium", 1.0 - 0.09),
+        (replace(SOLVED, needs=True, asked=0), "medium", -0.09),
+        (replace(SOLVED, malformed=2, turns=5), "medium", 1.0 - 0.2 - 0.15),
+    ],
+)
+def test_the_total_is_the_sum_of_its_terms(outcome: Outcome, bucket: Bucket, expected: float) -> None:
+    assert total(outcome, bucket) == pytest.approx(expected, abs=1e-12)
+
+
+def test_every_term_stands_alone() -> None:
+    outcome = replace(SOLVED, asked=1, malformed=1)
+    terms = reward_terms(outcome, "hard", replace(SETTINGS, judge=0.5), judged=0.8)
+    expected = (1.0, 0.4, 1.05, 0.07, 0.1, 0.09)
+    found = (terms.success, terms.judge, terms.factor, terms.penalty, terms.format, terms.turns)
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert terms.total == pytest.approx(1.4 * 1.05 - 0.07 - 0.1 - 0.09, abs=1e-12)
+
+
+def test_a_lucky_guess_earns_no_success() -> None:
+    assert total(replace(SOLVED, needs=True)) < 0
+    assert replace(SOLVED, needs=True).lucky
+
+
+def test_an_unscored_episode_is_not_one_of_score_zero() -> None:
+    with pytest.raises(RC1Error, match="unscored"):
+        reward_terms(SOLVED, "easy", replace(SETTINGS, judge=0.5))
+    zero = reward_terms(SOLVED, "easy", replace(SETTINGS, judge=0.5), judged=0.0)
+    assert zero.judge == 0.0
+
+
+def test_a_score_without_weight_changes_nothing() -> None:
+    assert reward_terms(SOLVED, "hard", SETTINGS, judged=0.9) == reward_terms(SOLVED, "hard", SETTINGS)
+
+
+def test_without_the_penalty_needless_questions_are_free() -> None:
+    free = replace(SETTINGS, use_penalty=False)
+    assert total(replace(SOLVED, asked=3), settings=free) == total(SOLVED, settings=free)
+
+
+@pytest.mark.parametrize("name", ["success", "judge", "alpha", "cap", "beta", "malformed", "turn"])
+@pytest.mark.parametrize("value", [-1, float("nan")])
+def test_negative_settings_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=name):
+        replace(SETTINGS, **{name: value})
