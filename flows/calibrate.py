@@ -7,22 +7,23 @@ weights are missing or out of date.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from prefect import State, flow
 from prefect.states import Completed, Failed
 
 from flows.data import prepare
-from flows.endings import GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
+from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.calibrate import STAGES
+from rc1_lib.preflight.calibrate import STAGES, check_overwriting
 from rc1_lib.preflight.data import Build
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from tasks.calibrate import adopt_weights, report_calibration, stage, verdict
 from tasks.endings import REFUSED, outcome
 from tasks.reports import revoke
-from tasks.sentences import round_sentence
+from tasks.sentences import stages_sentence
 
 
 @flow(name="rc1", task_runner=ONE_AT_A_TIME)
@@ -46,27 +47,42 @@ def calibrate(
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+        check_overwriting(run, rebuild=build == "always")
         prepare(run, build)
-        results = calibrated(run)
-        return ending(run, results, on_red_revoke) or Completed(
-            name=WEIGHTS_ADOPTED, message=f"calibration: {round_sentence(results)}; weights: {run.config.weights}"
+        done = calibrated(run)
+        return ending(run, done, on_red_revoke) or Completed(
+            name=WEIGHTS_ADOPTED,
+            message=f"calibration: {stages_sentence(done.results, len(STAGES))}; weights: {run.config.weights}",
         )
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))
 
 
-def calibrated(run: Run) -> list[GateResult]:
-    """Run the stages up to the first red one, and adopt the weights when all are green; returns the verdicts.
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """How far a calibration came.
+
+    Attributes:
+        results: the verdicts of the stages that were run, in order; only the last can be red.
+        fault: the fault of program or machine that kept the last one from being evaluated; empty when there was none.
+    """
+
+    results: list[GateResult]
+    fault: str
+
+
+def calibrated(run: Run) -> Calibrated:
+    """Run the stages up to the first red one, and adopt the weights when all are green.
 
     Raises:
         RC1Error: when the weights cannot be written.
-        Exception: a stage's own, when it ended by a fault.
     """
+    fault = ""
     results: list[GateResult] = []
     candidate: dict[str, Any] = {}
     for one in STAGES:
         state = stage(run, one.name, candidate.get("weights"), return_state=True)
-        result, body = verdict(one.name, state)
+        result, body, fault = verdict(one.name, state)
         results.append(result)
         if result.status is not Status.PASSED:
             break
@@ -75,14 +91,14 @@ def calibrated(run: Run) -> list[GateResult]:
     else:
         outcome(adopt_weights(run, candidate["weights"], candidate["report"], return_state=True))
     report_calibration(run, results)
-    return results
+    return Calibrated(results, fault)
 
 
-def ending(run: Run, results: Sequence[GateResult], on_red_revoke: bool) -> State[Any] | None:
+def ending(run: Run, done: Calibrated, on_red_revoke: bool) -> State[Any] | None:
     """The flow's red ending; None when every stage is green."""
-    if all(result.status is Status.PASSED for result in results):
+    if all(result.status is Status.PASSED for result in done.results):
         return None
-    sentence = f"calibration: {round_sentence(results)}"
+    sentence = f"calibration: {stages_sentence(done.results, len(STAGES))}"
     if on_red_revoke:
         revoke(run, sentence)
-    return Failed(name=GATES_FAILED, message=sentence)
+    return Failed(name=FAULT if done.fault else GATES_FAILED, message=sentence)

@@ -21,7 +21,7 @@ from tasks.gates import state_of
 from tasks.keys import provide_scorer_key
 from tasks.pictures import picture
 from tasks.reports import table
-from tasks.sentences import round_sentence
+from tasks.sentences import stages_sentence
 
 STAGE = "calibration"
 
@@ -74,7 +74,7 @@ def report_calibration(run: Run, results: list[GateResult]) -> None:
     create_table_artifact(
         key="rc1-calibration-gates",
         table=table(results),
-        description=f"Calibration (profile {run.config.profile}): {round_sentence(results)}",
+        description=f"Calibration (profile {run.config.profile}): {stages_sentence(results, len(STAGES))}",
     )
 
 
@@ -89,17 +89,14 @@ def _show(run: Run, outcome: Evaluated) -> None:
     )
 
 
-def verdict(name: str, state: State[Any]) -> tuple[GateResult, Mapping[str, Any]]:
-    """What a stage's state says: its gate's verdict, and its data.
-
-    Raises:
-        Exception: the stage's own, when it ended by a fault.
-    """
+def verdict(name: str, state: State[Any]) -> tuple[GateResult, Mapping[str, Any], str]:
+    """What a stage's state says: its gate's verdict, its data, and the fault that kept it from one (else empty)."""
     body = state.result(raise_on_failure=False)
     if isinstance(body, BaseException):
-        raise body
-    gate = body.get("gate", body) if isinstance(body, Mapping) else {}
-    result = GateResult.from_dict(gate)
-    if result.name != name:
-        raise RuntimeError(f"the stage {name} left the verdict of {result.name}")
-    return result, body
+        fault = f"{type(body).__name__}: {body}"
+        return GateResult(name, error=f"a fault kept it from being evaluated: {fault}"), {}, fault
+    try:
+        result = GateResult.from_dict(body.get("gate", body))
+    except (AttributeError, KeyError, TypeError):
+        return GateResult(name, error="its task left no verdict"), {}, "its task left no verdict"
+    return result, body, ""

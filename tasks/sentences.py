@@ -36,6 +36,14 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
     )
 
 
+def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
+    """`4 of 4 stages passed`, or which one of `stages` was the last, and why."""
+    red = [result for result in results if result.status is not Status.PASSED]
+    if not red:
+        return f"{len(results)} of {stages} stages passed"
+    return f"stage {len(results)} of {stages} failed: {red[-1].name} ({gate_sentence(red[-1], advice=False)})"
+
+
 def round_sentence(results: Sequence[GateResult]) -> str:
     """`2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed and were waived."""
     red = [result for result in results if result.status not in GREEN]

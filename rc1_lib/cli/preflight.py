@@ -101,6 +101,7 @@ def _run(
     seconds = round(time.monotonic() - begun, 1)
     _print(session, reports, issued, outcome.message if outcome.exit_code else "", seconds)
     package = str(failure_package(session)) if outcome.exit_code else None
+    session.show(*([f"failure package: {package}"] if package else []))
     session.document(
         {
             "exit_code": outcome.exit_code,
@@ -131,7 +132,7 @@ def _print(
         session.show(*tables.notes(reports[-1]))
     if message:
         session.show(message)
-        session.show(*_revocation(session))
+        session.show(*revocation(session))
     if issued:
         from rc1_lib.preflight.ticket import TICKET
 
@@ -139,7 +140,7 @@ def _print(
     session.show(f"{seconds} s")
 
 
-def _revocation(session: Session) -> list[str]:
+def revocation(session: Session) -> list[str]:
     """What a red run meant for the ticket, when there is one."""
     from rc1_lib.preflight.ticket import TICKET, read_ticket
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.options import Sources, overrides, source
+from rc1_lib.cli.options import Rebuild, Sources, overrides, source
 from rc1_lib.cli.preflight import Build, Verbose
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from rc1_lib.run import Run
 
 
 def weight_calib(
@@ -24,15 +27,18 @@ def weight_calib(
     l2: Annotated[float | None, typer.Option(help="Pull towards the old weights (calibration.l2).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of rows, folds and bootstrap (calibration.seed).")] = None,
     n: Annotated[int | None, typer.Option(help="Rows of the balanced pool that are judged (calibration.n).")] = None,
+    rebuild: Rebuild = False,
 ) -> int:
     """Find the weights of the new reward, and write them when their gate is green."""
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
     run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
     from rc1_lib.cli.reward_tables import calibration_table
     from rc1_lib.cli.verdicts import show_step
+    from rc1_lib.preflight.calibrate import check_overwriting
     from rc1_lib.preflight.weight_calib import weight_calib as calibrate
     from rc1_lib.preflight.weights_file import adopt
 
+    check_overwriting(run, rebuild=rebuild)
     with stages():
         outcome = calibrate(run)
     session.show(*_shown(calibration_table(outcome.body)))
@@ -75,12 +81,16 @@ def overclar_penalty(
     return show_step(session, run, outcome)
 
 
-def calibrate(session: Session, sources: Sources = None, build: Build = "auto", verbose: Verbose = False) -> int:
+def calibrate(
+    session: Session, sources: Sources = None, build: Build = "auto", rebuild: Rebuild = False, verbose: Verbose = False
+) -> int:
     """Run the whole calibration as a flow: shadow run, weights, ablation, shadow run again; write weights if green."""
     run = session.open(overrides({"sources.use": source(sources)}))
     from deployments.local_run import run_flow
     from rc1_lib.cli.failures import failure_package
+    from rc1_lib.cli.preflight import revocation
 
+    before = _stamps(run)
     session.started = True
     with stages():
         outcome = run_flow(
@@ -90,20 +100,58 @@ def calibrate(session: Session, sources: Sources = None, build: Build = "auto", 
             config=str(run.config_path),
             overrides=list(session.overrides),
             workspace=str(run.workspace.root),
-            build=build,
+            build="always" if rebuild else build,
         )
+    stages_done = _fresh_reports(run, before)
+    _show_stages(session, run, stages_done)
     session.show(outcome.message)
     package = str(failure_package(session)) if outcome.exit_code else None
+    if package:
+        session.show(*revocation(session), f"failure package: {package}")
     session.document(
         {
             "exit_code": outcome.exit_code,
             "state": outcome.state_name,
             "message": outcome.message,
             "flow_run_url": outcome.flow_run_url,
+            "stages": stages_done,
+            "written": None if outcome.exit_code else run.config.weights,
             "failpack": package,
         }
     )
     return int(outcome.exit_code)
+
+
+def _stamps(run: Run) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in run.workspace.path("reports").glob("*.json")}
+
+
+def _fresh_reports(run: Run, before: dict[Path, int]) -> list[dict[str, Any]]:
+    """Gate, pictures and report of every stage that this run has judged, in their order."""
+    from rc1_lib.artifacts import read_json
+    from rc1_lib.preflight.calibrate import STAGES
+
+    order = [stage.name for stage in STAGES]
+    found = []
+    for path in (path for path, stamp in _stamps(run).items() if before.get(path) != stamp):
+        body = read_json(path)
+        gate = body.get("gate") if isinstance(body, dict) else None
+        if isinstance(gate, dict) and gate.get("name") in order:
+            found.append({"gate": gate, "plots": body.get("plots", {}), "report": f"reports/{path.name}"})
+    return sorted(found, key=lambda one: order.index(one["gate"]["name"]))
+
+
+def _show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> None:
+    from rc1_lib.cli import tables
+    from rc1_lib.preflight.evaluated import PLOTS
+
+    if not done:
+        return
+    session.show(tables.gates_table("calibration", [one["gate"] for one in done]))
+    for one in done:
+        session.show(*tables.red_lines(one["gate"], ""))
+    session.show(*(f"report, {one['gate']['name']}: {run.workspace.path(one['report'])}" for one in done))
+    session.show(f"pictures: {run.workspace.path(PLOTS)}")
 
 
 def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any]]:

@@ -51,19 +51,20 @@ def shadow_run(
         )
     )
     compares = tag is not None or materialize is None
+    label = "manual" if tag is None else tag
     document: dict[str, Any] = {}
     if compares:
         from rc1_lib.preflight.judged_rows import dimensions
         from rc1_lib.preflight.shadow_run import report_path
         from rc1_lib.preflight.weights_file import read_weights
 
-        report_path(tag or "manual")
+        report_path(label)
         read_weights(run, dimensions(run))  # before anything is written or paid for
     document |= _materialise(session, run, copy, rebuild)
     if not compares:
         session.document(document)
         return 0
-    return _compare(session, run, tag or "manual", document)
+    return _compare(session, run, label, document)
 
 
 def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool) -> dict[str, Any]:

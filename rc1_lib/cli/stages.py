@@ -9,9 +9,11 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from rc1_lib.progress import PASSING_NOTES, listening
 
+_BAR = 12
 _EVERY_S = 10.0
 """Shortest time between two lines of the same counting stage where there is no terminal."""
 
@@ -24,11 +26,13 @@ def stages() -> Iterator[None]:
         with listening(_Lines().tell):
             yield
         return
+    # In a narrow terminal the note gives way: it alone has a length that nobody foresees.
+    note = TextColumn("{task.fields[note]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True)), BarColumn(bar_width=_BAR),
+        MofNCompleteColumn(), TimeElapsedColumn(), note,
     )  # fmt: skip
-    with Progress(*columns, console=Console(file=terminal)) as bars, listening(_Bars(bars).tell):
+    with Progress(*columns, console=Console(file=terminal), expand=True) as bars, listening(_Bars(bars).tell):
         yield
 
 
@@ -46,14 +50,19 @@ class _Bars:
 
 
 class _Lines:
-    """A line for every note, and for the bare counts now and then."""
+    """A line for every note, and for the bare counts now and then; the end of a stage is told once."""
 
     def __init__(self) -> None:
         self.begun = time.monotonic()
         self.told: dict[str, float] = {}
+        self.ended: dict[str, int] = {}
 
     def tell(self, stage: str, done: int, total: int, note: str) -> None:
         now = time.monotonic()
-        if (note and stage not in PASSING_NOTES) or done == total or now - self.told.get(stage, 0.0) >= _EVERY_S:
+        passing = stage in PASSING_NOTES
+        if passing and done == total and self.ended.get(stage) == total:
+            return
+        self.ended[stage] = total if done == total else -1
+        if (note and not passing) or done == total or now - self.told.get(stage, 0.0) >= _EVERY_S:
             self.told[stage] = now
             print(f"[{now - self.begun:6.1f} s] {stage}: {done}/{total} {note}".rstrip(), file=sys.stderr, flush=True)

@@ -72,9 +72,9 @@ def conclude(
 def show_step(session: Session, run: Run, outcome: Evaluated, further: dict[str, Any] | None = None) -> int:
     """Print a step's verdict, what failed, and where its report and pictures lie; give the exit code."""
     gate = outcome.body["gate"]
-    session.show(tables.gates_table(outcome.gate.name, [gate]))
+    session.show(tables.gates_table("verdict", [gate]))
     session.show(*tables.red_lines(gate, ""))
-    session.show(*(f"{title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()))
+    session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()))
     session.show(f"report: {run.workspace.path(outcome.report)}")
     session.document({**outcome.body, "report": outcome.report, **(further or {})})
     return 0 if outcome.passed else 2

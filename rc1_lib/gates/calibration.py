@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from rc1_lib.gates.checks import at_least, at_most, equal, info
-from rc1_lib.gates.shadow_run import interval_in_words
+import numpy as np
+
+from rc1_lib.gates.checks import above, at_least, at_most, equal, info
+from rc1_lib.gates.shadow_run import constant_told, interval_in_words, none_stuck
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.thresholds import CalibrationGate, WeightsGate
@@ -37,7 +39,16 @@ def calibration_gate(
             at_least("unsolved dialogues", outcomes[1], thresholds.min_outcomes, few),
         ]
     total = sum(found.weights.values())
+    constant = {name: score for name, score in found.constant.items() if found.weights[name] > 0}
     checks += [
+        none_stuck(constant),
+        # Better than old weights that order failures first is not good enough.
+        above(
+            "rank correlation of the calibrated weights",
+            found.median_spearman["calibrated"],
+            0.0,
+            "they put failures first: look whether the judge's scores mean what its instructions say",
+        ),
         at_least("rank correlation gained, per cent", found.improve_pct_vs_old, thresholds.min_improve_pct, _MORE),
         at_least(
             "mean absolute error lowered, per cent", found.mae_drop_pct_vs_old, thresholds.min_mae_drop_pct, _MORE
@@ -47,7 +58,7 @@ def calibration_gate(
         equal("sum is 1", abs(total - 1.0) <= weights.sum_tolerance, True, "report this: the weights are no shares"),
         at_most(
             "optimality residual",
-            max(found.kkt_residual, found.refits_kkt_residual),
+            float(np.maximum(found.kkt_residual, found.refits_kkt_residual)),  # unlike max, never hides a NaN
             thresholds.max_kkt_residual,
             "report this: not the optimum",
         ),
@@ -58,4 +69,4 @@ def calibration_gate(
         for name, figure in found.intervals.items()
         if not name.startswith("weight.")
     ]
-    return GateResult("calibration", (*checks, *told))
+    return GateResult("calibration", (*checks, constant_told(constant), *told))

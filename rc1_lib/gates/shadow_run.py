@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rc1_lib.gates.checks import above, at_least, info
+from rc1_lib.gates.checks import above, at_least, equal, info
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
@@ -16,7 +16,8 @@ _CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weig
 
 def baseline_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
     """Judge, before anything is calibrated, whether a comparison on these dialogues can say anything at all."""
-    return GateResult("shadow_baseline", (*usable(compared, coverage, thresholds), *_told(compared, {})))
+    checks = (*usable(compared, coverage, thresholds), constant_told(compared.constant), *_told(compared, {}))
+    return GateResult("shadow_baseline", checks)
 
 
 def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
@@ -37,6 +38,7 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
     }
     checks = (
         *usable(compared, coverage, thresholds),
+        none_stuck(compared.constant),
         at_least(
             "spearman", value["spearman"], thresholds.min_spearman,
             "the new reward turns the old order over; look at the rank scatter, raise calibration.l2 or drop a rule",
@@ -47,6 +49,7 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         ),
         above("corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE),
         at_least("corr_improve_pct", value["corr_improve_pct"], thresholds.min_improve_pct, _CALIBRATE),
+        constant_told(compared.constant),
         *_told(compared, wanted),
     )  # fmt: skip
     return GateResult("shadow_run", checks)
@@ -60,6 +63,31 @@ def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> 
         at_least("solved dialogues", compared.solved, thresholds.min_outcomes, few),
         at_least("unsolved dialogues", compared.rows - compared.solved, thresholds.min_outcomes, few),
     ]
+
+
+def none_stuck(constant: Mapping[str, float]) -> Check:
+    """Whether no weighed dimension gives every dialogue the same grade in between.
+
+    All may well deserve the full grade, or none any; whoever looks at them does not find all of them equally
+    half-good.
+
+    Args:
+        constant: the weighed dimensions that hold one score in all dialogues, with that score.
+    """
+    return equal(
+        "weighed dimensions stuck on one grade",
+        _in_words({name: score for name, score in constant.items() if 0 < score < 1}), _in_words({}),
+        "their weight orders nothing: read the judge's replies about them, mend the judge, and score again",
+    )  # fmt: skip
+
+
+def constant_told(constant: Mapping[str, float]) -> Check:
+    """The weighed dimensions that say the same of every dialogue, and what they say."""
+    return info("weighed dimensions that say the same of every dialogue", _in_words(constant))
+
+
+def _in_words(constant: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {score:.4g}" for name, score in constant.items()) or "none"
 
 
 def _told(compared: Comparison, wanted: Mapping[str, float]) -> list[Check]:

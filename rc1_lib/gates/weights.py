@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rc1_lib.artifacts import FileState
 from rc1_lib.gates.checks import at_least, at_most, equal, info, within
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.thresholds import WeightsGate
@@ -24,12 +25,15 @@ class Origin:
         sha256: its fingerprint now; None when there is none.
         judge: who judges now (`judge_identity`).
         old_weights: the old weights now.
+        state: what became of the file since a calibration wrote it (`FileState`), and whether it would be made from
+            the same things today.
     """
 
     report: Mapping[str, Any] | None
     sha256: str | None
     judge: Mapping[str, str]
     old_weights: Mapping[str, float]
+    state: str
 
 
 def weights_gate(content: Any, thresholds: WeightsGate, dimensions: Sequence[str], origin: Origin) -> GateResult:
@@ -92,6 +96,10 @@ def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
             "old weights are those of the report",
             bool(report) and dict(report.get("old_weights") or {}) == dict(origin.old_weights), True,
             f"reward.old_weights is another one now; {_AGAIN}",
+        ),
+        equal(
+            "file", origin.state, FileState.FRESH.value,
+            f"altered: somebody else wrote it; stale: pool, judge or settings are other ones now; {_AGAIN}",
         ),
     )  # fmt: skip
 

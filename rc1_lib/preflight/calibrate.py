@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rc1_lib.artifacts import FileState
 from rc1_lib.difficulty.steps import balanced_state
+from rc1_lib.errors import RC1Error
 from rc1_lib.pool.seed import seed_state
 from rc1_lib.preflight.data import Build, needs_build
 from rc1_lib.preflight.evaluated import Evaluated
@@ -73,6 +74,27 @@ def adopt_candidate(run: Run, done: list[Evaluated]) -> None:
     """Write the weights of the calibration among the stages done."""
     calibration = next(outcome for outcome in done if outcome.gate.name == "calibration")
     adopt(run, calibration.body["weights"], calibration.report)
+
+
+def check_overwriting(run: Run, *, rebuild: bool) -> None:
+    """Refuse to write over weights that somebody else wrote, and to calibrate on rows that RC1 did not write so.
+
+    Args:
+        run: whose files.
+        rebuild: whether everything is written again, whoever wrote it.
+
+    Raises:
+        RC1Error: naming the file and what befell it.
+    """
+    states = {
+        run.config.weights: (weights_state(run), "write them again with --rebuild"),
+        run.config.difficulty.balanced_path: (balanced_state(run), "write it again: rc1 preflight --rebuild"),
+        run.config.ablation.takes_path: (seed_state(run, "takes"), "write it again: rc1 build-pool --rebuild"),
+    }
+    for path, (state, advice) in states.items():
+        if not rebuild and state in (FileState.ALTERED, FileState.FOREIGN):
+            befell = "was altered after RC1 wrote it" if state is FileState.ALTERED else "was not written by RC1"
+            raise RC1Error(f"{run.workspace.path(path)}: {befell}; move it away, or {advice}")
 
 
 def is_due(run: Run, build: Build) -> bool:

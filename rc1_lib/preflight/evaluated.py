@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rc1_lib.artifacts import now, write_json
+from rc1_lib.config_file import departures
 from rc1_lib.records import GateResult, Status
-from rc1_lib.run import Run
+from rc1_lib.run import Run, published_config
 
 PLOTS = "reports/plots"
 
@@ -48,6 +49,7 @@ def write_report(
         "time": now(),
         "profile": run.config.profile,
         "config_sha256": run.config_sha256,
+        "thresholds_changed": departures(run.config, published_config()),
         **body,
         "plots": dict(plots),
         "gate": {**gate.to_dict(), "offenders": offenders},

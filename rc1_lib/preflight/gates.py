@@ -27,7 +27,7 @@ from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.preflight.judged_rows import dimensions
 from rc1_lib.preflight.overclar_ablation import ablation_verdict
 from rc1_lib.preflight.shadow_run import PRE_RUN, shadow_run
-from rc1_lib.preflight.weights_file import named_report, read_content
+from rc1_lib.preflight.weights_file import named_report, read_content, weights_state
 from rc1_lib.records import GateResult
 
 Round = int
@@ -104,7 +104,9 @@ def _weights(evidence: Evidence, _: Round) -> GateResult:
     run = evidence.run
     content = read_content(run)
     report, sha256 = named_report(run, content)
-    origin = Origin(report, sha256, judging.judge_identity(run), run.config.reward.old_weights)
+    origin = Origin(
+        report, sha256, judging.judge_identity(run), run.config.reward.old_weights, weights_state(run).value
+    )
     return weights_gate(content, run.config.gates.weights, dimensions(run), origin)
 
 

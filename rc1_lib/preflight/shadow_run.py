@@ -63,6 +63,7 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) ->
     frame = with_reward(run, judged.frame, weights).with_columns(group="source_id")
     compared = compare(
         frame,
+        weighed=[name for name, weight in weights.items() if weight > 0],
         corr_floor=thresholds.corr_floor,
         confidence=thresholds.confidence,
         resamples=thresholds.resamples,

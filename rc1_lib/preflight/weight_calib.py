@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import polars as pl
 
-from rc1_lib.artifacts import sha256_json
 from rc1_lib.gates.calibration import calibration_gate
 from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
 from rc1_lib.preflight.evidence import Evidence
@@ -23,8 +23,7 @@ STAGE = "weights"
 def weight_calib(run: Run) -> Evaluated:
     """Find the weights of the new reward and judge them; nothing is adopted.
 
-    The report of a candidate that was refused has a name of its own, so that it never takes the place of one that
-    weights in force rest on.
+    Every report has a name of its own, so that it never takes the place of one that weights in force rest on.
 
     Raises:
         RC1Error: when the judge cannot be asked, or there are too few rows to calibrate on.
@@ -40,7 +39,8 @@ def weight_calib(run: Run) -> Evaluated:
     )
     gate = replace(gate, checks=(*gate.checks, *double_checks(run, judged)))
     passed = not gate.failures
-    name = f"{sha256_json(weights_inputs(run))[:12]}{'' if passed else '_refused'}"
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
+    name = f"{stamp}{'' if passed else '_refused'}"
     body = {
         "weights": dict(found.weights),
         "old_weights": dict(config.reward.old_weights),
@@ -51,6 +51,7 @@ def weight_calib(run: Run) -> Evaluated:
             "asked_for": config.calibration.n,
             "taken": rows.height,
         },
+        "inputs": weights_inputs(run),
         "settings": config.calibration.model_dump(mode="json"),
         "max_weight": config.gates.weights.max_weight,
         "scoring": judged.summary(),

@@ -62,6 +62,8 @@ class Calibration:
     """Rows left out because a score or the target is missing."""
     weightless: int
     """Scored rows left out because their weight is 0."""
+    constant: dict[str, float]
+    """Dimensions that hold one score in all usable rows, and so tell no row from another, with that score."""
     groups: int
     folds: tuple[Fold, ...]
     median_spearman: dict[str, float]
@@ -175,10 +177,15 @@ def calibrate_weights(
         names=tuple(names),
         weights=named(final.weights),
         kkt_residual=final.kkt_residual,
-        refits_kkt_residual=max(residuals),
+        refits_kkt_residual=float(np.max(residuals)),
         rows=len(rows.target),
         unscored=rows.unscored,
         weightless=rows.weightless,
+        constant={
+            name: float(column[0])
+            for name, column in zip(names, rows.scores.T, strict=True)
+            if (column == column[0]).all()
+        },
         groups=rows.groups,
         folds=tuple(folds),
         median_spearman=medians,

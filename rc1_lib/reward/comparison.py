@@ -7,7 +7,7 @@ at both scores of the same dialogues.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,8 @@ class Comparison:
         rows: dialogues that hold scores.
         weight: the sum of their weights; less than `rows` where some are unstable.
         solved: of them, how many succeeded.
+        constant: weighed dimensions that hold one score in all of them, and so tell no dialogue from another, with
+            that score.
     """
 
     figures: Mapping[str, Interval]
@@ -52,6 +54,7 @@ class Comparison:
     rows: int
     weight: float
     solved: int
+    constant: Mapping[str, float]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; what is undefined is None."""
@@ -74,16 +77,20 @@ class Comparison:
             "weight": self.weight,
             "solved": self.solved,
             "unsolved": self.rows - self.solved,
+            "constant": dict(self.constant),
         }
 
 
-def compare(frame: pl.DataFrame, *, corr_floor: float, confidence: float, resamples: int, seed: int) -> Comparison:
+def compare(
+    frame: pl.DataFrame, *, weighed: Collection[str], corr_floor: float, confidence: float, resamples: int, seed: int
+) -> Comparison:
     """Compare the columns `old` and `reward` of scored dialogues.
 
     Args:
         frame: a row a dialogue: `old, reward, total` (Float64), `solved` (Boolean), `weight` (how much it counts),
-            `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`. Rows
-            without a score are left out.
+            `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`, and the
+            dimensions weighed. Rows without a score are left out.
+        weighed: the dimensions that carry weight in the new reward.
         corr_floor: improvements are relative to the old correlation, or to this where it is smaller.
         confidence: of the intervals.
         resamples: bootstrap samples of source questions.
@@ -120,6 +127,7 @@ def compare(frame: pl.DataFrame, *, corr_floor: float, confidence: float, resamp
         rows=known.height,
         weight=float(weight.sum()),
         solved=int(success.sum()),
+        constant={name: float(known[name][0]) for name in weighed if known[name].n_unique() == 1},
     )
 
 

@@ -41,7 +41,7 @@ def test_each_fault_of_the_weights_is_named(weights: dict[str, Any], wrong: set[
 
 
 def test_weights_that_are_not_there_are_red() -> None:
-    assert weights_gate(None, WEIGHTS, (), Origin(None, None, {}, {})).status is Status.FAILED
+    assert weights_gate(None, WEIGHTS, (), Origin(None, None, {}, {}, "missing")).status is Status.FAILED
 
 
 def test_the_published_configuration_may_train() -> None:

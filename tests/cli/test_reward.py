@@ -1,0 +1,260 @@
+"""`calibrate`, `weight-calib`, `overclar-penalty` and `shadow-run` from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.artifacts import read_json, sha256_file
+from rc1_lib.run import Run
+
+from .conftest import Done, Rc1
+
+QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50")
+WEIGHTS = "configs/weights.json"
+BALANCED = "data/rollouts/rc1_seed.balanced.jsonl"
+TAKES = "data/shadow_takes.jsonl"
+NARROW = 80
+Ask = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def reward_workspace(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small pool, calibrated, with every reply of the judge stored. Commands may write reports into it."""
+    root = tmp_path_factory.mktemp("reward") / "workspace"
+    shutil.copytree(built.workspace.root, root)
+    return root
+
+
+@pytest.fixture
+def own(reward_workspace: Path, tmp_path: Path) -> Path:
+    """A copy that a test may damage."""
+    root = tmp_path / "workspace"
+    shutil.copytree(reward_workspace, root, ignore=shutil.ignore_patterns("logs", "shadow_run_*"))
+    return root
+
+
+@pytest.fixture
+def ask(rc1: Rc1, built: Run, reward_workspace: Path) -> Ask:
+    """`ask("weight-calib", "--cv", "5", at=root)`: a command on the small pool, by default in the shared workspace."""
+
+    def run(*arguments: str, at: Path = reward_workspace) -> Done:
+        settings = [part for override in (*built.overrides, *QUICK) for part in ("--set", override)]
+        return rc1(*arguments, "--workspace", at, *settings)
+
+    return run
+
+
+@pytest.fixture
+def narrow(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """The same in a terminal of 80 columns, without the colours."""
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", str(NARROW))
+
+    def run(*arguments: str, **place: Path) -> Done:
+        done = ask(*arguments, **place)
+        return Done(done.code, re.sub(r"\x1b\[[0-9;]*m", "", done.out), done.err)
+
+    return run
+
+
+def files(root: Path) -> dict[str, str]:
+    """Everything in the workspace but its logs, with fingerprints."""
+    return {
+        path.relative_to(root).as_posix(): sha256_file(path)
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.relative_to(root).parts[0] != "logs"
+    }
+
+
+def fits(text: str, root: Path) -> bool:
+    """Whether tables keep within the terminal; sentences and paths are wrapped by it, so that they can be copied."""
+    tables = [line for line in text.splitlines() if str(root) not in line and not line.startswith("    ")]
+    return max(map(len, tables)) <= NARROW and "…" not in text
+
+
+def test_shadow_run_writes_the_report_of_its_tag(ask: Ask, reward_workspace: Path) -> None:
+    done = ask("shadow-run", "--n", "120", "--seed", "20250820", "--stratify", "--tag", "T", "--json")
+    body: dict[str, Any] = json.loads(done.out)
+    assert (done.code, body["pass"], body["tag"]) == (0, True, "T")
+    assert body["report"] == "reports/shadow_run_T.json"
+    written = read_json(reward_workspace / body["report"])
+    assert body["spearman"] == written["spearman"] >= 0.75
+    assert (reward_workspace / written["terms"]).is_file()
+
+
+def test_shadow_run_is_manual_by_default_and_exits_2_when_red(narrow: Ask, reward_workspace: Path) -> None:
+    done = narrow("shadow_run", "--set", "gates.shadow_run.min_spearman=0.999")
+    assert done.code == 2
+    assert fits(done.out, reward_workspace)
+    assert re.search(r"spearman +0\.\d+ +0\.\d+ to 0\.\d+ +>= 0\.999 +no", done.out)
+    assert re.search(r"shadow_run: spearman is 0\.\d+, wanted >= 0.999", done.out)
+    assert f"report: {reward_workspace}/reports/shadow_run_manual.json" in done.out
+    assert f"picture, reliability: {reward_workspace}/reports/plots/shadow_manual_reliability.png" in done.out
+    assert read_json(reward_workspace / "reports/shadow_run_manual.json")["pass"] is False
+
+
+def test_shadow_run_that_only_materialises_needs_no_weights_and_compares_nothing(ask: Ask, own: Path) -> None:
+    (own / WEIGHTS).unlink()
+    flags = ("--materialize", "data/other.jsonl", "--dump_manifest", "data/other.json", "--n", "40", "--json")
+    done = ask("shadow-run", *flags, at=own)
+    body = json.loads(done.out)
+    assert (done.code, body["n"], body["written_now"]) == (0, 40, True)
+    assert body["sha256"] == sha256_file(own / "data/other.jsonl")
+    assert read_json(own / "data/other.json")["sha256"] == body["sha256"]
+    assert not list(own.glob("reports/shadow_run_*"))
+
+
+def test_shadow_run_materialises_and_compares_when_both_are_asked_for(ask: Ask, own: Path) -> None:
+    done = ask("shadow-run", "--materialize", "data/other.jsonl", "--tag", "both", "--json", at=own)
+    body = json.loads(done.out)
+    assert (done.code, body["written_now"], body["tag"]) == (0, True, "both")
+    assert body["shadow"] == {"path": "data/other.jsonl", "sha256": sha256_file(own / "data/other.jsonl")}
+
+
+def test_weight_calib_shows_what_it_found_and_writes_the_weights(narrow: Ask, own: Path) -> None:
+    (own / WEIGHTS).unlink()
+    done = narrow("weight_calib", "--cv", "5", "--boot", "200", "--l2", "0.1", "--seed", "42", at=own)
+    assert done.code == 0, done.err
+    assert fits(done.out, own)
+    assert f"weights: {own / WEIGHTS}, written" in done.out
+    content = read_json(own / WEIGHTS)
+    assert sha256_file(own / content["report"]["path"]) == content["report"]["sha256"]
+    assert abs(sum(content["weights"].values()) - 1.0) < 1e-9
+    for name, value in content["weights"].items():
+        assert re.search(rf"{name} +0\.\d+ +{value:.3f} ", done.out)
+    assert done.err.count("judge: 900/900") == 1
+    assert "weights: 206/206" in done.err, "five folds, 200 bootstraps and the whole"
+
+
+def test_weight_calib_keeps_a_candidate_that_was_refused_aside(ask: Ask, own: Path) -> None:
+    before = sha256_file(own / WEIGHTS)
+    red = ("--set", "gates.calibration.min_improve_pct=1000")
+    done = ask("weight-calib", "--cv", "3", "--boot", "20", *red, "--json", at=own)
+    body = json.loads(done.out)
+    assert (done.code, body["pass"], body["written"]) == (2, False, None)
+    assert body["report"].endswith("_refused.json")
+    assert set(read_json(own / body["report"])["weights"]) == set(body["weights"])
+    assert sha256_file(own / WEIGHTS) == before
+
+
+def test_overclar_penalty_shows_who_pays_what(narrow: Ask, ask: Ask, reward_workspace: Path) -> None:
+    done = narrow("overclar-penalty", "--alpha", "0.07", "--cap", "3")
+    assert done.code == 0
+    assert fits(done.out, reward_workspace)
+    assert "penalty 0.07 * min(c, 3)" in done.out
+    body = json.loads(ask("overclar_penalty", "--alpha", "0.1", "--cap", "1", "--json").out)
+    assert (body["alpha"], body["cap"]) == (0.1, 1)
+    assert sum(row["dialogues"] for row in body["rows"]) == 120
+    for row in body["rows"]:
+        pays = row["clarifications"] > 0 and not row["needs_clarification"]
+        assert row["penalty"] == (0.1 if pays else 0.0)
+
+
+def test_overclar_penalty_is_shown_to_do_its_work(narrow: Ask, reward_workspace: Path) -> None:
+    done = narrow("overclar_penalty", "--alpha", "0.07", "--cap", "3", "--ablation")
+    assert done.code == 0, done.out
+    assert fits(done.out, reward_workspace)
+    assert re.search(r"asks where nothing is missing +\d+\.\d % +\d+\.\d %", done.out)
+    assert "report: " in done.out
+
+
+def test_overclar_penalty_that_costs_nothing_is_red(ask: Ask, reward_workspace: Path) -> None:
+    done = ask("overclar-penalty", "--alpha", "0", "--ablation", "--json")
+    body = json.loads(done.out)
+    assert (done.code, body["pass"], body["alpha"]) == (2, False, 0.0)
+    assert body["figures"]["rate_drop_pct"]["value"] == 0.0
+    assert read_json(reward_workspace / body["report"])["pass"] is False
+
+
+def test_calibrate_shows_every_stage_adopts_the_weights_and_packs_what_is_red(narrow: Ask, ask: Ask, own: Path) -> None:
+    (own / WEIGHTS).unlink()
+    done = narrow("calibrate", at=own)
+    assert done.code == 0, done.err
+    assert fits(done.out, own)
+    for stage in ("shadow_baseline", "calibration", "overclar_ablation", "shadow_run"):
+        assert re.search(rf"│ {stage} +│ passed", done.out)
+        assert f"report, {stage}: {own}/reports/" in done.out
+    assert "calibration: 4 of 4 stages passed; weights: configs/weights.json" in done.out
+    assert "calibration: 1/4 shadow_baseline passed" in done.err
+    adopted = sha256_file(own / WEIGHTS)
+
+    (own / BALANCED).unlink()
+    done = ask("calibrate", "--build", "never", "--json", at=own)
+    body = json.loads(done.out)
+    assert (done.code, body["state"], body["written"]) == (2, "GatesFailed", None)
+    assert [stage["gate"]["status"] for stage in body["stages"]] == ["passed"]
+    assert "stage 2 of 4 failed: calibration (" in body["message"]
+    assert "rc1_seed.balanced.jsonl: there is no such file" in body["message"]
+    assert Path(body["failpack"]).is_file()
+    assert sha256_file(own / WEIGHTS) == adopted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("shadow-run", "--tag", "../x"), "tag '../x': expected letters"),
+        (("shadow-run", "--tag", ""), "tag '': expected letters"),
+        (("shadow-run", "--materialize", "../x.jsonl"), "outside the workspace"),
+        (("weight-calib", "--cv", "1"), "calibration.cv: found '1'"),
+        (("weight-calib", "--boot", "3"), "calibration.boot: found '3'"),
+        (("weight-calib", "--l2", "-0.1"), "calibration.l2: found '-0.1'"),
+        (("weight-calib", "--n", "0"), "calibration.n: found '0'"),
+        (("overclar-penalty", "--alpha", "-1"), "overclar.alpha: found '-1.0'"),
+        (("overclar-penalty", "--cap", "-1", "--ablation"), "overclar.cap: found '-1'"),
+        (("calibrate", "--sources", "nowhere"), "--sources nowhere: there is no such folder"),
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_cannot_be_asked_for_is_refused_in_words(
+    arguments: tuple[str, ...], words: str, form: tuple[str, ...], ask: Ask, tmp_path: Path
+) -> None:
+    done = ask(*arguments, *form, at=tmp_path)
+    assert done.code == 2
+    assert done.err.startswith("rc1: ") and words in done.err
+    assert "Traceback" not in done.err
+    if form:
+        assert json.loads(done.out) == {
+            "exit_code": 2,
+            "error": done.err.removeprefix("rc1: ").strip(),
+            "failpack": None,
+        }
+    else:
+        assert done.out == ""
+    assert files(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing", "words"),
+    [
+        (("weight-calib",), BALANCED, "there is no such file"),
+        (("shadow-run", "--tag", "T"), WEIGHTS, "there are no weights yet; rc1 weight-calib finds them"),
+        (("overclar-penalty",), "data/shadow_eval_245.jsonl", "there is no such file"),
+        (("overclar-penalty", "--ablation"), WEIGHTS, "there are no weights yet"),
+        (("overclar-penalty", "--ablation"), TAKES, "there is no such file"),
+    ],
+)
+def test_what_is_not_there_yet_is_named_and_nothing_is_written(
+    arguments: tuple[str, ...], missing: str, words: str, ask: Ask, own: Path
+) -> None:
+    (own / missing).unlink()
+    before = files(own)
+    done = ask(*arguments, at=own)
+    assert (done.code, done.out) == (2, "")
+    assert f"{own / missing}: {words}" in done.err
+    assert files(own) == before
+
+
+def test_too_few_dialogues_to_calibrate_on_are_counted(ask: Ask, own: Path) -> None:
+    before = files(own)
+    done = ask("weight-calib", "--n", "5", at=own)
+    assert (done.code, done.out) == (2, "")
+    assert "5 usable rows are fewer than the 9 dimensions" in done.err
+    assert {name: before[name] for name in before if "sqlite" not in name}.items() <= files(own).items()
+    assert not set(files(own)) - set(before)

@@ -1,0 +1,278 @@
+"""The calibration as a flow: what it adopts, where it stops, what it shows, and when the preflight runs it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import State
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import Artifact, TaskRun
+
+from flows.calibrate import calibrate
+from flows.preflight import preflight
+from rc1_lib.artifacts import read_json
+from rc1_lib.preflight.calibrate import STAGES
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import evaluate
+from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
+from rc1_lib.records import Status
+from rc1_lib.run import Run, open_run
+from rc1_lib.testing.judge_server import Behaviour, running
+from tasks.reports import NIGHTLY
+
+pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
+
+# The stages' verdicts rest on point values: few resamples widen nothing but the intervals beside them.
+QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50", "calibration.boot=20")
+NAMES = [stage.name for stage in STAGES]
+PRE_RUN_REPORT = "reports/shadow_run_pre_run_check.json"
+ROUND_2 = ("reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
+KEY = "sk-planted-1b5c0d9e8f7a"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A workspace, and how a flow on it ended."""
+
+    run: Run
+    state: State[Any]
+
+
+def copied(run: Run, root: Path, *overrides: str, weights: bool = True) -> Run:
+    """A copy of a run's workspace, stored replies included, quick to calibrate; the weights may be left out."""
+    ignored = shutil.ignore_patterns() if weights else shutil.ignore_patterns("weights.json*")
+    shutil.copytree(run.workspace.root, root, ignore=ignored)
+    made = open_run(profile="local", workspace=root, overrides=(*run.overrides, *QUICK, *overrides))
+    assert weights_file(made).exists() is weights
+    return made
+
+
+def ended(flow: Callable[..., Any], run: Run, **parameters: Any) -> State[Any]:
+    """Run a flow on a run's workspace, with its overrides, by default on the files that are there."""
+    chosen = {"build": "never", "overrides": list(run.overrides), "workspace": str(run.workspace.root)}
+    state: State[Any] = flow(**{**chosen, **parameters}, return_state=True)
+    return state
+
+
+def weights_file(run: Run) -> Path:
+    return run.workspace.path(run.config.weights)
+
+
+def task_runs(state: State[Any]) -> list[TaskRun]:
+    """The flow run's task runs in the order of their start, once the server has heard how each ended."""
+    this_run = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
+    with get_client(sync_client=True) as client:
+        before = -1
+        for _ in range(100):
+            runs = client.read_task_runs(flow_run_filter=this_run, limit=200)
+            if len(runs) == before and all(run.state is not None and run.state.is_final() for run in runs):
+                return sorted(runs, key=lambda run: str(run.start_time))
+            before = len(runs)
+            time.sleep(0.3)
+    raise AssertionError("the server has not heard of every task's end")
+
+
+def stage_states(state: State[Any]) -> dict[str, str | None]:
+    """Stage -> the name of its task run's state, in the order in which they ran."""
+    return {run.name: run.state_name for run in task_runs(state) if run.name in NAMES}
+
+
+def artifacts(state: State[Any]) -> dict[str, Artifact]:
+    """What the flow run has put into the UI, by key."""
+    of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]))
+    with get_client(sync_client=True) as client:
+        return {str(artifact.key): artifact for artifact in client.read_artifacts(artifact_filter=of_run)}
+
+
+def statuses(report: Any) -> dict[str, str]:
+    return {gate["name"]: gate["status"] for gate in report["gates"]}
+
+
+@pytest.fixture(scope="module")
+def green_calibration(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """A calibration from no weights to weights. Never write into it."""
+    run = copied(built, tmp_path_factory.mktemp("calibrated") / "workspace", weights=False)
+    return Ended(run, ended(calibrate, run))
+
+
+@pytest.fixture(scope="module")
+def preflighted(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """A whole preflight of a workspace without weights. Never write into it: take `copied`."""
+    run = copied(built, tmp_path_factory.mktemp("preflighted") / "workspace", weights=False)
+    return Ended(run, ended(preflight, run, build="auto"))
+
+
+def test_green_stages_adopt_weights_that_their_gate_believes(green_calibration: Ended) -> None:
+    run, state = green_calibration.run, green_calibration.state
+    assert (state.is_completed(), state.name) == (True, "WeightsAdopted"), state.message
+    assert f"4 of 4 stages passed; weights: {run.config.weights}" in str(state.message)
+    report = read_json(run.workspace.path(read_json(weights_file(run))["report"]["path"]))
+    assert read_json(weights_file(run))["weights"] == report["weights"]
+    assert evaluate("weights", Evidence(run), 1).status is Status.PASSED
+
+
+def test_every_stage_is_a_task_run_named_by_its_verdict(green_calibration: Ended) -> None:
+    assert stage_states(green_calibration.state) == dict.fromkeys(NAMES, "GatePassed")
+    assert "adopt weights" in [run.name.rsplit("-", 1)[0] for run in task_runs(green_calibration.state)]
+
+
+def test_the_ui_shows_every_check_and_the_pictures_of_every_stage(green_calibration: Ended) -> None:
+    shown = artifacts(green_calibration.state)
+    table = shown["rc1-calibration-gates"]
+    assert table.type == "table"
+    assert "4 of 4 stages passed" in str(table.description)
+    assert all(f'"{name}"' in str(table.data) for name in NAMES)
+    for name, pictures in zip(NAMES, (3, 1, 1, 3), strict=True):
+        card = shown[f"rc1-{name.replace('_', '-')}"]
+        assert card.type == "markdown"
+        assert str(card.data).count("(data:image/png;base64,iVBOR") == pictures
+
+
+def test_a_red_stage_is_the_last_one_keeps_the_weights_and_revokes_the_ticket(
+    preflighted: Ended, tmp_path: Path
+) -> None:
+    run = copied(preflighted.run, tmp_path / "workspace", "gates.calibration.min_improve_pct=1000")
+    before = weights_file(run).read_bytes()
+    state = ended(calibrate, run)
+    assert (state.is_failed(), state.name) == (True, "GatesFailed")
+    assert "calibration: stage 2 of 4 failed: calibration (" in str(state.message)
+    assert stage_states(state) == {"shadow_baseline": "GatePassed", "calibration": "GateFailed"}
+    assert weights_file(run).read_bytes() == before
+    assert len(list(run.workspace.path("reports").glob("calibration_report_*_refused.json"))) == 1
+    assert "stage 2 of 4" in read_ticket(run)["revoked"]["reason"]
+
+
+def test_a_stage_that_cannot_be_evaluated_says_so_in_words(preflighted: Ended, tmp_path: Path) -> None:
+    run = copied(preflighted.run, tmp_path / "workspace", weights=False)
+    run.workspace.path(run.config.difficulty.balanced_path).unlink()
+    state = ended(calibrate, run, on_red_revoke=False)
+    assert (state.is_failed(), state.name) == (True, "GatesFailed")
+    assert "stage 2 of 4 failed: calibration (" in str(state.message)
+    assert "rc1_seed.balanced.jsonl: there is no such file" in str(state.message)
+    assert "Traceback" not in str(state.message)
+    assert stage_states(state) == {"shadow_baseline": "GatePassed", "calibration": "GateError"}
+    assert not weights_file(run).exists()
+    assert read_ticket(run)["revoked"] is None, "so it was told"
+    assert "rc1_seed.balanced.jsonl: there is no such file" in str(artifacts(state)["rc1-calibration-gates"].data)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"overrides": ["calibration.cv=1"]}, "calibration.cv"),
+        ({"overrides": ["gates.waivers.nothing=because"]}, "nothing"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(
+    parameters: dict[str, Any], words: str, built: Run, tmp_path: Path
+) -> None:
+    state = ended(calibrate, built, workspace=str(tmp_path), **parameters)
+    assert (state.is_failed(), state.name) == (True, "Refused")
+    assert words in str(state.message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_judges_key_stands_in_no_report_and_in_no_artifact(
+    built: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", KEY)
+    with running(Behaviour(api_key=KEY)) as server:
+        run = copied(
+            built, tmp_path / "workspace", "judge.provider=openai", f"judge.base_url={server.base_url}",
+            "judge.model=rc1-test-double-1", "judge.samples=1", "judge.limits.rps=500", "judge.limits.max_rps=500",
+            "gates.shadow_run.min_outcomes=1000", weights=False,
+        )  # fmt: skip
+        state = ended(calibrate, run)
+        asked = server.stats().answered
+    assert asked >= 100, "the judge was asked live, which it allows with the key only"
+    assert stage_states(state) == {"shadow_baseline": "GateFailed"}
+    shown = artifacts(state)
+    assert "TEST DOUBLE" in str(shown["rc1-calibration-gates"].data)
+    assert KEY not in str(state.message) + "".join(str(artifact) for artifact in shown.values())
+    files = [path for path in run.workspace.root.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".sqlite" for path in files)
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+def test_a_preflight_without_weights_finds_them_first(preflighted: Ended) -> None:
+    run, state = preflighted.run, preflighted.state
+    assert state.name == "TicketIssued", state.message
+    assert stage_states(state) == dict.fromkeys(NAMES, "GatePassed")
+    assert statuses(read_json(run.workspace.path(PASSED[1])))["weights"] == "passed"
+    assert verify_ticket(run)["profile"] == "local"
+
+
+def test_round_2_leaves_the_report_of_its_shadow_run(preflighted: Ended) -> None:
+    report = read_json(preflighted.run.workspace.path(PRE_RUN_REPORT))
+    assert (report["tag"], report["pass"]) == ("pre_run_check", True)
+    assert report["weights"] == read_json(weights_file(preflighted.run))["weights"]
+
+
+def test_the_nightly_confirms_the_ticket_of_calibrated_weights(preflighted: Ended, tmp_path: Path) -> None:
+    run = copied(preflighted.run, tmp_path / "workspace")
+    state = ended(preflight, run, rounds=[2], recheck=True, ticket=False)
+    assert state.name == "TicketConfirmed", state.message
+    assert verify_ticket(run)
+    assert read_json(run.workspace.path(NIGHTLY))["pass"] is True
+
+
+def test_a_shadow_run_that_orders_otherwise_turns_round_2_red(preflighted: Ended, tmp_path: Path) -> None:
+    run = copied(preflighted.run, tmp_path / "workspace", "gates.shadow_run.min_spearman=0.99")
+    run.workspace.path(TICKET).unlink()
+    state = ended(preflight, run, rounds=[2])
+    assert (state.is_failed(), state.name) == (True, "GatesFailed")
+    assert "shadow_run (spearman 0.9" in str(state.message)
+    assert read_json(run.workspace.path(PRE_RUN_REPORT))["pass"] is False
+    assert not run.workspace.path(TICKET).exists()
+
+
+def test_fresh_weights_are_not_calibrated_again(preflighted: Ended, tmp_path: Path) -> None:
+    run = copied(preflighted.run, tmp_path / "workspace")
+    before = weights_file(run).read_bytes()
+    state = ended(preflight, run, build="auto", rounds=[1])
+    assert state.name == "RoundsPassed", state.message
+    assert "shadow_baseline" not in stage_states(state)
+    assert weights_file(run).read_bytes() == before
+
+
+def test_nothing_is_calibrated_where_nothing_may_be_built(preflighted: Ended, tmp_path: Path) -> None:
+    run = copied(preflighted.run, tmp_path / "workspace", weights=False)
+    state = ended(preflight, run, build="never", rounds=[1])
+    assert state.name == "GatesFailed"
+    assert statuses(read_json(run.workspace.path(PASSED[1])))["weights"] in ("failed", "error")
+    assert "shadow_baseline" not in stage_states(state)
+    assert not weights_file(run).exists()
+
+
+def test_weights_that_somebody_edited_are_named_and_left_alone(preflighted: Ended, tmp_path: Path) -> None:
+    run = copied(preflighted.run, tmp_path / "workspace")
+    content = read_json(weights_file(run))
+    less, more = [name for name, value in content["weights"].items() if 0.05 < value < 0.4][:2]
+    content["weights"][less] -= 0.01
+    content["weights"][more] += 0.01
+    edited = json.dumps(content).encode()
+    weights_file(run).write_bytes(edited)
+    state = ended(preflight, run, build="auto", rounds=[1])
+    assert state.name == "GatesFailed"
+    assert "weights (weights are those of the report" in str(state.message)
+    assert "shadow_baseline" not in stage_states(state)
+    assert weights_file(run).read_bytes() == edited
+    assert read_ticket(run)["revoked"] is not None
+
+
+def test_a_red_calibration_keeps_the_preflight_from_its_rounds(built: Run, tmp_path: Path) -> None:
+    run = copied(built, tmp_path / "workspace", "gates.shadow_run.min_outcomes=1000", weights=False)
+    state = ended(preflight, run, build="auto")
+    assert (state.is_failed(), state.name) == (True, "GatesFailed")
+    assert "calibration: stage 1 of 4 failed: shadow_baseline (" in str(state.message)
+    assert not any(run.workspace.path(path).exists() for path in (PASSED[1], *ROUND_2, TICKET))
+    assert not weights_file(run).exists()

@@ -1,0 +1,275 @@
+"""The gates of calibration and shadow run: every check passes at its threshold, and fails alone just past it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rc1_lib.gates.calibration import calibration_gate
+from rc1_lib.gates.shadow_run import baseline_gate, interval_in_words, shadow_run_gate
+from rc1_lib.records import GateResult, Status
+from rc1_lib.reward.calibration import Calibration
+from rc1_lib.reward.comparison import Comparison
+from rc1_lib.reward.intervals import Interval
+from rc1_lib.thresholds import CalibrationGate, ShadowRunGate, WeightsGate
+
+SHADOW = ShadowRunGate(
+    min_coverage=0.98, min_outcomes=10, min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0, min_corr_new=0.0,
+    corr_floor=0.05, confidence=0.95, resamples=100,
+)  # fmt: skip
+CALIBRATION = CalibrationGate(
+    min_coverage=0.98, min_outcomes=10, min_improve_pct=8.0, min_mae_drop_pct=5.0, corr_floor=0.05,
+    max_kkt_residual=1e-9, confidence=0.95,
+)  # fmt: skip
+WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
+NAN = float("nan")
+STUCK = "weighed dimensions stuck on one grade"
+CONSTANT = "weighed dimensions that say the same of every dialogue"
+NOTHING: Mapping[str, float] = {}
+OUTCOMES = {"solved dialogues", "unsolved dialogues"}
+
+
+def just_below(value: float) -> float:
+    return math.nextafter(value, -math.inf)
+
+
+def just_above(value: float) -> float:
+    return math.nextafter(value, math.inf)
+
+
+def interval(value: float, low: float | None = None, high: float | None = None) -> Interval:
+    return Interval(value, value - 0.1 if low is None else low, value + 0.1 if high is None else high, 0.95, 100)
+
+
+def failed(result: GateResult) -> set[str]:
+    assert result.status is (Status.FAILED if result.failures else Status.PASSED)
+    assert all(check.advice for check in result.failures)
+    assert GateResult.from_dict(result.to_dict()).failures == result.failures or "nan" in str(result)
+    return {check.name for check in result.failures}
+
+
+def told(result: GateResult, name: str) -> Any:
+    return next(check.value for check in result.checks if check.name == name)
+
+
+# ---- the shadow run ----
+
+AT_THRESHOLDS = {
+    "spearman": 0.75, "kendall_tau": 0.6, "top10_overlap": 0.70, "top20_overlap": 0.5, "corr_to_success_old": 0.4,
+    "corr_to_success_new": just_above(0.0), "corr_gain": 0.1, "corr_improve_pct": 10.0,
+}  # fmt: skip
+
+
+def comparison(
+    figures: Mapping[str, float] = AT_THRESHOLDS,
+    rows: int = 20,
+    solved: int = 10,
+    constant: Mapping[str, float] = NOTHING,
+) -> Comparison:
+    """Just good enough in everything, but for what is said."""
+    values = {**AT_THRESHOLDS, **figures}
+    return Comparison(
+        figures={name: interval(value) for name, value in values.items()},
+        with_factor=values,
+        split={"difficulty": {}, "task": {}},
+        rows=rows,
+        weight=float(rows),
+        solved=solved,
+        constant=constant,
+    )
+
+
+def test_a_shadow_run_at_its_thresholds_passes() -> None:
+    result = shadow_run_gate(comparison(), 0.98, SHADOW)
+    assert result.name == "shadow_run"
+    assert failed(result) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spearman", just_below(0.75)),
+        ("top10_overlap", just_below(0.70)),
+        ("corr_to_success_new", 0.0),
+        ("corr_improve_pct", just_below(10.0)),
+    ],
+)
+def test_each_figure_of_the_shadow_run_fails_alone(name: str, value: float) -> None:
+    assert failed(shadow_run_gate(comparison({name: value}), 0.98, SHADOW)) == {name}
+    assert failed(shadow_run_gate(comparison({name: NAN}), 0.98, SHADOW)) == {name}
+
+
+def test_figures_without_a_threshold_decide_nothing() -> None:
+    free = dict.fromkeys(("kendall_tau", "top20_overlap", "corr_to_success_old", "corr_gain"), NAN)
+    assert failed(shadow_run_gate(comparison(free), 0.98, SHADOW)) == set()
+
+
+@pytest.mark.parametrize(
+    ("found", "coverage", "checks"),
+    [
+        (comparison(), just_below(0.98), {"scored, share"}),
+        (comparison(), NAN, {"scored, share"}),
+        (comparison(rows=19, solved=9), 1.0, {"solved dialogues"}),
+        (comparison(rows=19, solved=10), 1.0, {"unsolved dialogues"}),
+        (comparison(rows=0, solved=0), 1.0, OUTCOMES),
+    ],
+)
+def test_too_few_scored_dialogues_turn_both_gates_red(found: Comparison, coverage: float, checks: set[str]) -> None:
+    assert failed(shadow_run_gate(found, coverage, SHADOW)) == checks
+    assert failed(baseline_gate(found, coverage, SHADOW)) == checks
+
+
+def test_the_baseline_asks_only_whether_a_comparison_can_be_made() -> None:
+    worst = dict.fromkeys(AT_THRESHOLDS, NAN)
+    result = baseline_gate(comparison(worst, constant={"well_formed": 1.0, "concise": 0.5}), 0.98, SHADOW)
+    assert result.name == "shadow_baseline"
+    assert failed(result) == set()
+    assert told(result, CONSTANT) == "well_formed 1, concise 0.5"
+    assert told(result, "spearman, interval") == "undefined"
+
+
+def test_a_dimension_stuck_on_one_grade_fails_alone() -> None:
+    result = shadow_run_gate(comparison(constant={"grounded": 0.7, "concise": 0.25, "well_formed": 1.0}), 0.98, SHADOW)
+    assert failed(result) == {STUCK}
+    assert told(result, STUCK) == "grounded 0.7, concise 0.25"
+    assert told(result, CONSTANT) == "grounded 0.7, concise 0.25, well_formed 1"
+
+
+def test_dialogues_that_are_all_faultless_or_all_bad_in_something_are_no_fault_of_the_judge() -> None:
+    result = shadow_run_gate(comparison(constant={"well_formed": 1.0, "reasoned": 0.0}), 0.98, SHADOW)
+    assert failed(result) == set()
+    assert (told(result, STUCK), told(result, CONSTANT)) == ("none", "well_formed 1, reasoned 0")
+    for score in (just_above(0.0), just_below(1.0)):
+        assert failed(shadow_run_gate(comparison(constant={"grounded": score}), 0.98, SHADOW)) == {STUCK}
+
+
+@pytest.mark.parametrize(
+    ("low", "words"), [(0.75, "clears 0.75: yes"), (just_below(0.75), "clears 0.75: no"), (NAN, "no interval")]
+)
+def test_the_line_beside_a_check_says_whether_the_whole_interval_clears_it(low: float, words: str) -> None:
+    """The check itself looks at the value."""
+    found = comparison()
+    figures = {**found.figures, "spearman": interval(0.8, low, 0.9)}
+    result = shadow_run_gate(replace(found, figures=figures), 0.98, SHADOW)
+    assert failed(result) == set()
+    assert str(told(result, "spearman, interval")).endswith(words)
+    assert "clears" not in str(told(result, "kendall_tau, interval"))
+
+
+def test_an_interval_in_words() -> None:
+    assert interval_in_words(interval(0.8123, 0.74, 0.861)) == "0.8123 (95 %: 0.74 to 0.861)"
+    assert interval_in_words(interval(0.8, 0.74, 0.86), 0.75) == "0.8 (95 %: 0.74 to 0.86), clears 0.75: no"
+    assert interval_in_words(interval(NAN, 0.1, 0.2), 0.0) == "undefined"
+    assert interval_in_words(interval(0.5, NAN, NAN), 0.0) == "0.5, no interval"
+
+
+# ---- the calibration ----
+
+
+def calibration(weights: dict[str, float] | None = None, correlation: float = 0.5, **changes: Any) -> Calibration:
+    """Just good enough in everything, but for what is said."""
+    chosen = weights or {"answered": 0.5, "grounded": 0.5, "settled": 0.0}
+    sides = {"calibrated": correlation, "equal": 0.3, "old": 0.2}
+    plain = Calibration(
+        names=tuple(chosen), weights=chosen, kkt_residual=1e-9, refits_kkt_residual=1e-9, rows=100, unscored=0,
+        weightless=0, constant={}, groups=50, folds=(), median_spearman=sides, mae=dict.fromkeys(sides, 0.2),
+        improve_pct_vs_old=8.0, improve_pct_vs_equal=NAN, mae_drop_pct_vs_old=5.0, mae_drop_pct_vs_equal=NAN,
+        intervals={
+            "weight.answered": interval(0.5),
+            "improve_pct_vs_old": interval(8.0, 7.9, 12.0),
+            "mae_drop_pct_vs_old": interval(5.0, 5.0, 9.0),
+            "improve_pct_vs_equal": interval(NAN),
+        },
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+def verdict(found: Calibration, coverage: float = 0.98, outcomes: tuple[int, int] | None = (10, 10)) -> GateResult:
+    return calibration_gate(found, coverage, outcomes, CALIBRATION, WEIGHTS)
+
+
+def test_a_calibration_at_its_thresholds_passes() -> None:
+    result = verdict(calibration())
+    assert result.name == "calibration"
+    assert failed(result) == set()
+    assert failed(verdict(calibration(correlation=just_above(0.0)))) == set()
+
+
+GAIN, ERROR = "rank correlation gained, per cent", "mean absolute error lowered, per cent"
+
+
+@pytest.mark.parametrize(
+    ("changes", "checks"),
+    [
+        ({"improve_pct_vs_old": just_below(8.0)}, {GAIN}),
+        ({"improve_pct_vs_old": NAN}, {GAIN}),
+        ({"mae_drop_pct_vs_old": just_below(5.0)}, {ERROR}),
+        ({"mae_drop_pct_vs_old": NAN}, {ERROR}),
+        ({"correlation": 0.0}, {"rank correlation of the calibrated weights"}),
+        ({"correlation": NAN}, {"rank correlation of the calibrated weights"}),
+        ({"kkt_residual": just_above(1e-9)}, {"optimality residual"}),
+        ({"kkt_residual": NAN}, {"optimality residual"}),
+        ({"refits_kkt_residual": just_above(1e-9)}, {"optimality residual"}),
+        (
+            {"weights": {"answered": 0.5, "grounded": 0.5 + 1e-9, "settled": -1e-9}},
+            {"smallest weight", "largest weight"},
+        ),
+        ({"weights": {"answered": 0.5, "grounded": 0.4, "settled": 0.2, "sourced": -0.1}}, {"smallest weight"}),
+        ({"weights": {"answered": just_above(0.5), "grounded": 0.25, "settled": 0.25}}, {"largest weight"}),
+        ({"weights": {"answered": 0.5, "grounded": 0.5 - 2e-6}}, {"sum is 1"}),
+        ({"weights": {"answered": 0.5, "grounded": 0.4, "settled": 0.1 + 2e-6}}, {"sum is 1"}),
+        ({"constant": {"grounded": 0.5}}, {STUCK}),
+    ],
+)
+def test_each_check_of_the_calibration_fails_alone(changes: dict[str, Any], checks: set[str]) -> None:
+    assert failed(verdict(calibration(**changes))) == checks
+
+
+def test_a_residual_that_is_no_number_never_passes_whichever_fit_it_is_of() -> None:
+    """`max` with a NaN depends on the order."""
+    assert failed(verdict(calibration(refits_kkt_residual=NAN))) == {"optimality residual"}
+    assert failed(verdict(calibration(kkt_residual=NAN))) == {"optimality residual"}
+
+
+def test_weights_that_are_no_numbers_never_pass() -> None:
+    found = failed(verdict(calibration(weights={"answered": NAN, "grounded": 0.5, "settled": 0.5})))
+    assert "sum is 1" in found
+
+
+def test_a_stuck_dimension_without_weight_is_no_fault() -> None:
+    assert failed(verdict(calibration(constant={"settled": 0.5, "answered": 1.0}))) == set()
+    named = verdict(calibration(constant={"settled": 0.5, "answered": 0.5, "grounded": 1.0}))
+    assert told(named, STUCK) == "answered 0.5"
+    assert told(named, CONSTANT) == "answered 0.5, grounded 1"
+
+
+@pytest.mark.parametrize(
+    ("coverage", "outcomes", "checks"),
+    [
+        (just_below(0.98), (10, 10), {"scored, share"}),
+        (NAN, (10, 10), {"scored, share"}),
+        (1.0, (9, 10), {"solved dialogues"}),
+        (1.0, (10, 9), {"unsolved dialogues"}),
+        (1.0, None, set()),
+    ],
+)
+def test_too_few_scored_dialogues_turn_the_calibration_red(
+    coverage: float, outcomes: tuple[int, int] | None, checks: set[str]
+) -> None:
+    assert failed(verdict(calibration(), coverage, outcomes)) == checks
+
+
+def test_a_target_that_is_no_success_has_no_outcomes_to_count() -> None:
+    assert not OUTCOMES & {check.name for check in verdict(calibration(), outcomes=None).checks}
+
+
+def test_the_lines_beside_the_gains_say_whether_the_intervals_clear_the_thresholds() -> None:
+    result = verdict(calibration())
+    assert told(result, "improve_pct_vs_old, out of bag") == "8 (95 %: 7.9 to 12), clears 8: no"
+    assert told(result, "mae_drop_pct_vs_old, out of bag") == "5 (95 %: 5 to 9), clears 5: yes"
+    assert told(result, "improve_pct_vs_equal, out of bag") == "undefined"
+    assert not [check.name for check in result.checks if check.name.startswith("weight.")]

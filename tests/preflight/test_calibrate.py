@@ -1,0 +1,246 @@
+"""The calibration as a whole: weights change only when every stage is green, and a kill leaves nothing half done."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json
+from rc1_lib.preflight.calibrate import STAGES, calibrate, is_due
+from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import evaluate
+from rc1_lib.preflight.judged_rows import dimensions
+from rc1_lib.preflight.weight_calib import calibration_rows
+from rc1_lib.preflight.weights_file import adopt, read_weights, weights_state
+from rc1_lib.records import Status
+from rc1_lib.run import Run, open_run
+from tests.conftest import SMALL
+
+# The first sample of each dialogue is stored in the shared pool; intervals decide nothing.
+QUICK = (
+    "judge.samples=1", "calibration.n=100", "calibration.boot=20", "gates.shadow_run.resamples=20",
+    "gates.ablation.resamples=20",
+)  # fmt: skip
+NAMES = [stage.name for stage in STAGES]
+
+
+@pytest.fixture
+def scored_copy(built: Run, tmp_path: Path) -> Callable[..., Run]:
+    """A workspace of the test's own with the small pool, its weights and the judge's stored replies."""
+
+    def make(*overrides: str) -> Run:
+        root = tmp_path / "workspace"
+        shutil.copytree(built.workspace.root, root)
+        return again(root, *overrides)
+
+    return make
+
+
+def again(root: Path, *overrides: str) -> Run:
+    return open_run(profile="local", workspace=root, overrides=(*SMALL, *overrides))
+
+
+def files(run: Run, pattern: str = "reports/*.json") -> dict[str, bytes]:
+    """The files' bytes, by name."""
+    root = run.workspace.root
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.glob(pattern))}
+
+
+def ended(done: list[Evaluated]) -> dict[str, str]:
+    return {outcome.gate.name: outcome.gate.status.value for outcome in done}
+
+
+def asked(done: list[Evaluated]) -> tuple[int, int]:
+    """Calls of the judge, and replies taken from the store."""
+    effort = [outcome.body["scoring"] for outcome in done]
+    return int(sum(one["calls"] for one in effort)), int(sum(one["replayed"] for one in effort))
+
+
+def weights_and_manifest(run: Run) -> dict[str, bytes]:
+    return files(run, "configs/*") | files(run, "reports/rc1/weights.*")
+
+
+def still_in_force(before: Run) -> bool:
+    """Whether the weights are green under the configuration that they were found with."""
+    return evaluate("weights", Evidence(before), 1).status is Status.PASSED
+
+
+def test_a_candidate_that_misses_the_gate_is_kept_aside(scored_copy: Callable[..., Run]) -> None:
+    run = scored_copy(*QUICK, "gates.calibration.min_improve_pct=1000")
+    weights, before = weights_and_manifest(run), files(run)
+    done = calibrate(run)
+    assert ended(done) == {"shadow_baseline": "passed", "calibration": "failed"}
+    assert asked(done) == (0, run.config.shadow.n + run.config.calibration.n)
+    assert [check.name for check in done[-1].gate.failures] == ["rank correlation gained, per cent"]
+    # The candidate is there to be looked at, under a name that says so; nothing behind it was run.
+    report = read_json(run.workspace.path(done[-1].report))
+    assert done[-1].report.startswith("reports/calibration_report_")
+    assert done[-1].report.endswith("_refused.json")
+    assert report["pass"] is False
+    assert sum(report["weights"].values()) == pytest.approx(1.0)
+    after = files(run)
+    assert set(after) - set(before) == {done[-1].report}
+    assert {name for name in before if after[name] != before[name]} == {"reports/shadow_run_baseline.json"}
+    assert weights_and_manifest(run) == weights
+    assert still_in_force(again(run.workspace.root))
+
+
+def test_a_red_ablation_leaves_the_old_weights_in_force(scored_copy: Callable[..., Run]) -> None:
+    """A price next to nothing changes next to no choice."""
+    run = scored_copy(*QUICK, "overclar.alpha=0.000001")
+    weights, before = weights_and_manifest(run), files(run)
+    done = calibrate(run)
+    assert ended(done) == {"shadow_baseline": "passed", "calibration": "passed", "overclar_ablation": "failed"}
+    assert "rate drop, %" in {check.name for check in done[-1].gate.failures}
+    assert set(files(run)) - set(before) == {done[1].report, done[2].report}
+    assert weights_and_manifest(run) == weights
+    assert still_in_force(again(run.workspace.root))
+
+
+def test_a_red_final_shadow_run_leaves_the_old_weights_in_force(scored_copy: Callable[..., Run]) -> None:
+    run = scored_copy(*QUICK, "gates.shadow_run.min_improve_pct=1000")
+    weights = weights_and_manifest(run)
+    done = calibrate(run)
+    assert ended(done) == {**dict.fromkeys(NAMES, "passed"), "shadow_run": "failed"}
+    assert [check.name for check in done[-1].gate.failures] == ["corr_improve_pct"]
+    assert weights_and_manifest(run) == weights
+    assert still_in_force(again(run.workspace.root))
+
+
+def test_the_shadow_set_takes_no_part_in_the_calibration(built: Run) -> None:
+    """Not by its rows, and not by other dialogues about its questions."""
+    evidence, rows = Evidence(built), calibration_rows(built)
+    assert rows.height == built.config.calibration.n
+    assert rows["id"].n_unique() == rows.height
+    for held_out in ("shadow", "takes"):
+        held = evidence.rows(held_out)
+        assert held.height
+        assert not set(rows["source_id"]) & set(held["source_id"])
+        assert not set(rows["question"]) & set(held["question"])
+    assert calibration_rows(built).equals(rows)
+    other = again(built.workspace.root, "calibration.seed=43")
+    assert set(calibration_rows(other)["id"]) != set(rows["id"])
+
+
+# ---- kill -9 ----
+
+
+WORK = """
+import fnmatch, os, signal, sys
+from rc1_lib.artifacts import read_json
+from rc1_lib.preflight.calibrate import calibrate
+from rc1_lib.preflight.weights_file import adopt
+from rc1_lib.run import open_run
+
+workspace, moment, report, *overrides = sys.argv[1:]
+run = open_run(profile="local", workspace=workspace, overrides=overrides)
+
+
+def kill_before_renaming(event, arguments):
+    if event == "os.rename" and fnmatch.fnmatch(os.path.basename(arguments[1]), moment):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+sys.addaudithook(kill_before_renaming)
+if report:
+    adopt(run, read_json(run.workspace.path(report))["weights"], report)
+else:
+    calibrate(run)
+"""
+
+
+def _start(run: Run, moment: str = "", report: str = "") -> subprocess.Popen[bytes]:
+    """Calibrate, or only adopt what `report` holds; killed before the first file of the name `moment` is in place."""
+    command = [sys.executable, "-c", WORK, str(run.workspace.root), moment, report, *run.overrides]
+    return subprocess.Popen(command, cwd=PROJECT_ROOT, stdout=subprocess.DEVNULL)
+
+
+def _whole(run: Run) -> None:
+    """Every report and picture that lies there under its name is complete."""
+    for body in (files(run) | files(run, "configs/*.json") | files(run, "reports/rc1/*.json")).values():
+        orjson.loads(body)
+    for picture in files(run, "reports/plots/*.png").values():
+        assert picture.startswith(b"\x89PNG") and picture.endswith(b"IEND\xaeB`\x82")
+
+
+def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy(*QUICK)
+    weights, reports = weights_and_manifest(run), set(files(run))
+    log = run.workspace.path(f"{run.config.judge.store.path}.usage.jsonl")
+
+    def lines() -> int:
+        return log.read_bytes().count(b"\n") if log.exists() else 0
+
+    def new_reports() -> set[str]:
+        return {name for name in set(files(run)) - reports if "calibration_report" in name}
+
+    process = _start(run)
+    while lines() < 40:
+        assert process.poll() is None, "it was to be killed at work, and has ended"
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    _whole(run)
+    assert weights_and_manifest(run) == weights
+
+    assert _start(run, "overclar_ablation_*").wait() == -signal.SIGKILL
+    _whole(run)
+    assert weights_and_manifest(run) == weights
+    assert weights_state(run) is FileState.STALE
+    assert is_due(run, "auto")
+    killed = max(new_reports())
+
+    done = calibrate(run)
+    assert ended(done) == dict.fromkeys(NAMES, "passed")
+    _whole(run)
+    found = read_weights(run, dimensions(run))
+    # The same rows and settings give the same weights, to the last digit.
+    assert found == done[1].body["weights"] == read_json(run.workspace.path(killed))["weights"]
+    assert weights_state(run) is FileState.FRESH
+    assert not is_due(run, "auto")
+    assert still_in_force(run)
+    # What was judged before the kills is not asked for again.
+    baseline, calibration = (outcome.body["scoring"] for outcome in done[:2])
+    assert (baseline["calls"], baseline["replayed"]) == (0, run.config.shadow.n)
+    assert (calibration["calls"], calibration["replayed"]) == (0, run.config.calibration.n)
+    assert not list(run.workspace.root.glob("configs/.*.tmp"))
+
+
+@pytest.mark.parametrize(
+    ("moment", "state"),
+    [
+        ("weights.manifest.json", FileState.STALE),
+        ("weights.json", FileState.INTERRUPTED),
+        ("weights.sha256", FileState.STALE),
+    ],
+)
+def test_killed_while_adopting_the_file_is_the_old_one_or_the_new_one(
+    fresh_copy: Callable[..., Run], moment: str, state: FileState
+) -> None:
+    """A write has three renames; the report of the new weights is planted here."""
+    run = fresh_copy("calibration.seed=43")
+    old = read_json(run.workspace.path(run.config.weights))
+    body = read_json(run.workspace.path(old["report"]["path"]))
+    new = {**body["weights"], "grounded": body["weights"]["grounded"] - 0.01, "sourced": 0.01}
+    report = "reports/calibration_report_new.json"
+    run.workspace.path(report).write_bytes(orjson.dumps({**body, "weights": new}))
+
+    assert _start(run, moment, report).wait() == -signal.SIGKILL
+    _whole(run)
+    assert read_weights(run, dimensions(run)) == (new if moment == "weights.sha256" else old["weights"])
+    assert weights_state(run) is state
+    assert is_due(run, "auto")
+
+    adopt(run, new, report)
+    assert read_weights(run, dimensions(run)) == new
+    assert weights_state(run) is FileState.FRESH
+    assert not [path for path in run.workspace.path("configs").iterdir() if path.name != "weights.json"]

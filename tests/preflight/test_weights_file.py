@@ -1,0 +1,360 @@
+"""The weights in force are those of a passed calibration, to the digit; whatever else they are is said and is red."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json, sha256_file, write_json
+from rc1_lib.errors import RC1Error
+from rc1_lib.preflight.calibrate import is_due
+from rc1_lib.preflight.data import Build
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import evaluate
+from rc1_lib.preflight.judged_rows import dimensions
+from rc1_lib.preflight.weights_file import adopt, read_weights, weights_state
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import Run, open_run
+from tests.conftest import SMALL
+
+OF_REPORT, NAMED = "weights are those of the report", "the report is the one named"
+CALIBRATED, PASSED = "calibrated", "the calibration passed"
+JUDGE, OLD = "calibrated for this judge", "old weights are those of the report"
+FILE = "file"
+"""Fails beside the others wherever the file is not as its calibration left it, or would be another one today."""
+NO_REPORT = {CALIBRATED, NAMED, OF_REPORT, PASSED, JUDGE, OLD}
+OTHER_OLD = (
+    "reward.old_weights={answered: 0.3, grounded: 0.1, well_formed: 0.15, economical: 0.15, reasoned: 0.1, "
+    "concise: 0.1, restrained: 0.1}"
+)
+
+
+@pytest.fixture
+def run(fresh_copy: Callable[..., Run]) -> Run:
+    return fresh_copy()
+
+
+def again(run: Run, *overrides: str) -> Run:
+    """The same workspace under another configuration."""
+    return open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, *overrides))
+
+
+def place(run: Run) -> Path:
+    return run.workspace.path(run.config.weights)
+
+
+def content(run: Run) -> Any:
+    return read_json(place(run))
+
+
+def report(run: Run) -> Path:
+    return run.workspace.path(content(run)["report"]["path"])
+
+
+def name_report(run: Run, path: str) -> None:
+    """Write into the weights that their report is the file at `path`, as it is now."""
+    told = {"path": path, "sha256": sha256_file(run.workspace.path(path))}
+    write_json(place(run), {**content(run), "report": told})
+
+
+def judged(run: Run) -> GateResult:
+    return evaluate("weights", Evidence(run), 1)
+
+
+def red(run: Run) -> set[str]:
+    result = judged(run)
+    assert all(check.advice for check in result.failures)
+    assert result.status is (Status.FAILED if result.failures else Status.PASSED), result.error
+    return {check.name for check in result.failures}
+
+
+def refusal(run: Run) -> str:
+    result = judged(run)
+    assert result.status is Status.ERROR
+    return result.error
+
+
+def change_a_digit(path: Path, after: bytes) -> None:
+    """Another digit in the fifth decimal of the number that stands behind `after`."""
+    body = bytearray(path.read_bytes())
+    digit = body.index(b".", body.index(after)) + 5
+    assert chr(body[digit]).isdigit()
+    body[digit] = ord("1") if body[digit] != ord("1") else ord("2")
+    path.write_bytes(body)
+
+
+def test_the_weights_of_a_passed_calibration_are_green_and_fresh(run: Run) -> None:
+    assert red(run) == set()
+    assert weights_state(run) is FileState.FRESH
+    assert not is_due(run, "auto")
+    assert read_weights(run, dimensions(run)) == read_json(report(run))["weights"]
+
+
+def test_one_digit_edited_by_hand(run: Run) -> None:
+    change_a_digit(place(run), b'"grounded"')
+    assert red(run) >= {OF_REPORT, FILE}
+    told = next(check for check in judged(run).failures if check.name == OF_REPORT)
+    assert "edited the weights by hand" in told.advice
+    assert weights_state(run) is FileState.ALTERED
+
+
+def test_weights_edited_so_that_their_sum_stays_1(run: Run) -> None:
+    body = content(run)
+    body["weights"] |= {"grounded": body["weights"]["grounded"] - 0.01, "sourced": body["weights"]["sourced"] + 0.01}
+    write_json(place(run), body)
+    assert red(run) == {OF_REPORT, FILE}
+
+
+def test_the_report_edited(run: Run) -> None:
+    change_a_digit(report(run), b'"improve_pct_vs_old"')
+    assert red(run) == {NAMED}
+
+
+def test_the_report_edited_along_with_the_weights(run: Run) -> None:
+    for path in (place(run), report(run)):
+        body = read_json(path)
+        body["weights"] |= {"grounded": body["weights"]["grounded"] - 0.01, "sourced": 0.01}
+        write_json(path, body)
+    assert red(run) == {NAMED, FILE}
+    name_report(run, content(run)["report"]["path"])
+    assert red(run) == {FILE}
+    assert weights_state(run) is FileState.ALTERED
+
+
+@pytest.mark.parametrize("damage", ["removed", "no JSON", "no object", "a folder"])
+def test_the_report_gone_or_no_report(run: Run, damage: str) -> None:
+    path = report(run)
+    path.unlink()
+    if damage == "a folder":
+        path.mkdir()
+    elif damage != "removed":
+        path.write_text("[1, 2" if damage == "no JSON" else "[1, 2]")
+    assert red(run) == NO_REPORT
+    told = next(check for check in judged(run).failures if check.name == CALIBRATED)
+    assert "no report of a calibration is behind them" in told.advice
+
+
+def test_no_report_named(run: Run) -> None:
+    for named in (None, {}, "reports/x.json", {"path": 3}, {"path": report(run).name, "sha256": ""}):
+        write_json(place(run), {**content(run), "report": named})
+        assert red(run) == {*NO_REPORT, FILE}
+
+
+def test_the_report_of_a_refused_calibration_named(run: Run) -> None:
+    """Whatever it says at its top, the verdict is drawn from its checks again."""
+    body = read_json(report(run))
+    check = next(check for check in body["gate"]["checks"] if check["name"] == "rank correlation gained, per cent")
+    check["passed"] = False
+    write_json(run.workspace.path("reports/calibration_report_refused.json"), {**body, "pass": True})
+    name_report(run, "reports/calibration_report_refused.json")
+    assert red(run) == {PASSED, FILE}
+
+
+def test_a_report_without_a_verdict_named(run: Run) -> None:
+    body = read_json(report(run))
+    for gate in (None, {}, {"name": "calibration"}, {**body["gate"], "checks": []}, {**body["gate"], "error": "x"}):
+        write_json(run.workspace.path("reports/bare.json"), {**body, "gate": gate})
+        name_report(run, "reports/bare.json")
+        assert red(run) == {PASSED, FILE}
+
+
+def test_the_report_of_something_else_named(run: Run) -> None:
+    name_report(run, "reports/shadow_run_calibrated.json")
+    assert red(run) >= {JUDGE}
+
+
+@pytest.mark.parametrize("way", ["../outside.json", "reports/../../outside.json", "absolute"])
+def test_a_report_outside_of_the_workspace_is_not_read(run: Run, way: str) -> None:
+    outside = run.workspace.root.parent / "outside.json"
+    outside.write_bytes(report(run).read_bytes())
+    named = str(outside) if way == "absolute" else way
+    write_json(place(run), {**content(run), "report": {"path": named, "sha256": sha256_file(outside)}})
+    assert red(run) == {*NO_REPORT, FILE}
+
+
+def test_weights_of_another_judge(run: Run) -> None:
+    other = again(run, "judge.provider=openai", "judge.model=gpt-9")
+    assert red(other) == {JUDGE, FILE}
+    assert weights_state(other) is FileState.STALE
+
+
+def test_weights_of_a_judge_with_other_instructions(run: Run) -> None:
+    """One word more in them, and they are another judge's."""
+    given = (PROJECT_ROOT / "configs/judge/v1.yaml").read_text()
+    spec = run.workspace.path("configs/judge/v1.yaml")
+    spec.parent.mkdir(parents=True)
+    spec.write_text(given.replace("You grade one", "You strictly grade one", 1))
+    assert red(run) == {JUDGE, FILE}
+    assert weights_state(run) is FileState.STALE
+
+
+def test_weights_beside_other_old_weights(run: Run) -> None:
+    other = again(run, OTHER_OLD)
+    assert red(other) == {OLD, FILE}
+    assert weights_state(other) is FileState.STALE
+
+
+@pytest.mark.parametrize(
+    ("change", "checks"),
+    [
+        ({"kindness": 0.0}, {"unknown dimensions"}),
+        ({"sourced": None}, {"every weight is a number"}),
+        ({"sourced": "0"}, {"every weight is a number"}),
+        ({"sourced": True}, {"every weight is a number"}),
+        ({"sourced": -0.1, "concise": 0.1}, {"smallest weight"}),
+        ({"settled": 0.6}, {"largest weight", "sum"}),
+    ],
+)
+def test_weights_that_cannot_be_used(run: Run, change: dict[str, Any], checks: set[str]) -> None:
+    body = content(run)
+    write_json(place(run), {**body, "weights": {**body["weights"], **change}})
+    assert red(run) == {*checks, OF_REPORT, FILE}
+
+
+def test_a_dimension_taken_out_of_the_weights(run: Run) -> None:
+    """Even one of weight 0."""
+    body = content(run)
+    assert body["weights"].pop("sourced") == 0.0
+    write_json(place(run), body)
+    assert red(run) == {OF_REPORT, FILE}
+
+
+@pytest.mark.parametrize("body", [[], 7, None, {}, {"weights": {}}, {"weights": [0.5, 0.5]}])
+def test_json_that_holds_no_weights(run: Run, body: Any) -> None:
+    write_json(place(run), body)
+    assert red(run) >= {"weights present", "sum", FILE, *NO_REPORT}
+    with pytest.raises(RC1Error, match='holds no "weights"; calibrate again: rc1 weight-calib'):
+        read_weights(run, dimensions(run))
+
+
+def test_weights_that_no_reward_can_be_made_with_are_refused_in_words(run: Run) -> None:
+    body = content(run)
+    for change in ({"kindness": 0.1}, {"sourced": "0"}, {"sourced": True}, {"sourced": None}):
+        write_json(place(run), {**body, "weights": {**body["weights"], **change}})
+        with pytest.raises(RC1Error, match=f"weighs '{next(iter(change))}' with .*, expected a number for some of"):
+            read_weights(run, dimensions(run))
+
+
+def test_broken_json(run: Run) -> None:
+    place(run).write_bytes(place(run).read_bytes()[:-20])
+    assert "weights.json: is not JSON" in refusal(run)
+    assert "rc1 weight-calib" in refusal(run)
+
+
+def test_a_missing_file(run: Run) -> None:
+    place(run).unlink()
+    assert "weights.json: there is no such file" in refusal(run)
+    assert "rc1 calibrate" in refusal(run)
+    with pytest.raises(RC1Error, match="there are no weights yet; rc1 weight-calib finds them"):
+        read_weights(run, dimensions(run))
+    assert weights_state(run) is FileState.MISSING
+    assert is_due(run, "auto")
+
+
+def test_a_folder_in_the_place_of_the_file(run: Run) -> None:
+    place(run).unlink()
+    place(run).mkdir()
+    assert "weights.json: cannot be read" in refusal(run)
+
+
+# ---- who may write the file ----
+
+
+def test_adopting_writes_what_the_report_holds(run: Run) -> None:
+    before, path = content(run), content(run)["report"]["path"]
+    place(run).unlink()
+    adopt(run, before["weights"], path)
+    assert content(run) == before
+    assert weights_state(run) is FileState.FRESH
+
+
+@pytest.mark.parametrize("damage", ["other weights", "fewer weights", "refused"])
+def test_nothing_is_adopted_that_the_report_does_not_hold(run: Run, damage: str) -> None:
+    before, body = place(run).read_bytes(), content(run)
+    weights, path = dict(body["weights"]), body["report"]["path"]
+    if damage == "other weights":
+        weights["grounded"] += 1e-9
+    elif damage == "fewer weights":
+        del weights["sourced"]
+    else:
+        write_json(report(run), {**read_json(report(run)), "pass": False})
+    with pytest.raises(RC1Error, match="is not the report of a passed calibration of these weights"):
+        adopt(run, weights, path)
+    assert place(run).read_bytes() == before
+    assert [file.name for file in place(run).parent.iterdir()] == [place(run).name]
+
+
+# ---- what became of it ----
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "calibration.n=299",
+        "calibration.cv=4",
+        "calibration.boot=201",
+        "calibration.l2=0.2",
+        "calibration.seed=43",
+        "overclar.alpha=0.08",
+        "overclar.cap=2",
+        "reward.rules=[settled]",
+        "reward.unstable_weight=0.25",
+        OTHER_OLD,
+        "gates.calibration.min_improve_pct=9",
+        "gates.weights.max_weight=0.4",
+        "judge.samples=2",
+    ],
+)
+def test_weights_made_from_other_settings_are_stale_and_due(run: Run, override: str) -> None:
+    changed = again(run, override)
+    assert weights_state(changed) is FileState.STALE
+    assert FILE in red(changed)
+    assert is_due(changed, "auto")
+    assert not is_due(changed, "never")
+
+
+@pytest.mark.parametrize(
+    "override", ["gates.shadow_run.min_spearman=0.8", "judge.budget.max_calls=7", "ticket.ttl_hours=1"]
+)
+def test_settings_that_do_not_enter_leave_them_fresh(run: Run, override: str) -> None:
+    assert weights_state(again(run, override)) is FileState.FRESH
+
+
+def test_weights_of_another_balanced_pool_are_stale(run: Run) -> None:
+    """Due they are only when RC1 wrote that pool: on rows that somebody changed nothing is calibrated."""
+    balanced = run.workspace.path(run.config.difficulty.balanced_path)
+    lines = balanced.read_bytes().splitlines(keepends=True)
+    balanced.write_bytes(b"".join(reversed(lines)))
+    assert weights_state(run) is FileState.STALE
+    assert not is_due(run, "auto")
+
+
+def test_an_ablation_that_is_missing_makes_the_calibration_due(run: Run) -> None:
+    changed = again(run, "gates.ablation.min_rate_drop_pct=10")
+    assert weights_state(changed) is FileState.FRESH
+    assert is_due(changed, "auto")
+
+
+@pytest.mark.parametrize("damage", ["altered", "foreign"])
+def test_weights_that_somebody_wrote_are_never_written_over_unasked(run: Run, damage: str) -> None:
+    if damage == "altered":
+        change_a_digit(place(run), b'"grounded"')
+    else:
+        run.workspace.manifest_path(run.config.weights).unlink()
+    assert weights_state(run).value == damage
+    due: dict[Build, bool] = {build: is_due(run, build) for build in ("auto", "never", "always")}
+    assert due == {"auto": False, "never": False, "always": True}
+    assert not is_due(again(run, "calibration.l2=0.2"), "auto")
+
+
+def test_a_write_that_was_interrupted_is_due(run: Run) -> None:
+    """The manifest tells of the new file already, and the old one still lies there."""
+    manifest = run.workspace.manifest_path(run.config.weights)
+    body = read_json(manifest)
+    manifest.write_bytes(orjson.dumps({**body, "previous_sha256": body["sha256"], "sha256": "0" * 64}))
+    assert weights_state(run) is FileState.INTERRUPTED
+    assert is_due(run, "auto")

@@ -1,0 +1,325 @@
+"""The comparison of the old score with the new reward, worked out by hand on a few dialogues."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import polars as pl
+import pytest
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.errors import RC1Error
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.judged_rows import JudgedRows, judge_rows, with_reward
+from rc1_lib.reward.comparison import Comparison, compare
+from rc1_lib.run import Run
+from rc1_lib.scoring.rubric import DIMENSIONS as GRADED
+from tests.scoring.bench import overrides
+from tests.scoring.conftest import Gateway, Reply, completion
+
+FLOOR, CONFIDENCE = 0.05, 0.95
+FIGURES = {
+    "spearman", "kendall_tau", "top10_overlap", "top20_overlap", "corr_to_success_old", "corr_to_success_new",
+    "corr_gain", "corr_improve_pct",
+}  # fmt: skip
+KINDS: dict[str, Any] = {
+    "old": pl.Float64, "reward": pl.Float64, "total": pl.Float64, "solved": pl.Boolean, "weight": pl.Float64,
+    "group": pl.String, "task": pl.String, "bucket": pl.String, "needs_clarification": pl.Boolean,
+    "clarifications": pl.Int64, "turns": pl.Int64, "answered": pl.Float64,
+}  # fmt: skip
+
+
+def dialogues(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Scored easy dialogues about a question each, where nothing is missing and nobody asked; `rows` say the rest."""
+    plain = {
+        "solved": True, "weight": 1.0, "task": "gsm8k", "bucket": "easy", "needs_clarification": False,
+        "clarifications": 0, "turns": 3,
+    }  # fmt: skip
+    full = [{**plain, "group": f"q{number}", **row} for number, row in enumerate(rows)]
+    return pl.DataFrame(
+        [{**row, "total": row.get("total", row["reward"]), "answered": row["old"]} for row in full], schema=KINDS
+    )
+
+
+def scores(old: list[float], new: list[float], solved: list[bool], **columns: list[Any]) -> pl.DataFrame:
+    """Dialogues by column."""
+    rows = [
+        {"old": a, "reward": b, "solved": c, **{name: values[number] for name, values in columns.items()}}
+        for number, (a, b, c) in enumerate(zip(old, new, solved, strict=True))
+    ]
+    return dialogues(*rows)
+
+
+def compared(frame: pl.DataFrame, resamples: int = 20) -> Comparison:
+    return compare(frame, weighed=["answered"], corr_floor=FLOOR, confidence=CONFIDENCE, resamples=resamples, seed=7)
+
+
+def values(found: Comparison) -> dict[str, float]:
+    return {name: figure.value for name, figure in found.figures.items()}
+
+
+# Ten dialogues in the order of the old score; the new reward swaps the last two. Success: the upper five by it.
+OLD = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+SWAPPED = [*OLD[:8], 1.0, 0.9]
+UPPER = [False] * 5 + [True] * 5
+
+
+def test_the_figures_by_hand() -> None:
+    found = values(compared(scores(OLD, SWAPPED, UPPER)))
+    assert set(found) == FIGURES
+    # Two ranks differ by 1: 1 - 6 * 2 / (10 * 99); one of 45 pairs is discordant: (44 - 1) / 45.
+    assert found["spearman"] == pytest.approx(1 - 12 / 990)
+    assert found["kendall_tau"] == pytest.approx(43 / 45)
+    assert found["top10_overlap"] == 0.0
+    assert found["top20_overlap"] == 1.0
+    # Ranks 1..10 against mean ranks 3 and 8: covariance 62.5, spreads sqrt(82.5) and sqrt(62.5).
+    knows = math.sqrt(62.5 / 82.5)
+    assert found["corr_to_success_old"] == pytest.approx(knows)
+    assert found["corr_to_success_new"] == pytest.approx(knows)
+    assert found["corr_gain"] == pytest.approx(0.0, abs=1e-12)
+    assert found["corr_improve_pct"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_an_improvement_is_relative_to_the_old_correlation() -> None:
+    """The best by the old score failed; the new reward puts that one last of all."""
+    solved = [*UPPER[:9], False]
+    found = values(compared(scores(OLD, [0.15, *OLD[1:9], 0.05], solved)))
+    old, new = found["corr_to_success_old"], found["corr_to_success_new"]
+    # Four successes of ten have the mean rank 8.5, six failures 3.5: a spread of 60. By the old score the successes
+    # stand on ranks 6 to 9, by the new one on 7 to 10: covariances 5 * (7.5 - 5.5) * 4 and 5 * (8.5 - 5.5) * 4.
+    assert old == pytest.approx(40 / math.sqrt(60 * 82.5))
+    assert new == pytest.approx(60 / math.sqrt(60 * 82.5))
+    assert found["corr_gain"] == pytest.approx(new - old)
+    assert found["corr_improve_pct"] == pytest.approx(50.0)
+
+
+def test_an_improvement_on_next_to_nothing_is_relative_to_the_floor() -> None:
+    """Success at ranks 1, 5, 6 and 10 correlates with nothing."""
+    solved = [True, False, False, False, True, True, False, False, False, True]
+    found = values(compared(scores(OLD, [*OLD[1:], 0.0], solved)))
+    assert found["corr_to_success_old"] == pytest.approx(0.0, abs=1e-12)
+    assert found["corr_improve_pct"] == pytest.approx(100 * found["corr_to_success_new"] / FLOOR)
+
+
+def test_with_the_difficulty_factor_the_figures_stand_beside_without_intervals() -> None:
+    """The factor turned the order round here, which the figures that count do not see."""
+    frame = scores(OLD, OLD, UPPER).with_columns(total=1 - pl.col("reward"))
+    found = compared(frame)
+    assert values(found)["spearman"] == pytest.approx(1.0)
+    assert set(found.with_factor) == FIGURES
+    assert found.with_factor["spearman"] == pytest.approx(-1.0)
+    assert found.with_factor["corr_to_success_new"] == pytest.approx(-found.with_factor["corr_to_success_old"])
+
+
+def test_sums_that_differ_by_rounding_only_are_tied() -> None:
+    """0.1 + 0.2 and 0.3 are the same score."""
+    old = [0.1 + 0.2, 0.3, 0.5, 0.6]
+    found = values(compared(scores(old, [0.3, 0.3, 0.5, 0.6], [False, True, True, True])))
+    assert found["spearman"] == pytest.approx(1.0)
+    assert found["corr_gain"] == 0.0
+
+
+SPLIT = scores(
+    old=[0.9, 0.8, 0.3, 0.2] * 2,
+    new=[0.2, 0.9, 0.8, 0.3] * 2,
+    solved=[False, True, True, False] * 2,
+    bucket=["easy"] * 4 + ["hard"] * 4,
+    task=["gsm8k"] * 4 + ["strategyqa"] * 4,
+    clarifications=[2, 0, 0, 1] * 2,
+    needs_clarification=[False] * 4 + [True, False, True, False],
+    turns=[6, 2, 4, 8] * 2,
+)
+"""In both buckets the old score keeps dialogues 1 and 2 as the better half, the new reward 2 and 3."""
+
+
+def test_the_better_half_of_every_bucket() -> None:
+    split = compared(SPLIT).split
+    assert list(split["difficulty"]) == ["easy", "hard"]
+    assert split["difficulty"]["easy"] == {
+        "n": 4.0, "success": 0.5, "success_old": 0.5, "success_new": 1.0, "delta_pp": 50.0,
+        "overclar_rate_old": 0.5, "overclar_rate_new": 0.0, "avg_turns_old": 4.0, "avg_turns_new": 3.0,
+    }  # fmt: skip
+    # Of the hard ones kept only dialogue 2 could have asked needlessly, and did not.
+    hard = split["difficulty"]["hard"]
+    assert (hard["overclar_rate_old"], hard["overclar_rate_new"]) == (0.0, 0.0)
+    assert split["task"]["gsm8k"] == split["difficulty"]["easy"]
+    assert split["task"]["strategyqa"] == hard
+
+
+def test_dialogues_that_tie_at_the_half_are_kept_in_part() -> None:
+    """The new reward tells nobody apart, so half of everybody is kept."""
+    found = compared(scores([0.9, 0.8, 0.3, 0.2], [0.5] * 4, [True, True, False, False], turns=[2, 2, 6, 6]))
+    easy = found.split["difficulty"]["easy"]
+    assert (easy["success_old"], easy["success_new"], easy["delta_pp"]) == (1.0, 0.5, -50.0)
+    assert (easy["avg_turns_old"], easy["avg_turns_new"]) == (2.0, 4.0)
+
+
+def test_an_unstable_dialogue_counts_half() -> None:
+    """Three of weight 0.5 count as much as one and a half of weight 1."""
+    weight = [1.0, 1.0, 0.5, 0.5, 0.5]
+    found = compared(scores([0.1, 0.2, 0.3, 0.4, 0.5], [0.1, 0.2, 0.3, 0.4, 0.5], [False, True, True, True, False],
+                            weight=weight))  # fmt: skip
+    assert (found.rows, found.weight, found.solved) == (5, 3.5, 3)
+    easy = found.split["difficulty"]["easy"]
+    assert easy["success"] == pytest.approx(2.0 / 3.5)
+    # The better half is 1.75 rows: the three halves whole, and a quarter of the second dialogue.
+    assert easy["success_new"] == pytest.approx((0.5 + 0.5 + 0.25) / 1.75)
+
+
+def test_weights_count_as_repeated_rows_do() -> None:
+    new = [0.3, 0.1, 0.2, 0.6, 0.4, 0.5, 0.9, 0.7, 1.0, 0.8]
+    weight = [1.0, 0.5] * 5
+    weighed = compared(scores(OLD, new, UPPER, weight=weight))
+    doubled = scores(OLD, new, UPPER)
+    repeated = compared(pl.concat([doubled, doubled[::2]]))
+    assert values(weighed) == pytest.approx(values(repeated))
+    assert 2 * weighed.weight == repeated.weight
+
+
+def test_unscored_dialogues_are_left_out_of_the_figures() -> None:
+    frame = scores(OLD, SWAPPED, UPPER)
+    lost = scores([0.9, 0.1], [0.1, 0.9], [True, False]).with_columns(
+        old=pl.lit(None, pl.Float64), reward=None, total=None, weight=0.0, bucket=pl.lit("hard")
+    )
+    both = compared(pl.concat([frame, lost], how="vertical_relaxed"))
+    assert both.to_dict() == compared(frame).to_dict()
+    assert both.rows == 10
+
+
+def test_intervals_are_paired_and_drawn_by_question() -> None:
+    """One question with many dialogues is one draw: with all rows in one group nothing can vary."""
+    frame = scores(OLD, SWAPPED, UPPER)
+    together = compared(frame.with_columns(group=pl.lit("q")))
+    for figure in together.figures.values():
+        assert figure.low == pytest.approx(figure.value)
+        assert figure.high == pytest.approx(figure.value)
+    apart = compared(frame, resamples=100).figures
+    assert apart["spearman"].low < apart["spearman"].value <= apart["spearman"].high
+    # Old score and new reward swap two neighbours of one outcome: whichever is drawn more often, the gain stays small.
+    assert (apart["corr_gain"].low, apart["corr_gain"].high) == pytest.approx((0.0, 0.0), abs=0.05)
+    assert apart["spearman"].resamples == 100
+
+
+def test_the_same_seed_gives_the_same_comparison() -> None:
+    frame = scores(OLD, SWAPPED, UPPER)
+    assert compared(frame).to_dict() == compared(frame).to_dict()
+
+
+def test_what_is_undefined_is_none_in_the_report() -> None:
+    """Nobody failed, so nothing correlates with success; nobody can be chosen who asked needlessly."""
+    found = compared(scores(OLD, SWAPPED, [True] * 10, needs_clarification=[True] * 10))
+    assert math.isnan(values(found)["corr_improve_pct"])
+    report = found.to_dict()
+    assert report["corr_to_success_old"] is report["corr_improve_pct"] is None
+    assert report["figures"]["corr_improve_pct"]["value"] is None
+    assert report["figures"]["corr_improve_pct"]["low"] is None
+    assert report["with_difficulty_factor"]["corr_to_success_new"] is None
+    assert report["split"]["difficulty"]["easy"]["overclar_rate_new"] is None
+    assert report["overclar_rate_old_easy"] is None
+    assert report["spearman"] == values(found)["spearman"]
+    assert "NaN" not in orjson.dumps(report).decode()
+
+
+def test_the_report_has_the_keys_of_the_specification() -> None:
+    frame = pl.concat([SPLIT, SPLIT.with_columns(bucket=pl.lit("medium"))])
+    report = compared(frame).to_dict()
+    assert set(report) >= FIGURES
+    for bucket in ("easy", "medium", "hard"):
+        wanted = {"success", "success_old", "success_new", "delta_pp", "overclar_rate_old", "overclar_rate_new",
+                  "avg_turns_old", "avg_turns_new"}  # fmt: skip
+        assert {f"{name}_{bucket}" for name in wanted} <= set(report)
+        assert f"n_{bucket}" not in report
+        for name in wanted:
+            assert report[f"{name}_{bucket}"] == report["split"]["difficulty"][bucket][name]
+    assert list(report["split"]["difficulty"]) == ["easy", "medium", "hard"]
+    assert (report["rows"], report["solved"], report["unsolved"]) == (16, 8, 8)
+
+
+def test_a_weighed_dimension_that_never_varies_is_named() -> None:
+    frame = scores(OLD, SWAPPED, UPPER).with_columns(grounded=0.7, reasoned=pl.lit(None, pl.Float64))
+    settings: dict[str, Any] = {"corr_floor": FLOOR, "confidence": CONFIDENCE, "resamples": 20, "seed": 7}
+    assert compare(frame, weighed=["answered", "grounded"], **settings).constant == {"grounded": 0.7}
+    assert compare(frame, weighed=["answered"], **settings).constant == {}
+
+
+def test_no_score_at_all_is_refused_in_words() -> None:
+    nothing = scores(OLD, SWAPPED, UPPER).with_columns(reward=pl.lit(None, pl.Float64))
+    for frame in (nothing, nothing.head(0)):
+        with pytest.raises(RC1Error, match="no dialogue holds scores, so there is nothing to compare"):
+            compared(frame)
+
+
+@pytest.fixture(scope="module")
+def shadow(built: Run) -> JudgedRows:
+    """Thirty dialogues of the small pool's shadow set, judged."""
+    return judge_rows(built, Evidence(built).rows("shadow").head(30))
+
+
+def test_unscored_and_unstable_dialogues_are_counted_and_named(shadow: JudgedRows) -> None:
+    first, second = shadow.frame["id"][:2]
+    spoilt = shadow.frame.with_columns(
+        scored=pl.col("id") != first,
+        reason=pl.when(pl.col("id") == first).then(pl.lit("no JSON in the reply")).otherwise("reason"),
+        unstable=pl.col("id") == second,
+    )
+    told = JudgedRows(spoilt, 29 / 30, shadow.judge, shadow.effort, shadow.test_double).summary()
+    assert (told["rows"], told["coverage"]) == (30, 29 / 30)
+    assert told["unscored"] == [{"id": first, "reason": "no JSON in the reply"}]
+    assert told["unstable"] == [second]
+    assert told["judge"]["provider"] == "rubric"
+    assert shadow.summary()["unscored"] == shadow.summary()["unstable"] == []
+
+
+def test_how_much_a_row_counts(fresh_copy: Callable[..., Run], gateway: Gateway) -> None:
+    """The samples disagree on the first dialogue, and the second has no scores."""
+    run = fresh_copy(
+        *overrides(gateway.url), "judge.samples=2", "judge.limits.concurrency=[1,1]", "judge.limits.attempts=1"
+    )
+
+    def reply(number: int, body: str, headers: dict[str, str]) -> Reply:
+        grade = 0.9 if number == 1 else 0.1
+        scored = orjson.dumps({"reason": "Fine.", **dict.fromkeys(GRADED, grade)}).decode()
+        return completion("no idea" if number == 2 else scored)
+
+    gateway.replies = reply
+    judged = judge_rows(run, Evidence(run).rows("shadow").head(3))
+    assert judged.frame["unstable"].to_list() == [True, False, False]
+    assert judged.frame["scored"].to_list() == [True, False, True]
+    assert judged.frame["weight"].to_list() == [run.config.reward.unstable_weight, 0.0, 1.0]
+    assert judged.frame["answered"].to_list() == [0.5, None, 0.1]
+    assert judged.coverage == pytest.approx(2 / 3)
+    told = judged.summary()
+    assert [lost["id"] for lost in told["unscored"]] == [judged.frame["id"][1]]
+    assert told["unscored"][0]["reason"]
+    assert told["unstable"] == [judged.frame["id"][0]]
+    rewarded = with_reward(run, judged.frame, {"answered": 0.5, "settled": 0.5}).with_columns(group="source_id")
+    assert rewarded["reward"].is_null().to_list() == rewarded["old"].is_null().to_list() == [False, True, False]
+    found = compared(rewarded)
+    assert (found.rows, found.weight) == (2, 1.0 + run.config.reward.unstable_weight)
+
+
+def test_the_rows_beside_the_report_can_be_audited_by_hand(built: Run) -> None:
+    """Every term of every row adds up to the figures that the report is made of."""
+    report = read_json(built.workspace.path("reports/shadow_run_calibrated.json"))
+    rows = pl.read_ndjson(built.workspace.path(report["terms"]))
+    weights, old = report["weights"], report["old_weights"]
+    assert rows.height == report["scoring"]["rows"] == built.config.shadow.n
+    main = pl.sum_horizontal(weight * pl.col(name) for name, weight in weights.items())
+    asked = pl.col("clarifications").clip(upper_bound=report["penalty"]["cap"]) * ~pl.col("needs_clarification")
+    by_hand = rows.select(
+        main=main,
+        reward=main - report["penalty"]["alpha"] * asked,
+        old=pl.sum_horizontal(weight * pl.col(name) for name, weight in old.items()),
+    )
+    for name in by_hand.columns:
+        assert rows[name].to_list() == pytest.approx(by_hand[name].to_list())
+    assert {f"new.{name}" for name in weights} | {f"old.{name}" for name in old} <= set(rows.columns)
+    again = compare(
+        rows, weighed=[name for name, weight in weights.items() if weight], corr_floor=FLOOR, confidence=CONFIDENCE,
+        resamples=20, seed=7,
+    )  # fmt: skip
+    assert {name: figure["value"] for name, figure in report["figures"].items()} == values(again)
+    assert report["with_difficulty_factor"] == dict(again.with_factor)
