@@ -46,7 +46,7 @@ def calibration_gate(
         above(
             "rank correlation of the calibrated weights",
             found.median_spearman["calibrated"],
-            0.0,
+            thresholds.min_corr,
             "they put failures first: look whether the judge's scores mean what its instructions say",
         ),
         at_least("rank correlation gained, per cent", found.improve_pct_vs_old, thresholds.min_improve_pct, _MORE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rc1_lib.gates.checks import above, at_least, equal, info
+from rc1_lib.gates.checks import above, at_least, at_most, equal, info
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
@@ -49,6 +49,7 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         ),
         above("corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE),
         at_least("corr_improve_pct", value["corr_improve_pct"], thresholds.min_improve_pct, _CALIBRATE),
+        _unmoved_by_length("new reward", value["length_corr_new"], thresholds),
         constant_told(compared.constant),
         *_told(compared, wanted),
     )  # fmt: skip
@@ -56,13 +57,22 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
 
 
 def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> list[Check]:
-    """Whether enough dialogues are scored, and both successes and failures are among them."""
+    """Whether enough dialogues are scored, successes and failures among them, by a judge that looks past length."""
     few = "with so few the correlation with success says nothing; compare on more dialogues"
     return [
         at_least("scored, share", coverage, thresholds.min_coverage, _JUDGE),
         at_least("solved dialogues", compared.solved, thresholds.min_outcomes, few),
         at_least("unsolved dialogues", compared.rows - compared.solved, thresholds.min_outcomes, few),
+        _unmoved_by_length("old score", compared.figures["length_corr_old"].value, thresholds),
     ]
+
+
+def _unmoved_by_length(score: str, correlation: float, thresholds: ShadowRunGate) -> Check:
+    return at_most(
+        f"{score} follows the answers' length, rank correlation", correlation, thresholds.max_length_corr,
+        "among dialogues of the same outcome longer answers score higher: the judge grades length; mend its "
+        "instructions, or judge with another model",
+    )  # fmt: skip
 
 
 def none_stuck(constant: Mapping[str, float]) -> Check:

@@ -13,6 +13,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gates.checks import equal, info
 from rc1_lib.preflight.judging import judge_identity
 from rc1_lib.records import Check
+from rc1_lib.reward.answer_length import add_answer_length
 from rc1_lib.reward.counts import add_counts
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward
@@ -28,8 +29,8 @@ class JudgedRows:
 
     Attributes:
         frame: `id, task, source_id, bucket, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
-            clarifications`, every dimension (null where unscored), `scored, reason, unstable`, and `weight`: how much
-            the row counts.
+            clarifications, answer_length`, every dimension (null where unscored), `scored, reason, unstable`, and
+            `weight`: how much the row counts.
         coverage: share of the rows that are scored.
         judge: who judged.
         effort: calls, replays and cost.
@@ -92,7 +93,7 @@ def judge_rows(run: Run, rows: pl.DataFrame) -> JudgedRows:
     graded = [name for name in names if name not in run.config.reward.rules]
     scores = judged.rows.select("scored", "reason", "unstable", *graded)
     buckets = measure(rows, run.config.difficulty).select("id", "bucket")
-    frame = add_counts(add_rules(rows.select(_KEPT).hstack(scores), run.config.reward.rules))
+    frame = add_counts(add_rules(add_answer_length(rows.select(_KEPT)).hstack(scores), run.config.reward.rules))
     unstable = pl.when("unstable").then(run.config.reward.unstable_weight).otherwise(1.0)
     return JudgedRows(
         frame=frame.drop("messages")

@@ -25,6 +25,7 @@ from rc1_lib.reward.agreement import (
     top_overlap,
     without_rounding_noise,
 )
+from rc1_lib.reward.answer_length import length_correlation
 from rc1_lib.reward.intervals import Interval, bootstrap
 
 Floats = NDArray[np.float64]
@@ -88,8 +89,8 @@ def compare(
 
     Args:
         frame: a row a dialogue: `old, reward, total` (Float64), `solved` (Boolean), `weight` (how much it counts),
-            `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`, and the
-            dimensions weighed. Rows without a score are left out.
+            `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`,
+            `answer_length`, and the dimensions weighed. Rows without a score are left out.
         weighed: the dimensions that carry weight in the new reward.
         corr_floor: improvements are relative to the old correlation, or to this where it is smaller.
         confidence: of the intervals.
@@ -104,10 +105,11 @@ def compare(
         raise RC1Error("no dialogue holds scores, so there is nothing to compare; see why the judge left them unscored")
     old, new, total = (without_rounding_noise(known[name].to_numpy()) for name in ("old", "reward", "total"))
     success = known["solved"].cast(pl.Float64).to_numpy()
+    lengths = known["answer_length"].to_numpy().astype(np.float64)
     weight = known["weight"].to_numpy().astype(np.float64)
 
     def figures(counts: Floats) -> dict[str, float]:
-        return _figures(old, new, success, counts, corr_floor)
+        return _figures(old, new, success, lengths, counts, corr_floor)
 
     intervals = bootstrap(
         figures,
@@ -119,7 +121,7 @@ def compare(
     )
     return Comparison(
         figures=intervals,
-        with_factor=_figures(old, total, success, weight, corr_floor),
+        with_factor=_figures(old, total, success, lengths, weight, corr_floor),
         split={
             "difficulty": _split(known, "bucket", [name for name in BUCKETS if name in known["bucket"]]),
             "task": _split(known, "task", sorted(known["task"].drop_nulls().unique().to_list())),
@@ -131,7 +133,9 @@ def compare(
     )
 
 
-def _figures(old: Floats, new: Floats, success: Floats, weight: Floats, corr_floor: float) -> dict[str, float]:
+def _figures(
+    old: Floats, new: Floats, success: Floats, lengths: Floats, weight: Floats, corr_floor: float
+) -> dict[str, float]:
     by_old, by_new = spearman(old, success, weight), spearman(new, success, weight)
     return {
         "spearman": spearman(old, new, weight),
@@ -141,6 +145,8 @@ def _figures(old: Floats, new: Floats, success: Floats, weight: Floats, corr_flo
         "corr_to_success_new": by_new,
         "corr_gain": by_new - by_old,
         "corr_improve_pct": improvement_pct(by_new, by_old, corr_floor),
+        "length_corr_old": length_correlation(old, lengths, success, weight),
+        "length_corr_new": length_correlation(new, lengths, success, weight),
     }
 
 

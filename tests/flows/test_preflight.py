@@ -64,9 +64,7 @@ def test_a_damaged_pool_stops_after_round_1_and_names_the_gate(fresh_copy: Calla
     assert not run.workspace.path(TICKET).exists()
 
 
-def test_red_gates_turn_the_flow_red_and_revokes_the_ticket_of_an_earlier_run(
-    green_copy: Run, run_flow: Start
-) -> None:
+def test_red_gates_turn_the_flow_red_and_revokes_the_ticket_of_an_earlier_run(green_copy: Run, run_flow: Start) -> None:
     weights = green_copy.workspace.path(green_copy.config.weights)
     weights.write_text('{"correctness": 1.5}')
     state = run_flow(green_copy)

@@ -19,16 +19,18 @@ from rc1_lib.thresholds import CalibrationGate, ShadowRunGate, WeightsGate
 
 SHADOW = ShadowRunGate(
     min_coverage=0.98, min_outcomes=10, min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0, min_corr_new=0.0,
-    corr_floor=0.05, confidence=0.95, resamples=100,
+    max_length_corr=0.70, corr_floor=0.05, confidence=0.95, resamples=100,
 )  # fmt: skip
 CALIBRATION = CalibrationGate(
-    min_coverage=0.98, min_outcomes=10, min_improve_pct=8.0, min_mae_drop_pct=5.0, corr_floor=0.05,
+    min_coverage=0.98, min_outcomes=10, min_corr=0.0, min_improve_pct=8.0, min_mae_drop_pct=5.0, corr_floor=0.05,
     max_kkt_residual=1e-9, confidence=0.95,
 )  # fmt: skip
 WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
 NAN = float("nan")
 STUCK = "weighed dimensions stuck on one grade"
 CONSTANT = "weighed dimensions that say the same of every dialogue"
+LENGTH_OLD = "old score follows the answers' length, rank correlation"
+LENGTH_NEW = "new reward follows the answers' length, rank correlation"
 NOTHING: Mapping[str, float] = {}
 OUTCOMES = {"solved dialogues", "unsolved dialogues"}
 
@@ -61,6 +63,7 @@ def told(result: GateResult, name: str) -> Any:
 AT_THRESHOLDS = {
     "spearman": 0.75, "kendall_tau": 0.6, "top10_overlap": 0.70, "top20_overlap": 0.5, "corr_to_success_old": 0.4,
     "corr_to_success_new": just_above(0.0), "corr_gain": 0.1, "corr_improve_pct": 10.0,
+    "length_corr_old": 0.70, "length_corr_new": 0.70,
 }  # fmt: skip
 
 
@@ -103,6 +106,14 @@ def test_each_figure_of_the_shadow_run_fails_alone(name: str, value: float) -> N
     assert failed(shadow_run_gate(comparison({name: NAN}), 0.98, SHADOW)) == {name}
 
 
+@pytest.mark.parametrize("value", [just_above(0.70), NAN])
+def test_a_score_that_follows_the_answers_length_is_red(value: float) -> None:
+    old, new = comparison({"length_corr_old": value}), comparison({"length_corr_new": value})
+    assert failed(shadow_run_gate(old, 0.98, SHADOW)) == failed(baseline_gate(old, 0.98, SHADOW)) == {LENGTH_OLD}
+    assert failed(shadow_run_gate(new, 0.98, SHADOW)) == {LENGTH_NEW}
+    assert failed(baseline_gate(new, 0.98, SHADOW)) == set()
+
+
 def test_figures_without_a_threshold_decide_nothing() -> None:
     free = dict.fromkeys(("kendall_tau", "top20_overlap", "corr_to_success_old", "corr_gain"), NAN)
     assert failed(shadow_run_gate(comparison(free), 0.98, SHADOW)) == set()
@@ -124,7 +135,7 @@ def test_too_few_scored_dialogues_turn_both_gates_red(found: Comparison, coverag
 
 
 def test_the_baseline_asks_only_whether_a_comparison_can_be_made() -> None:
-    worst = dict.fromkeys(AT_THRESHOLDS, NAN)
+    worst = dict.fromkeys(AT_THRESHOLDS, NAN) | {"length_corr_old": 0.70}
     result = baseline_gate(comparison(worst, constant={"well_formed": 1.0, "concise": 0.5}), 0.98, SHADOW)
     assert result.name == "shadow_baseline"
     assert failed(result) == set()

@@ -28,6 +28,7 @@ from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
 
 SHARE = "scored, share"
+LENGTH_OLD = "old score follows the answers' length, rank correlation"
 STUCK = "weighed dimensions stuck on one grade"
 GAIN, ERROR = "rank correlation gained, per cent", "mean absolute error lowered, per cent"
 RIGHT_WAY = "rank correlation of the calibrated weights"
@@ -241,6 +242,21 @@ def test_a_judge_that_grades_by_length(gates: RewardGates, judged: Judged, grow:
     shadow = gates.shadow_run(damaged.shadow, gates.in_force)
     assert "turns the old order over" in advice(shadow, ORDER)
     assert "other dialogues stand on top than before" in advice(shadow, TOP)
+
+
+@pytest.mark.parametrize("grow", [lambda x: x, pl.Expr.sqrt, pl.Expr.rank], ids=["linear", "root", "rank"])
+def test_a_judge_that_prefers_long_answers(
+    gates: RewardGates, judged: Judged, grow: Callable[[pl.Expr], pl.Expr]
+) -> None:
+    """Good answers are longer here too, so its order looks like a good one: but it has no other."""
+    length = pl.col("answer_length").cast(pl.Float64)
+    grade = grow(length) / grow(length).max()
+    damaged = judged.damaged(lambda frame: frame.with_columns(grade.alias(name) for name in gates.judges))
+    for red in (gates.from_the_start(damaged), gates.since(damaged)):
+        assert set(red) == {"shadow_baseline", "shadow_run"}
+        assert red["shadow_baseline"] == {LENGTH_OLD}
+        assert LENGTH_OLD in red["shadow_run"]
+    assert "the judge grades length" in advice(gates.baseline(damaged.shadow), LENGTH_OLD)
 
 
 def test_a_judge_whose_scores_are_reversed(gates: RewardGates, judged: Judged) -> None:

@@ -23,12 +23,12 @@ from tests.scoring.conftest import Gateway, Reply, completion
 FLOOR, CONFIDENCE = 0.05, 0.95
 FIGURES = {
     "spearman", "kendall_tau", "top10_overlap", "top20_overlap", "corr_to_success_old", "corr_to_success_new",
-    "corr_gain", "corr_improve_pct",
+    "corr_gain", "corr_improve_pct", "length_corr_old", "length_corr_new",
 }  # fmt: skip
 KINDS: dict[str, Any] = {
     "old": pl.Float64, "reward": pl.Float64, "total": pl.Float64, "solved": pl.Boolean, "weight": pl.Float64,
     "group": pl.String, "task": pl.String, "bucket": pl.String, "needs_clarification": pl.Boolean,
-    "clarifications": pl.Int64, "turns": pl.Int64, "answered": pl.Float64,
+    "clarifications": pl.Int64, "turns": pl.Int64, "answer_length": pl.Int64, "answered": pl.Float64,
 }  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def dialogues(*rows: dict[str, Any]) -> pl.DataFrame:
     """Scored easy dialogues about a question each, where nothing is missing and nobody asked; `rows` say the rest."""
     plain = {
         "solved": True, "weight": 1.0, "task": "gsm8k", "bucket": "easy", "needs_clarification": False,
-        "clarifications": 0, "turns": 3,
+        "clarifications": 0, "turns": 3, "answer_length": 12,
     }  # fmt: skip
     full = [{**plain, "group": f"q{number}", **row} for number, row in enumerate(rows)]
     return pl.DataFrame(
@@ -81,6 +81,17 @@ def test_the_figures_by_hand() -> None:
     assert found["corr_to_success_new"] == pytest.approx(knows)
     assert found["corr_gain"] == pytest.approx(0.0, abs=1e-12)
     assert found["corr_improve_pct"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_follows_the_length_is_looked_for_within_each_outcome() -> None:
+    """Successes are longer, which is no fault; among successes the old score follows length, among failures not."""
+    lengths = [4, 3, 2, 1, 1, 11, 12, 13, 14, 15]
+    found = values(compared(scores(OLD, OLD[::-1], UPPER, answer_length=lengths)))
+    # Failures: ranks 5, 4, 3, 1.5, 1.5 against 1 to 5; successes: the same order. Five dialogues each.
+    failures = -9.5 / math.sqrt(10 * 9.5)
+    assert found["length_corr_old"] == pytest.approx((failures + 1) / 2)
+    assert found["length_corr_new"] == pytest.approx((-failures - 1) / 2)
+    assert values(compared(scores(OLD, SWAPPED, UPPER)))["length_corr_old"] == 0.0
 
 
 def test_an_improvement_is_relative_to_the_old_correlation() -> None:
