@@ -18,6 +18,7 @@ from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.calibrate import STAGES, check_overwriting
 from rc1_lib.preflight.data import Build
+from rc1_lib.preflight.weights_file import note_refusal
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from tasks.calibrate import adopt_weights, report_calibration, stage, verdict
@@ -85,6 +86,8 @@ def calibrated(run: Run) -> Calibrated:
         result, body, fault = verdict(one.name, state)
         results.append(result)
         if result.status is not Status.PASSED:
+            if result.status is Status.FAILED:
+                note_refusal(run)
             break
         if one.name == "calibration":
             candidate = {"weights": body["weights"], "report": body["report"]}

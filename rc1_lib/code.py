@@ -10,7 +10,7 @@ from importlib.metadata import version
 from rc1_lib.artifacts import PROJECT_ROOT, sha256_file
 
 PACKAGES = ("rc1_lib", "tasks", "flows", "deployments")
-_LIBRARIES = ("numpy", "pandera", "polars", "pydantic", "rensa")
+_LIBRARIES = ("daqp", "numpy", "pandera", "polars", "pydantic", "rensa", "scipy")
 """Whose versions decide a measured value as much as our own source does."""
 
 

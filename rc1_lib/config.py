@@ -237,7 +237,7 @@ class Calibration(Section):
     """Folds of the cross-validation; dialogues about one source question stay in one fold."""
     boot: Annotated[int, Field(ge=20, le=100_000)]
     """Bootstrap samples of source questions."""
-    l2: Annotated[float, Field(ge=0)]
+    l2: Annotated[float, Field(ge=0, le=1e6)]
     """Pull towards the old weights: l2 * ||w - w_old||² beside the mean squared error."""
     seed: Seed
 

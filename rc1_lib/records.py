@@ -6,9 +6,10 @@ All are frozen. A `Question` is what a source yields; a `Row` is a whole dialogu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from operator import ge, gt, le, lt
 from typing import Any, Literal
 
 Task = Literal["hotpotqa", "strategyqa", "gsm8k"]
@@ -103,6 +104,13 @@ class Status(StrEnum):
     ERROR = "error"
 
 
+_COMPARES: Mapping[str, Callable[[Any, Any], bool]] = {">=": ge, "<=": le, "<": lt, ">": gt}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One named comparison inside a gate.
@@ -116,6 +124,21 @@ class Check:
     threshold: float | int | str | bool | list[float] | None
     passed: bool
     advice: str = ""
+
+    def holds(self) -> bool:
+        """Whether the comparison is true, worked out again: what a report says of itself is not believed."""
+        value, threshold = self.value, self.threshold
+        if self.op == "info":
+            return True
+        if self.op == "==":
+            return type(value) is type(threshold) and value == threshold
+        if self.op == "within" and isinstance(threshold, str):
+            return str(value) in threshold.split(", ")
+        if not _is_number(value):
+            return False
+        if self.op == "within":
+            return isinstance(threshold, list) and threshold[0] <= value <= threshold[1]  # type: ignore[operator]
+        return _is_number(threshold) and bool(_COMPARES[self.op](value, threshold))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +183,7 @@ class GateResult:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> GateResult:
-        """The verdict that `to_dict` wrote; its status is derived again, not believed.
+        """The verdict that `to_dict` wrote; every comparison and the status are worked out again, not believed.
 
         Raises:
             KeyError: when a part is missing.
@@ -168,7 +191,10 @@ class GateResult:
         """
         return cls(
             name=body["name"],
-            checks=tuple(Check(**check) for check in body["checks"]),
+            checks=tuple(
+                replace(check, passed=check.passed is True and check.holds())
+                for check in (Check(**one) for one in body["checks"])
+            ),
             evidence=dict(body["evidence"]),
             offenders=tuple(body["offenders"]),
             waiver=body["waiver"],

@@ -67,9 +67,12 @@ def overclar_penalty(
         from rc1_lib.reward.counts import add_counts
 
         rows = add_counts(Evidence(run).rows("shadow"))
-        drawn = _penalties(rows, run.config.overclar.alpha, run.config.overclar.cap)
-        session.show(_penalty_table(drawn, run.config.overclar.alpha, run.config.overclar.cap))
-        session.document({"alpha": run.config.overclar.alpha, "cap": run.config.overclar.cap, "rows": drawn})
+        price, on = run.config.overclar, run.config.use_overclar_penalty
+        drawn = _penalties(rows, price.alpha, price.cap)
+        session.show(_penalty_table(drawn, price.alpha, price.cap))
+        if not on:
+            session.show("use_overclar_penalty is false: none of this is charged")
+        session.document({"alpha": price.alpha, "cap": price.cap, "on": on, "rows": drawn})
         return 0
     from rc1_lib.cli.reward_tables import ablation_table
     from rc1_lib.cli.verdicts import show_step

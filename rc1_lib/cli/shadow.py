@@ -12,6 +12,7 @@ from rc1_lib.cli.options import Rebuild, Sources, overrides, source
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
 from rc1_lib.cli.writing import to_write
+from rc1_lib.errors import ConfigError, RowError
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -55,25 +56,33 @@ def shadow_run(
     document: dict[str, Any] = {}
     if compares:
         from rc1_lib.preflight.judged_rows import dimensions
-        from rc1_lib.preflight.shadow_run import report_path
+        from rc1_lib.preflight.shadow_run import OF_THE_FLOW, report_path
         from rc1_lib.preflight.weights_file import read_weights
 
         report_path(label)
+        if label in OF_THE_FLOW:
+            raise ConfigError(f"--tag {label}: rc1 calibrate gives this tag to a report of its own; take another")
         read_weights(run, dimensions(run))  # before anything is written or paid for
-    document |= _materialise(session, run, copy, rebuild)
+    document |= _materialise(session, run, copy, rebuild, in_place=materialize is None)
     if not compares:
         session.document(document)
         return 0
     return _compare(session, run, label, document)
 
 
-def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool) -> dict[str, Any]:
+def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in_place: bool) -> dict[str, Any]:
     from rc1_lib.artifacts import read_json, write_json
     from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed, seed_state
 
     path = run.config.shadow.path
     with session.progress("writing the shadow set"):
-        due = to_write(run, path, seed_state(run, "shadow"), rebuild)
+        state = seed_state(run, "shadow")
+        if in_place and state.value == "stale" and not rebuild:
+            raise RowError(
+                f"{run.workspace.path(path)}: was made with other settings or code, and the gates read it; give "
+                f"--materialize PATH to write another shadow set beside it, or --rebuild to write this one again"
+            )
+        due = to_write(run, path, state, rebuild)
         if due:
             build_seed(run, ("shadow",))
     sample = read_json(run.workspace.path(SAMPLE_MANIFEST))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rc1_lib.gates.checks import above, at_least, at_most, equal, info
@@ -10,6 +12,10 @@ from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.thresholds import CalibrationGate, WeightsGate
 
+_FOLDS = (
+    "undefined, because some fold's scores or outcomes are all the same: lower calibration.cv, or judge more dialogues "
+    "(calibration.n)"
+)
 _MORE = "judge more dialogues (calibration.n), or look whether the dimensions know anything of success"
 
 
@@ -47,7 +53,9 @@ def calibration_gate(
             "rank correlation of the calibrated weights",
             found.median_spearman["calibrated"],
             thresholds.min_corr,
-            "they put failures first: look whether the judge's scores mean what its instructions say",
+            _FOLDS
+            if math.isnan(found.median_spearman["calibrated"])
+            else "they put failures first: look whether the judge's scores mean what its instructions say",
         ),
         at_least("rank correlation gained, per cent", found.improve_pct_vs_old, thresholds.min_improve_pct, _MORE),
         at_least(

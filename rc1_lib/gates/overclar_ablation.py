@@ -8,6 +8,14 @@ from rc1_lib.reward.ablation import Ablation, Figures
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.thresholds import AblationGate
 
+ABLATION_CHECKS = frozenset(
+    {
+        "coverage", "prompts whose dialogues differ in needless asking", "rate drop, %", "mean turns up",
+        "success drop, pp",
+    }
+)  # fmt: skip
+"""What the report of an ablation has to have checked."""
+
 
 def ablation_gate(ablation: Ablation, coverage: float, thresholds: AblationGate) -> GateResult:
     """Judge the comparison of the choices without and with the penalty.

@@ -13,6 +13,14 @@ from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.thresholds import WeightsGate
 
 _ADVICE = "calibrate the weights: rc1 weight-calib"
+CALIBRATION_CHECKS = frozenset(
+    {
+        "scored, share", "weighed dimensions stuck on one grade", "rank correlation of the calibrated weights",
+        "rank correlation gained, per cent", "mean absolute error lowered, per cent", "smallest weight",
+        "largest weight", "sum is 1", "optimality residual",
+    }
+)  # fmt: skip
+"""What a calibration's report has to have checked."""
 _AGAIN = "calibrate again: rc1 weight-calib"
 
 
@@ -89,12 +97,12 @@ def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
         ),
         equal("the calibration passed", _passed(report), True, f"its gate was red; {_AGAIN}"),
         equal(
-            "calibrated for this judge", bool(report) and dict(report.get("judge") or {}) == dict(origin.judge), True,
+            "calibrated for this judge", bool(report) and report.get("judge") == dict(origin.judge), True,
             f"provider, model or instructions are other ones now; {_AGAIN}",
         ),
         equal(
             "old weights are those of the report",
-            bool(report) and dict(report.get("old_weights") or {}) == dict(origin.old_weights), True,
+            bool(report) and report.get("old_weights") == dict(origin.old_weights), True,
             f"reward.old_weights is another one now; {_AGAIN}",
         ),
         equal(
@@ -106,6 +114,8 @@ def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
 
 def _passed(report: Mapping[str, Any]) -> bool:
     try:
-        return GateResult.from_dict({**report["gate"], "offenders": ()}).status is Status.PASSED
+        found = GateResult.from_dict({**report["gate"], "offenders": ()})
     except (KeyError, TypeError):
         return False
+    judged = {check.name for check in found.checks if check.op != "info"}
+    return found.name == "calibration" and judged >= CALIBRATION_CHECKS and found.status is Status.PASSED

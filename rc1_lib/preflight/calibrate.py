@@ -17,7 +17,7 @@ from rc1_lib.preflight.evaluated import Evaluated
 from rc1_lib.preflight.overclar_ablation import is_ablated, overclar_ablation
 from rc1_lib.preflight.shadow_run import CALIBRATED, baseline_run, shadow_run
 from rc1_lib.preflight.weight_calib import weight_calib
-from rc1_lib.preflight.weights_file import adopt, weights_state
+from rc1_lib.preflight.weights_file import adopt, note_refusal, weights_state
 from rc1_lib.run import Run
 
 Weights = Mapping[str, float]
@@ -57,6 +57,7 @@ def calibrate(run: Run) -> list[Evaluated]:
     for stage in STAGES:
         done.append(stage.evaluate(run, candidate(done)))
         if not done[-1].passed:
+            note_refusal(run)
             return done
     adopt_candidate(run, done)
     return done

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rc1_lib.artifacts import now, write_json
+import orjson
+
+from rc1_lib.artifacts import now, recorded_write, write_json
 from rc1_lib.config_file import departures
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config
@@ -37,11 +39,17 @@ class Evaluated:
 
 
 def write_report(
-    run: Run, report: str, gate: GateResult, body: Mapping[str, Any], plots: Mapping[str, str]
+    run: Run,
+    report: str,
+    gate: GateResult,
+    body: Mapping[str, Any],
+    plots: Mapping[str, str],
+    recorded_as: str = "",
 ) -> Evaluated:
     """Write a step's report: verdict first, then what it found.
 
-    The time stands in it, so two reports of the same thing have different fingerprints.
+    The time stands in it, so two reports of the same thing have different fingerprints. With `recorded_as`, its kind, a
+    manifest tells later whether somebody altered it.
     """
     offenders = len(gate.offenders)
     full = {
@@ -54,5 +62,9 @@ def write_report(
         "plots": dict(plots),
         "gate": {**gate.to_dict(), "offenders": offenders},
     }
-    write_json(run.workspace.path(report), full)
+    if recorded_as:
+        with recorded_write(run.workspace, report, {"kind": recorded_as}) as stream:
+            stream.write(orjson.dumps(full, option=orjson.OPT_INDENT_2) + b"\n")
+    else:
+        write_json(run.workspace.path(report), full)
     return Evaluated(gate, report, full, dict(plots))

@@ -24,7 +24,7 @@ from rc1_lib.pool.seed import seed_state
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judging
 from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import dimensions
+from rc1_lib.preflight.judged_rows import dimensions, double_checks, said_double
 from rc1_lib.preflight.overclar_ablation import ablation_verdict
 from rc1_lib.preflight.shadow_run import PRE_RUN, shadow_run
 from rc1_lib.preflight.weights_file import named_report, read_content, weights_state
@@ -107,7 +107,9 @@ def _weights(evidence: Evidence, _: Round) -> GateResult:
     origin = Origin(
         report, sha256, judging.judge_identity(run), run.config.reward.old_weights, weights_state(run).value
     )
-    return weights_gate(content, run.config.gates.weights, dimensions(run), origin)
+    result = weights_gate(content, run.config.gates.weights, dimensions(run), origin)
+    marks = double_checks(run, said_double(report)) if report else ()
+    return replace(result, checks=(*result.checks, *marks))
 
 
 def _shadow_run(evidence: Evidence, _: Round) -> GateResult:

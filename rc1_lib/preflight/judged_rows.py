@@ -10,7 +10,7 @@ import polars as pl
 
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.gates.checks import equal, info
+from rc1_lib.gates.checks import at_most, equal, info
 from rc1_lib.preflight.judging import judge_identity
 from rc1_lib.records import Check
 from rc1_lib.reward.answer_length import add_answer_length
@@ -35,6 +35,7 @@ class JudgedRows:
         judge: who judged.
         effort: calls, replays and cost.
         test_double: whether RC1's own test double had a part in it.
+        models: the model versions that answered.
     """
 
     frame: pl.DataFrame
@@ -42,6 +43,7 @@ class JudgedRows:
     judge: Mapping[str, str]
     effort: Mapping[str, float]
     test_double: bool
+    models: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
         """For a report: who judged, how many rows are scored, and which are not or are unstable."""
@@ -49,6 +51,7 @@ class JudgedRows:
         return {
             "judge": dict(self.judge),
             "test_double": self.test_double,
+            "models": list(self.models),
             "rows": self.frame.height,
             "coverage": self.coverage,
             "unscored": unscored.select("id", "reason").to_dicts(),
@@ -107,6 +110,7 @@ def judge_rows(run: Run, rows: pl.DataFrame) -> JudgedRows:
             "usd": judged.usd,
         },
         test_double=judged.test_double,
+        models=tuple(judged.rows["models"].explode().drop_nulls().unique().sort()),
     )
 
 
@@ -123,11 +127,26 @@ def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> 
     )
 
 
-def double_checks(run: Run, judged: JudgedRows) -> tuple[Check, ...]:
-    """The mark of RC1's test double where it had a part in the scores; in profile `prod` it is red."""
-    if not judged.test_double:
+def judge_checks(run: Run, judged: JudgedRows) -> tuple[Check, ...]:
+    """Whether one model version answered, and the mark of RC1's test double where it had a part in the scores."""
+    versions = at_most(
+        "model versions", len(judged.models), run.config.gates.stability.max_models,
+        "their scores are not on one scale: fix judge.model to a version, and score again with one",
+    )  # fmt: skip
+    return (versions, *double_checks(run, judged.test_double))
+
+
+def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
+    """The mark of RC1's test double; in profile `prod` it is red. What a report says may be anything."""
+    if test_double is False:
         return ()
     mark = "TEST DOUBLE: these scores are made up"
     if run.config.profile == "prod":
         return (equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace"),)
     return (info(mark, True),)
+
+
+def said_double(report: Mapping[str, Any] | None) -> object:
+    """What a report says of the test double; None where it says nothing, which is no denial."""
+    scoring = (report or {}).get("scoring")
+    return scoring.get("test_double") if isinstance(scoring, Mapping) else None

@@ -40,6 +40,19 @@ def judge_identity(run: Run) -> dict[str, str]:
     }
 
 
+def scoring_settings(run: Run) -> dict[str, Any]:
+    """All settings that decide what a dialogue is scored with, and whether its scores count in full."""
+    judge = run.config.judge
+    return {
+        **judge_identity(run),
+        "base_url": judge.base_url or "",
+        "structured": judge.structured,
+        "samples": judge.samples,
+        "sampling": judge.sampling.model_dump(mode="json"),
+        "max_variance": run.config.gates.stability.max_variance,
+    }
+
+
 def _in_use(run: Run, store: Store) -> pl.Expr:
     """The log's lines of the judge that is configured: provider, instructions and model asked for."""
     judge = open_judge(run, store)

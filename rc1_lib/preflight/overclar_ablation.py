@@ -6,21 +6,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rc1_lib.artifacts import read_json, sha256_json
+from rc1_lib.artifacts import FileState, file_state, read_json, sha256_json
+from rc1_lib.code import code_sha256
 from rc1_lib.errors import RC1Error
 from rc1_lib.gates.checks import equal, info
-from rc1_lib.gates.overclar_ablation import ablation_gate
+from rc1_lib.gates.overclar_ablation import ABLATION_CHECKS, ablation_gate
 from rc1_lib.pool.takes import by_prompt
 from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
 from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import dimensions, double_checks, judge_rows, with_reward
-from rc1_lib.preflight.judging import judge_identity
-from rc1_lib.preflight.weights_file import read_weights
-from rc1_lib.records import GateResult, Status
+from rc1_lib.preflight.judged_rows import dimensions, double_checks, judge_checks, judge_rows, said_double, with_reward
+from rc1_lib.preflight.judging import scoring_settings
+from rc1_lib.preflight.weights_file import CODE, read_weights
+from rc1_lib.records import GateResult
 from rc1_lib.reward import plots
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import Run
 
+_KIND = "overclar_ablation"
 _AGAIN = "run it: rc1 overclar-penalty --ablation"
 
 
@@ -44,7 +46,7 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> E
         seed=run.config.shadow.seed,
     )
     gate = ablation_gate(ablated, judged.coverage, thresholds)
-    gate = replace(gate, checks=(*gate.checks, *double_checks(run, judged)))
+    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged)))
     key = _key(run, chosen)
     body = {
         "key": key,
@@ -59,7 +61,7 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> E
     told = f"n = {counts.prompts:,} prompts, {counts.dialogues:,} dialogues about them"
     file = f"{PLOTS}/overclar_ablation_{key}.png"
     plots.ablation(run.workspace.path(file), ablated.to_dict()["figures"], caption=told)
-    return write_report(run, _path(key), gate, body, {"over-clarification penalty": file})
+    return write_report(run, _path(key), gate, body, {"over-clarification penalty": file}, _KIND)
 
 
 def ablation_verdict(run: Run) -> GateResult:
@@ -68,26 +70,30 @@ def ablation_verdict(run: Run) -> GateResult:
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.
     """
-    weights = read_weights(run, dimensions(run))
-    key = _key(run, weights)
+    key = _key(run, read_weights(run, dimensions(run)))
     path = run.workspace.path(_path(key))
+    state = file_state(run.workspace, _path(key), kind=_KIND)
+    if state is FileState.MISSING:
+        missing = equal("ablation of these weights and this penalty", False, True, _AGAIN)
+        return GateResult(_KIND, (missing,))
+    whole = equal("report", state.value, FileState.FRESH.value, f"somebody else wrote {path.name}; {_AGAIN}")
     try:
         report = read_json(path)
         found = GateResult.from_dict({**report["gate"], "offenders": ()})
-    except FileNotFoundError:
-        missing = equal("ablation of these weights and this penalty", False, True, _AGAIN)
-        return GateResult("overclar_ablation", (missing,))
     except (ValueError, KeyError, TypeError):
         raise RC1Error(f"{path}: is not the report of an ablation; {_AGAIN}") from None
-    if found.name != "overclar_ablation" or report.get("key") != key or found.status is Status.ERROR:
+    judged = {check.name for check in found.checks if check.op != "info"}
+    if found.name != _KIND or report.get("key") != key or found.error or not judged >= ABLATION_CHECKS:
         raise RC1Error(f"{path}: is the report of something else; {_AGAIN}")
-    return replace(found, checks=(*found.checks, info("report", _path(key))), evidence={})
+    marks = double_checks(run, said_double(report))
+    return replace(found, checks=(*found.checks, whole, *marks, info("file", _path(key))), evidence={})
 
 
 def is_ablated(run: Run) -> bool:
     """Whether there is an ablation of the weights and the penalty in force."""
     try:
-        return run.workspace.path(_path(_key(run, read_weights(run, dimensions(run))))).is_file()
+        key = _key(run, read_weights(run, dimensions(run)))
+        return file_state(run.workspace, _path(key), kind=_KIND) is FileState.FRESH
     except RC1Error:
         return False
 
@@ -100,8 +106,8 @@ def _key(run: Run, weights: Mapping[str, float]) -> str:
         "takes": Evidence(run).sha256("takes"),
         "overclar": config.overclar.model_dump(mode="json"),
         "on": config.use_overclar_penalty,
-        "judge": judge_identity(run),
-        "samples": config.judge.samples,
+        "scoring": scoring_settings(run),
+        "code": code_sha256(*CODE),
         "reward": config.reward.model_dump(mode="json"),
         "gate": config.gates.ablation.model_dump(mode="json"),
     }

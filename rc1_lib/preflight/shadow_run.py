@@ -12,7 +12,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
 from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
 from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import dimensions, double_checks, judge_rows, with_reward
+from rc1_lib.preflight.judged_rows import dimensions, judge_checks, judge_rows, with_reward
 from rc1_lib.preflight.weights_file import read_weights
 from rc1_lib.records import GateResult
 from rc1_lib.reward import plots
@@ -21,7 +21,9 @@ from rc1_lib.run import Run
 from rc1_lib.thresholds import ShadowRunGate
 
 BASELINE, CALIBRATED, PRE_RUN = "baseline", "calibrated", "pre_run_check"
-_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+OF_THE_FLOW = (BASELINE, CALIBRATED)
+"""Tags that only the calibration gives."""
 _Judge = Callable[[Comparison, float, ShadowRunGate], GateResult]
 
 
@@ -32,7 +34,10 @@ def report_path(tag: str) -> str:
         ConfigError: when the tag is no file name.
     """
     if not _TAG.fullmatch(tag):
-        raise ConfigError(f"tag '{tag}': expected letters, digits, '_', '.' or '-', as in pre_run_check")
+        raise ConfigError(
+            f"tag '{tag}': expected up to 64 letters, digits, '_', '.' or '-', the first a letter or digit, as in "
+            f"pre_run_check"
+        )
     return f"reports/shadow_run_{tag}.json"
 
 
@@ -70,7 +75,7 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) ->
         seed=run.config.shadow.seed,
     )
     gate = judge(compared, judged.coverage, thresholds)
-    gate = replace(gate, checks=(*gate.checks, *double_checks(run, judged)))
+    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged)))
     terms = _write_terms(run, tag, frame)
     body = {
         "tag": tag,

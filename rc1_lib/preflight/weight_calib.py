@@ -10,7 +10,7 @@ import polars as pl
 from rc1_lib.gates.calibration import calibration_gate
 from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
 from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import JudgedRows, dimensions, double_checks, judge_rows
+from rc1_lib.preflight.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows
 from rc1_lib.preflight.weights_file import weights_inputs
 from rc1_lib.progress import tell
 from rc1_lib.reward import plots
@@ -32,12 +32,12 @@ def weight_calib(run: Run) -> Evaluated:
     rows = calibration_rows(run)
     judged = judge_rows(run, rows)
     found = _calibrate(run, judged)
-    scored = judged.frame.filter("scored")
+    scored = judged.frame.filter(pl.col("weight") > 0)  # what counts for nothing is no outcome either
     solved = int(scored["solved"].sum())
     gate = calibration_gate(
         found, judged.coverage, (solved, scored.height - solved), config.gates.calibration, config.gates.weights
     )
-    gate = replace(gate, checks=(*gate.checks, *double_checks(run, judged)))
+    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged)))
     passed = not gate.failures
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
     name = f"{stamp}{'' if passed else '_refused'}"

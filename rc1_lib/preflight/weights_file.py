@@ -11,14 +11,20 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import FileState, file_state, read_json, recorded_write, sha256_file, sha256_json
+from rc1_lib.artifacts import FileState, file_state, read_json, recorded_write, sha256_file, sha256_json, write_json
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.judging import judge_identity
+from rc1_lib.preflight.judging import judge_identity, scoring_settings
 from rc1_lib.run import Run
 
 _KIND = "weights"
-_CODE = ("rc1_lib/reward", "rc1_lib/scoring/rubric.py", "rc1_lib/preflight/weight_calib.py")
+_REFUSED = "reports/rc1/weights.refused.json"
+CODE = (
+    "rc1_lib/reward", "rc1_lib/scoring", "rc1_lib/difficulty", "rc1_lib/gates/calibration.py",
+    "rc1_lib/gates/overclar_ablation.py", "rc1_lib/preflight/judged_rows.py", "rc1_lib/preflight/weight_calib.py",
+    "rc1_lib/preflight/overclar_ablation.py",
+)  # fmt: skip
+"""The code that decides the weights and what their ablation finds."""
 _AGAIN = "calibrate again: rc1 weight-calib"
 
 
@@ -29,23 +35,41 @@ def weights_inputs(run: Run) -> dict[str, str]:
         "reward": config.reward.model_dump(mode="json"),
         "calibration": config.calibration.model_dump(mode="json"),
         "overclar": config.overclar.model_dump(mode="json"),
-        "gates": [
-            gate.model_dump(mode="json") for gate in (config.gates.calibration, config.gates.weights)
-        ],
-        "samples": config.judge.samples,
+        "gates": config.gates.model_dump(mode="json", include={"calibration", "weights"}),
+        "scoring": scoring_settings(run),
     }  # fmt: skip
     balanced = run.workspace.path(config.difficulty.balanced_path)
     return {
         "config": sha256_json(decisive),
         "balanced": sha256_file(balanced) if balanced.exists() else "",
         "judge": sha256_json(judge_identity(run)),
-        "code": code_sha256(*_CODE),
+        "code": code_sha256(*CODE),
     }
 
 
 def weights_state(run: Run) -> FileState:
-    """What became of the weights since they were written."""
-    return file_state(run.workspace, run.config.weights, weights_inputs(run), _KIND)
+    """What became of the weights since they were written; STALE, too, when a later calibration of the same was red."""
+    inputs = weights_inputs(run)
+    state = file_state(run.workspace, run.config.weights, inputs, _KIND)
+    return FileState.STALE if state is FileState.FRESH and _refused(run) == _all_decisive(run, inputs) else state
+
+
+def note_refusal(run: Run) -> None:
+    """Remember that a calibration with what is there now was red: weights of an earlier one no longer count."""
+    write_json(run.workspace.path(_REFUSED), _all_decisive(run, weights_inputs(run)))
+
+
+def _all_decisive(run: Run, inputs: Mapping[str, str]) -> dict[str, str]:
+    """The inputs, and the thresholds of the stages behind the calibration's own."""
+    behind = run.config.gates.model_dump(mode="json", include={"ablation", "shadow_run"})
+    return {**inputs, "behind": sha256_json(behind)}
+
+
+def _refused(run: Run) -> Any:
+    try:
+        return read_json(run.workspace.path(_REFUSED))
+    except (OSError, ValueError):
+        return None
 
 
 def adopt(run: Run, weights: Mapping[str, float], report: str) -> None:
@@ -70,6 +94,7 @@ def adopt(run: Run, weights: Mapping[str, float], report: str) -> None:
     manifest = {"kind": _KIND, "inputs": weights_inputs(run), "report": content["report"]}
     with recorded_write(run.workspace, run.config.weights, manifest) as stream:
         stream.write(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
+    run.workspace.path(_REFUSED).unlink(missing_ok=True)
 
 
 def read_content(run: Run) -> Any:
@@ -90,10 +115,11 @@ def read_content(run: Run) -> Any:
 
 
 def read_weights(run: Run, names: tuple[str, ...]) -> dict[str, float]:
-    """The weights in force, by dimension; whether they are sound is for the gate to say.
+    """The weights in force, by dimension.
 
     Raises:
-        RC1Error: when the file is missing, or holds no number for some name that can be weighed.
+        RC1Error: when the file is missing, was written by somebody else, or holds no number for some name that can be
+            weighed.
     """
     content = read_content(run)
     weights = content.get("weights") if isinstance(content, Mapping) else None
@@ -105,6 +131,11 @@ def read_weights(run: Run, names: tuple[str, ...]) -> dict[str, float]:
                 f"{run.workspace.path(run.config.weights)}: weighs '{name}' with {value!r}, expected a number for some "
                 f"of {', '.join(names)}; {_AGAIN}"
             )
+    if (state := weights_state(run)) in (FileState.ALTERED, FileState.FOREIGN):
+        raise RC1Error(
+            f"{run.workspace.path(run.config.weights)}: is {state.value}: somebody else wrote these weights; {_AGAIN} "
+            f"--rebuild"
+        )
     return {str(name): float(value) for name, value in weights.items()}
 
 
@@ -115,10 +146,8 @@ def named_report(run: Run, content: Any) -> tuple[Mapping[str, Any] | None, str 
     if not isinstance(path, str) or ".." in path or path.startswith("/"):
         return None, None
     place = run.workspace.path(path)
-    if not place.is_file():
-        return None, None
     try:
         report = read_json(place)
-    except (OSError, ValueError):
+        return (report, sha256_file(place)) if isinstance(report, Mapping) else (None, None)
+    except (OSError, ValueError, RC1Error):
         return None, None
-    return (report, sha256_file(place)) if isinstance(report, Mapping) else (None, None)

@@ -146,7 +146,9 @@ def calibrate_weights(
         return dict(zip(names, weights.tolist(), strict=True))
 
     final = fit(np.ones(rows.groups), 1)
-    fold_of = group_folds(sums.weights, cv, seed)
+    # Successes are dealt out evenly: where they are few, a fold without any could not be judged.
+    means = np.bincount(rows.group, rows.weights * rows.target) / sums.weights
+    fold_of = group_folds(sums.weights, cv, seed, (means > np.average(means, weights=sums.weights)).astype(np.intp))
     folds, errors, residuals = [], [], []
     for number in range(cv):
         held_out = (fold_of == number)[rows.group]

@@ -42,7 +42,7 @@ class Comparison:
         figures: agreement and correlation with success, with intervals; the new reward without the difficulty factor.
         with_factor: the same figures, without intervals, for the reward with the factor.
         split: `difficulty` and `task` -> group -> figures of the better half by either score.
-        rows: dialogues that hold scores.
+        rows: dialogues that hold scores and count for something.
         weight: the sum of their weights; less than `rows` where some are unstable.
         solved: of them, how many succeeded.
         constant: weighed dimensions that hold one score in all of them, and so tell no dialogue from another, with
@@ -100,9 +100,12 @@ def compare(
     Raises:
         RC1Error: when no dialogue holds scores.
     """
-    known = frame.filter(pl.col("old").is_not_null() & pl.col("reward").is_not_null())
+    scored = pl.col("old").is_not_null() & pl.col("reward").is_not_null()
+    known = frame.filter(scored & (pl.col("weight") > 0))
     if not known.height:
-        raise RC1Error("no dialogue holds scores, so there is nothing to compare; see why the judge left them unscored")
+        raise RC1Error(
+            "no dialogue that counts holds scores, so there is nothing to compare; see why the judge left them unscored"
+        )
     old, new, total = (without_rounding_noise(known[name].to_numpy()) for name in ("old", "reward", "total"))
     success = known["solved"].cast(pl.Float64).to_numpy()
     lengths = known["answer_length"].to_numpy().astype(np.float64)

@@ -8,13 +8,16 @@ from numpy.typing import NDArray
 from rc1_lib.errors import RC1Error
 
 
-def group_folds(sizes: NDArray[np.float64], folds: int, seed: int) -> NDArray[np.intp]:
+def group_folds(
+    sizes: NDArray[np.float64], folds: int, seed: int, strata: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
     """The fold of each group: shuffled, then dealt out by size, so that the folds come out about equally large.
 
     Args:
         sizes: shape (groups,), weight of each group's rows.
         folds: how many, at least 2.
         seed: the same seed deals the same folds.
+        strata: shape (groups,): groups of one stratum are dealt out evenly too; default: there is only one.
 
     Returns:
         Shape (groups,): numbers from 0 to `folds` - 1, each of them present.
@@ -28,7 +31,8 @@ def group_folds(sizes: NDArray[np.float64], folds: int, seed: int) -> NDArray[np
             f"least one group (source question) for each; calibrate on more questions or lower cv"
         )
     shuffled = np.random.default_rng(seed).permutation(len(sizes))
-    dealt = shuffled[np.argsort(-sizes[shuffled], kind="stable")]
+    stratum = np.zeros(len(sizes), np.intp) if strata is None else strata
+    dealt = shuffled[np.lexsort((-sizes[shuffled], stratum[shuffled]))]
     # Forth and back (0 1 2 2 1 0 ...): nobody gets the larger one of every round.
     one_round = np.append(np.arange(folds), np.arange(folds)[::-1])
     fold = np.empty(len(sizes), np.intp)

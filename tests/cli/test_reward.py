@@ -199,8 +199,8 @@ def test_calibrate_shows_every_stage_adopts_the_weights_and_packs_what_is_red(na
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("shadow-run", "--tag", "../x"), "tag '../x': expected letters"),
-        (("shadow-run", "--tag", ""), "tag '': expected letters"),
+        (("shadow-run", "--tag", "../x"), "tag '../x': expected up to 64 letters"),
+        (("shadow-run", "--tag", ""), "tag '': expected up to 64 letters"),
         (("shadow-run", "--materialize", "../x.jsonl"), "outside the workspace"),
         (("weight-calib", "--cv", "1"), "calibration.cv: found '1'"),
         (("weight-calib", "--boot", "3"), "calibration.boot: found '3'"),
@@ -258,3 +258,24 @@ def test_too_few_dialogues_to_calibrate_on_are_counted(ask: Ask, own: Path) -> N
     assert "5 usable rows are fewer than the 9 dimensions" in done.err
     assert {name: before[name] for name in before if "sqlite" not in name}.items() <= files(own).items()
     assert not set(files(own)) - set(before)
+
+
+@pytest.mark.parametrize("tag", ["baseline", "calibrated"])
+def test_tags_of_the_calibration_are_not_given_by_hand(ask: Ask, tag: str) -> None:
+    done = ask("shadow-run", "--tag", tag)
+    assert (done.code, f"--tag {tag}: rc1 calibrate gives this tag" in done.err) == (2, True)
+
+
+def test_a_look_at_fewer_rows_leaves_the_shadow_set_as_it_is(ask: Ask, own: Path) -> None:
+    before = (own / "data/shadow_eval_245.jsonl").read_bytes()
+    done = ask("shadow-run", "--n", "30", "--tag", "few", at=own)
+    assert (done.code, "--materialize PATH to write another shadow set" in done.err) == (2, True)
+    assert (own / "data/shadow_eval_245.jsonl").read_bytes() == before
+
+
+def test_weights_that_somebody_edited_are_not_worked_with(ask: Ask, own: Path) -> None:
+    weights = own / "configs/weights.json"
+    weights.write_text(weights.read_text().replace('"settled": 0.', '"settled": 0.1', 1))
+    for command in (("overclar-penalty", "--ablation"), ("shadow-run",), ("weight-calib",)):
+        done = ask(*command, at=own)
+        assert (done.code, "--rebuild" in done.err) == (2, True), command

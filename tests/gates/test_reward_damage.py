@@ -187,7 +187,7 @@ def test_shuffled_labels(gates: RewardGates, judged: Judged) -> None:
     """Weights fitted to noise stay near the old ones: whose order the penalty changes too little, constants and all."""
     start = gates.from_the_start(judged.damaged(shuffled))
     assert set(start) == {"calibration", "overclar_ablation", "shadow_run"}
-    assert start["calibration"] >= {GAIN, ERROR}
+    assert ERROR in start["calibration"]
     assert start["overclar_ablation"] == {RATE}
     assert start["shadow_run"] >= {KNOWS, BETTER}
     assert gates.since(judged.damaged(shuffled)) == {"shadow_run": {KNOWS, BETTER}}

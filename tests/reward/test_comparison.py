@@ -259,7 +259,7 @@ def test_a_weighed_dimension_that_never_varies_is_named() -> None:
 def test_no_score_at_all_is_refused_in_words() -> None:
     nothing = scores(OLD, SWAPPED, UPPER).with_columns(reward=pl.lit(None, pl.Float64))
     for frame in (nothing, nothing.head(0)):
-        with pytest.raises(RC1Error, match="no dialogue holds scores, so there is nothing to compare"):
+        with pytest.raises(RC1Error, match="no dialogue that counts holds scores, so there is nothing to compare"):
             compared(frame)
 
 
@@ -276,7 +276,7 @@ def test_unscored_and_unstable_dialogues_are_counted_and_named(shadow: JudgedRow
         reason=pl.when(pl.col("id") == first).then(pl.lit("no JSON in the reply")).otherwise("reason"),
         unstable=pl.col("id") == second,
     )
-    told = JudgedRows(spoilt, 29 / 30, shadow.judge, shadow.effort, shadow.test_double).summary()
+    told = JudgedRows(spoilt, 29 / 30, shadow.judge, shadow.effort, shadow.test_double, shadow.models).summary()
     assert (told["rows"], told["coverage"]) == (30, 29 / 30)
     assert told["unscored"] == [{"id": first, "reason": "no JSON in the reply"}]
     assert told["unstable"] == [second]

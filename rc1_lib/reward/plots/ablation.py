@@ -72,9 +72,17 @@ def _bars(axes: Axes, pair: tuple[float | None, float | None], *, is_share: bool
     top = max(heights) if max(heights) > 0 else 1.0
     for place, (value, height) in enumerate(zip(pair, heights, strict=True)):
         text = NOT_KNOWN if value is None else f"{height:.1f} %" if is_share else f"{height:.2f}"
-        axes.text(place, height + 0.02 * top, text, ha="center", va="bottom", fontsize=SMALL, color=INK)
+        axes.text(
+            place,
+            height + 0.02 * (100.0 if is_share else top),
+            text,
+            ha="center",
+            va="bottom",
+            fontsize=SMALL,
+            color=INK,
+        )
     plain(axes)
-    axes.set(ylim=(0, 1.15 * top), xlim=(-0.6, 1.6))
+    axes.set(ylim=(0, 115.0 if is_share else 1.15 * top), xlim=(-0.6, 1.6))
     axes.set_xticks((0, 1), ("without", "with"))
     axes.tick_params(axis="y", labelleft=False, length=0)
     axes.grid(False)

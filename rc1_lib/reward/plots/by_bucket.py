@@ -75,7 +75,8 @@ def by_bucket(
                 )
         plain(axes)
         axes.set_title(f"{words}{', %' if is_share else ''}", fontsize=NORMAL, color=INK)
-        axes.set_ylim(0, 1.12 * top if top > 0 else 1.0)
+        # Shares stand on one scale: a fifth of needless asking must not look like full success.
+        axes.set_ylim(0, 112.0 if is_share else 1.12 * top if top > 0 else 1.0)
         axes.set_xticks(place, [f"{group}\nn = {int(found['n'] or 0):,}" for group, found in split.items()])
         axes.grid(False)
         axes.tick_params(axis="y", labelleft=False, length=0)

@@ -1,0 +1,133 @@
+"""Evidence that somebody made up, or that a double made, is not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from rc1_lib.artifacts import FileState, read_json, write_json
+from rc1_lib.preflight.calibrate import is_due
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import evaluate
+from rc1_lib.preflight.judged_rows import JudgedRows, judge_checks, judge_rows
+from rc1_lib.preflight.overclar_ablation import is_ablated
+from rc1_lib.preflight.weights_file import note_refusal, weights_state
+from rc1_lib.records import Check, GateResult, Status
+from rc1_lib.run import Run, open_run
+from tests.conftest import SMALL
+
+CHECK = {"name": "ok", "value": 1, "op": ">=", "threshold": 0, "passed": True, "advice": ""}
+
+
+@pytest.fixture
+def run(fresh_copy: Callable[..., Run]) -> Run:
+    return fresh_copy()
+
+
+def ablation(run: Run) -> Path:
+    (path,) = run.workspace.path("reports").glob("overclar_ablation_*.json")
+    return path
+
+
+def failures(run: Run, gate: str) -> set[str]:
+    return {check.name for check in evaluate(gate, Evidence(run), 1).failures}
+
+
+def test_the_ablation_of_these_weights_is_green(run: Run) -> None:
+    assert evaluate("overclar_ablation", Evidence(run), 1).status is Status.PASSED
+    assert is_ablated(run)
+
+
+def test_an_ablation_that_somebody_edited_is_red_and_run_again(run: Run) -> None:
+    body = read_json(ablation(run))
+    next(check for check in body["gate"]["checks"] if check["name"] == "rate drop, %")["value"] = 99.0
+    ablation(run).write_bytes(orjson.dumps(body))
+    assert failures(run, "overclar_ablation") == {"report"}
+    assert not is_ablated(run)
+    assert is_due(run, "auto")
+
+
+def test_a_made_up_ablation_is_no_verdict(run: Run) -> None:
+    body = read_json(ablation(run))
+    made_up = {**body, "gate": {**body["gate"], "checks": [CHECK]}}
+    write_json(ablation(run), made_up)
+    result = evaluate("overclar_ablation", Evidence(run), 1)
+    assert (result.status, "is the report of something else" in result.error) == (Status.ERROR, True)
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "threshold", "true"),
+    [
+        (">=", 1, 5, False), (">=", 5, 5, True), ("<=", 6, 5, False), ("<", 5, 5, False), (">", 5, 5, False),
+        ("==", 1, True, False), ("==", "fresh", "fresh", True), ("within", 3, [1, 2], False),
+        ("within", 2, [1, 2], True), ("within", "qlora", "lora, qlora", True), ("within", "full", "lora, qlora", False),
+        (">=", None, 0, False), ("<=", float("nan"), 1, False), (">=", "9", 1, False), ("info", None, None, True),
+    ],
+)  # fmt: skip
+def test_what_a_report_says_of_a_check_is_worked_out_again(op: Any, value: Any, threshold: Any, true: bool) -> None:
+    assert Check("x", value, op, threshold, True).holds() is true
+    body = GateResult("g", (Check("x", value, op, threshold, True), Check("y", 1, ">=", 0, True))).to_dict()
+    assert GateResult.from_dict(body).status is (Status.PASSED if true else Status.FAILED)
+
+
+def test_a_failure_that_a_report_tells_of_stays_one() -> None:
+    body = GateResult("g", (Check("x", 9, ">=", 0, False),)).to_dict()
+    assert GateResult.from_dict(body).status is Status.FAILED
+
+
+@pytest.mark.parametrize("said", [True, None, "no"])
+def test_scores_of_a_double_are_marked_and_red_in_prod(run: Run, said: Any) -> None:
+    for path in (ablation(run), *run.workspace.path("reports").glob("calibration_report_*.json")):
+        body = read_json(path)
+        write_json(path, {**body, "scoring": {**body["scoring"], "test_double": said}})
+    local = evaluate("weights", Evidence(run), 1)
+    assert "TEST DOUBLE: these scores are made up" in {check.name for check in local.checks}
+    prod = open_run(profile="prod", workspace=run.workspace.root)
+    assert "TEST DOUBLE: these scores are made up" in failures(prod, "weights")
+
+
+@pytest.mark.parametrize("damage", [{"judge": "abc"}, {"old_weights": [1, 2]}, {"gate": 7}, {"scoring": []}])
+def test_a_damaged_report_is_red_and_no_fault(run: Run, damage: dict[str, Any]) -> None:
+    (path,) = run.workspace.path("reports").glob("calibration_report_*.json")
+    write_json(path, {**read_json(path), **damage})
+    assert evaluate("weights", Evidence(run), 1).status is Status.FAILED
+
+
+def test_a_report_whose_name_is_no_file_name_is_red(run: Run) -> None:
+    weights = run.workspace.path(run.config.weights)
+    write_json(weights, {**read_json(weights), "report": {"path": "x" * 5000, "sha256": ""}})
+    assert "calibrated" in failures(run, "weights")
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "judge.sampling.temperature=0.1", "judge.base_url=http://elsewhere/v1", "gates.stability.max_variance=0.5",
+        "judge.structured=false",
+    ],
+)  # fmt: skip
+def test_what_decides_the_scores_makes_weights_and_ablation_out_of_date(run: Run, override: str) -> None:
+    other = open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, override))
+    assert weights_state(other) is FileState.STALE
+    assert not is_ablated(other)
+
+
+def test_a_calibration_that_was_red_later_puts_the_weights_out_of_date(run: Run) -> None:
+    assert weights_state(run) is FileState.FRESH
+    note_refusal(run)
+    assert weights_state(run) is FileState.STALE
+    assert "file" in failures(run, "weights")
+    assert is_due(run, "auto")
+
+
+def test_two_versions_of_a_model_are_red(run: Run, evidence: Evidence) -> None:
+    judged = judge_rows(run, evidence.rows("shadow").head(2))
+    assert all(check.passed for check in judge_checks(run, judged))
+    mixed: JudgedRows = replace(judged, models=("a-1", "a-2"))
+    assert [check.name for check in judge_checks(run, mixed) if not check.passed] == ["model versions"]
+    assert mixed.summary()["models"] == ["a-1", "a-2"]
