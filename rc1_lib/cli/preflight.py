@@ -80,7 +80,9 @@ def _run(
 ) -> int:
     begun = time.monotonic()
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
-    before = _stamps(run)
+    from rc1_lib.cli import reward  # which takes options from here
+
+    before, stages_before = _stamps(run), reward.stamps(run)
     from deployments.local_run import run_preflight
 
     session.started = True
@@ -97,6 +99,8 @@ def _run(
             ticket=ticket,
         )
     reports = _fresh_reports(run, before)
+    if outcome.exit_code and not reports:  # it ended before the rounds
+        reward.show_stages(session, run, reward.reports_since(run, stages_before))
     issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
     _print(session, reports, issued, outcome.message if outcome.exit_code else "", seconds)

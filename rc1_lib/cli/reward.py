@@ -42,9 +42,13 @@ def weight_calib(
     with stages():
         outcome = calibrate(run)
     session.show(*_shown(calibration_table(outcome.body)))
+    rows = outcome.body["rows"]
+    if rows["taken"] < rows["asked_for"]:
+        session.show(f"{rows['asked_for']} rows were asked for, the balanced pool holds {rows['taken']}")
     if outcome.passed:
         adopt(run, outcome.body["weights"], outcome.report)
-        session.show(f"weights: {run.workspace.path(run.config.weights)}, written")
+        session.show(f"weights: {run.workspace.path(run.config.weights)}, written", *_ticket_note(run))
+        session.show("next, with the same settings: rc1 overclar-penalty --ablation, rc1 preflight")
     else:
         session.show(
             f"weights: {run.workspace.path(run.config.weights)} is not written; the candidate is in the report"
@@ -93,7 +97,7 @@ def calibrate(
     from rc1_lib.cli.failures import failure_package
     from rc1_lib.cli.preflight import revocation
 
-    before = _stamps(run)
+    before = stamps(run)
     session.started = True
     with stages():
         outcome = run_flow(
@@ -105,9 +109,9 @@ def calibrate(
             workspace=str(run.workspace.root),
             build="always" if rebuild else build,
         )
-    stages_done = _fresh_reports(run, before)
-    _show_stages(session, run, stages_done)
-    session.show(outcome.message)
+    stages_done = reports_since(run, before)
+    show_stages(session, run, stages_done)
+    session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
     package = str(failure_package(session)) if outcome.exit_code else None
     if package:
         session.show(*revocation(session), f"failure package: {package}")
@@ -125,18 +129,19 @@ def calibrate(
     return int(outcome.exit_code)
 
 
-def _stamps(run: Run) -> dict[Path, int]:
+def stamps(run: Run) -> dict[Path, int]:
+    """When each report was written: to be given to `reports_since`."""
     return {path: path.stat().st_mtime_ns for path in run.workspace.path("reports").glob("*.json")}
 
 
-def _fresh_reports(run: Run, before: dict[Path, int]) -> list[dict[str, Any]]:
+def reports_since(run: Run, before: dict[Path, int]) -> list[dict[str, Any]]:
     """Gate, pictures and report of every stage that this run has judged, in their order."""
     from rc1_lib.artifacts import read_json
     from rc1_lib.preflight.calibrate import STAGES
 
     order = [stage.name for stage in STAGES]
     found = []
-    for path in (path for path, stamp in _stamps(run).items() if before.get(path) != stamp):
+    for path in (path for path, stamp in stamps(run).items() if before.get(path) != stamp):
         body = read_json(path)
         gate = body.get("gate") if isinstance(body, dict) else None
         if isinstance(gate, dict) and gate.get("name") in order:
@@ -144,7 +149,8 @@ def _fresh_reports(run: Run, before: dict[Path, int]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: order.index(one["gate"]["name"]))
 
 
-def _show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> None:
+def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> None:
+    """Print the stages of a calibration: their table, what failed and what to do, and where to read on."""
     from rc1_lib.cli import tables
     from rc1_lib.preflight.evaluated import PLOTS
 
@@ -155,6 +161,20 @@ def _show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> 
         session.show(*tables.red_lines(one["gate"], ""))
     session.show(*(f"report, {one['gate']['name']}: {run.workspace.path(one['report'])}" for one in done))
     session.show(f"pictures: {run.workspace.path(PLOTS)}")
+
+
+def _ticket_note(run: Run) -> list[str]:
+    """What new weights mean for a ticket that was valid so far."""
+    from rc1_lib.errors import RC1Error
+    from rc1_lib.preflight.ticket import read_ticket
+
+    try:
+        ticket = read_ticket(run)
+    except RC1Error:
+        return []
+    return (
+        [] if ticket["revoked"] else ["the ticket vouches for the weights before these: rc1 preflight issues another"]
+    )
 
 
 def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any]]:

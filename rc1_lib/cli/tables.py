@@ -140,6 +140,6 @@ def _margin(check: Mapping[str, Any]) -> float:
         return math.inf
     if len(bounds) > 1 and figure(bounds[0]) == figure(bounds[-1]):
         return math.inf  # an equality in all but name
-    if value == 0 and bounds == [0]:
-        return math.inf  # a bound that good values touch: a weight of 0 is no close call
+    if value in (0, 1) and bounds == [value]:
+        return math.inf  # a bound that good values touch: a weight of 0, one model version, is no close call
     return float(min(abs(value - bound) / max(abs(bound), 1e-9) for bound in bounds))

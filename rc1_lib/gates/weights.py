@@ -21,7 +21,7 @@ CALIBRATION_CHECKS = frozenset(
     }
 )  # fmt: skip
 """What a calibration's report has to have checked."""
-_AGAIN = "calibrate again: rc1 weight-calib"
+_AGAIN = "calibrate again: rc1 weight-calib --rebuild"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Evidence:
         """
         path = self.path(name)
         if not path.exists():
-            made_by = "; rc1 calibrate finds them" if name == "weights" else ""
+            made_by = "; rc1 calibrate finds them" if name == "weights" else "; rc1 preflight writes what is missing"
             raise RC1Error(f"{path}: there is no such file, and {name} is needed as evidence{made_by}")
         return sha256_tree(path) if name in FOLDERS else sha256_file(path)
 
