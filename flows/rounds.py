@@ -16,7 +16,7 @@ from rc1_lib.preflight.rounds import GREEN, round_passed
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from tasks.gates import CACHED, AllFiles, files_now, files_read, gate
+from tasks.gates import CACHED, AllFiles, faulted, files_now, files_read, gate, read_verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def judge_round(run: Run, number: int, *, refresh: bool = False) -> Judged:
         verdict = verdicts[name]
         if verdict.result is None:
             faults[name] = verdict.fault
-            results.append(GateResult(name, error=f"a fault kept it from being evaluated: {verdict.fault}"))
+            results.append(faulted(name, verdict.fault))
         elif _holds(verdict, now):
             results.append(verdict.result)
         else:
@@ -89,13 +89,9 @@ def _judge(run: Run, number: int, names: Sequence[str], files: AllFiles, refresh
 
 def _verdict(name: str, state: State[Any]) -> _Verdict:
     """Read a verdict from what the gate found, never from the colour of its state."""
-    body = state.result(raise_on_failure=False)
-    if isinstance(body, BaseException):
-        return _Verdict(name, None, f"{type(body).__name__}: {body}")
-    try:
-        result = GateResult.from_dict(body)
-    except (KeyError, TypeError):
-        return _Verdict(name, None, "its task left no verdict")
+    result, fault = read_verdict(state.result(raise_on_failure=False))
+    if result is None:
+        return _Verdict(name, None, fault)
     if result.name != name or (state.name == CACHED and result.status is not Status.PASSED):
         return _Verdict(name, None, "the cached verdict is not one of this gate")
     return _Verdict(name, result)

@@ -17,7 +17,7 @@ from rc1_lib.progress import tell
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
-from tasks.gates import state_of
+from tasks.gates import faulted, read_verdict, state_of
 from tasks.keys import provide_scorer_key
 from tasks.pictures import picture
 from tasks.reports import table
@@ -92,11 +92,6 @@ def _show(run: Run, outcome: Evaluated) -> None:
 def verdict(name: str, state: State[Any]) -> tuple[GateResult, Mapping[str, Any], str]:
     """What a stage's state says: its gate's verdict, its data, and the fault that kept it from one (else empty)."""
     body = state.result(raise_on_failure=False)
-    if isinstance(body, BaseException):
-        fault = f"{type(body).__name__}: {body}"
-        return GateResult(name, error=f"a fault kept it from being evaluated: {fault}"), {}, fault
-    try:
-        result = GateResult.from_dict(body.get("gate", body))
-    except (AttributeError, KeyError, TypeError):
-        return GateResult(name, error="its task left no verdict"), {}, "its task left no verdict"
-    return result, body, ""
+    data = body if isinstance(body, Mapping) else {}
+    result, fault = read_verdict(data.get("gate", body))
+    return (faulted(name, fault) if result is None else result), data, fault

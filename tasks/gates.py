@@ -107,6 +107,21 @@ def state_of(result: GateResult) -> State[dict[str, Any]]:
             return Failed(name=ERROR, message=sentence, data=data)
 
 
+def read_verdict(body: object) -> tuple[GateResult | None, str]:
+    """What a task's result holds: its verdict, or None and the fault that kept it from one."""
+    if isinstance(body, BaseException):
+        return None, f"{type(body).__name__}: {body}"
+    try:
+        return GateResult.from_dict(body), ""  # type: ignore[arg-type]
+    except (KeyError, TypeError):
+        return None, "its task left no verdict"
+
+
+def faulted(name: str, fault: str) -> GateResult:
+    """The verdict on a gate that a fault of program or machine kept from being evaluated: an error."""
+    return GateResult(name, error=f"a fault kept it from being evaluated: {fault}")
+
+
 def _leave_uncached() -> None:
     """Keep this verdict out of the cache.
 

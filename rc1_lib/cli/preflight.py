@@ -10,9 +10,12 @@ import typer
 
 from rc1_lib.cli import tables
 from rc1_lib.cli.failures import failure_package
+from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
+from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
+from rc1_lib.cli.verdicts import show_stages, stages_of
 from rc1_lib.errors import RC1Error
 
 if TYPE_CHECKING:
@@ -80,9 +83,7 @@ def _run(
 ) -> int:
     begun = time.monotonic()
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
-    from rc1_lib.cli import reward  # which takes options from here
-
-    before, stages_before = _stamps(run), reward.stamps(run)
+    before = stamps(run, *_REPORTS, STAGE_REPORTS)
     from deployments.local_run import run_preflight
 
     session.started = True
@@ -98,9 +99,9 @@ def _run(
             refresh=refresh,
             ticket=ticket,
         )
-    reports = _fresh_reports(run, before)
+    reports = list(written_since(run, before, *_REPORTS).values())
     if outcome.exit_code and not reports:  # it ended before the rounds
-        reward.show_stages(session, run, reward.reports_since(run, stages_before))
+        show_stages(session, run, stages_of(written_since(run, before, STAGE_REPORTS)))
     issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
     _print(session, reports, issued, outcome.message if outcome.exit_code else "", seconds)
@@ -154,22 +155,6 @@ def revocation(session: Session) -> list[str]:
     except RC1Error:
         return []
     return [f"ticket revoked: {session.workspace.path(TICKET)}"] if revoked else []
-
-
-def _stamps(run: Run) -> dict[str, int]:
-    paths = {relative: run.workspace.path(relative) for relative in _REPORTS}
-    return {relative: path.stat().st_mtime_ns for relative, path in paths.items() if path.exists()}
-
-
-def _fresh_reports(run: Run, before: dict[str, int]) -> list[dict[str, Any]]:
-    """The reports that this run wrote: one of an earlier run is never shown as if it were of this one."""
-    from rc1_lib.artifacts import read_json
-
-    return [
-        read_json(run.workspace.path(relative))
-        for relative, stamp in _stamps(run).items()
-        if before.get(relative) != stamp
-    ]
 
 
 def _ticket(run: Run) -> dict[str, Any]:

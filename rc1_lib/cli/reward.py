@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
+from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Rebuild, Sources, overrides, source
 from rc1_lib.cli.preflight import Build, Verbose
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
+from rc1_lib.cli.verdicts import REPORTS, show_stages, show_step, stages_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +34,6 @@ def weight_calib(
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
     run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
     from rc1_lib.cli.reward_tables import calibration_table
-    from rc1_lib.cli.verdicts import show_step
     from rc1_lib.preflight.calibrate import check_overwriting
     from rc1_lib.preflight.weight_calib import weight_calib as calibrate
     from rc1_lib.preflight.weights_file import adopt
@@ -79,7 +79,6 @@ def overclar_penalty(
         session.document({"alpha": price.alpha, "cap": price.cap, "on": on, "rows": drawn})
         return 0
     from rc1_lib.cli.reward_tables import ablation_table
-    from rc1_lib.cli.verdicts import show_step
     from rc1_lib.preflight.overclar_ablation import overclar_ablation
 
     with stages():
@@ -97,7 +96,7 @@ def calibrate(
     from rc1_lib.cli.failures import failure_package
     from rc1_lib.cli.preflight import revocation
 
-    before = stamps(run)
+    before = stamps(run, REPORTS)
     session.started = True
     with stages():
         outcome = run_flow(
@@ -109,7 +108,7 @@ def calibrate(
             workspace=str(run.workspace.root),
             build="always" if rebuild else build,
         )
-    stages_done = reports_since(run, before)
+    stages_done = stages_of(written_since(run, before, REPORTS))
     show_stages(session, run, stages_done)
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
     package = str(failure_package(session)) if outcome.exit_code else None
@@ -127,40 +126,6 @@ def calibrate(
         }
     )
     return int(outcome.exit_code)
-
-
-def stamps(run: Run) -> dict[Path, int]:
-    """When each report was written: to be given to `reports_since`."""
-    return {path: path.stat().st_mtime_ns for path in run.workspace.path("reports").glob("*.json")}
-
-
-def reports_since(run: Run, before: dict[Path, int]) -> list[dict[str, Any]]:
-    """Gate, pictures and report of every stage that this run has judged, in their order."""
-    from rc1_lib.artifacts import read_json
-    from rc1_lib.preflight.calibrate import STAGES
-
-    order = [stage.name for stage in STAGES]
-    found = []
-    for path in (path for path, stamp in stamps(run).items() if before.get(path) != stamp):
-        body = read_json(path)
-        gate = body.get("gate") if isinstance(body, dict) else None
-        if isinstance(gate, dict) and gate.get("name") in order:
-            found.append({"gate": gate, "plots": body.get("plots", {}), "report": f"reports/{path.name}"})
-    return sorted(found, key=lambda one: order.index(one["gate"]["name"]))
-
-
-def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> None:
-    """Print the stages of a calibration: their table, what failed and what to do, and where to read on."""
-    from rc1_lib.cli import tables
-    from rc1_lib.preflight.evaluated import PLOTS
-
-    if not done:
-        return
-    session.show(tables.gates_table("calibration", [one["gate"] for one in done]))
-    for one in done:
-        session.show(*tables.red_lines(one["gate"], ""))
-    session.show(*(f"report, {one['gate']['name']}: {run.workspace.path(one['report'])}" for one in done))
-    session.show(f"pictures: {run.workspace.path(PLOTS)}")
 
 
 def _ticket_note(run: Run) -> list[str]:

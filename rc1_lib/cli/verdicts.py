@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rc1_lib.preflight.evaluated import Evaluated
     from rc1_lib.run import Run
 
+REPORTS = "reports/*.json"
+"""Where the stages of a calibration write their reports, among others."""
 _WHOLE = ("mix",)
 """Gates whose per-task checks are the gate itself and are kept whatever --by-task says."""
 
@@ -78,6 +80,32 @@ def show_step(session: Session, run: Run, outcome: Evaluated, further: dict[str,
     session.show(f"report: {run.workspace.path(outcome.report)}")
     session.document({**outcome.body, "report": outcome.report, **(further or {})})
     return 0 if outcome.passed else 2
+
+
+def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Gate, pictures and report of every stage of a calibration among the reports, in the stages' order."""
+    from rc1_lib.preflight.calibrate import STAGES
+
+    order = [stage.name for stage in STAGES]
+    found = []
+    for relative, body in reports.items():
+        gate = body.get("gate") if isinstance(body, dict) else None
+        if isinstance(gate, dict) and gate.get("name") in order:
+            found.append({"gate": gate, "plots": body.get("plots", {}), "report": relative})
+    return sorted(found, key=lambda one: order.index(one["gate"]["name"]))
+
+
+def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> None:
+    """Print the stages of a calibration: their table, what failed and what to do, and where to read on."""
+    from rc1_lib.preflight.evaluated import PLOTS
+
+    if not done:
+        return
+    session.show(tables.gates_table("calibration", [one["gate"] for one in done]))
+    for one in done:
+        session.show(*tables.red_lines(one["gate"], ""))
+    session.show(*(f"report, {one['gate']['name']}: {run.workspace.path(one['report'])}" for one in done))
+    session.show(f"pictures: {run.workspace.path(PLOTS)}")
 
 
 def _of_tasks(result: GateResult, tasks: Collection[str]) -> GateResult:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from rc1_lib.artifacts import FileState
     from rc1_lib.run import Run
 
-_WORDS = {"altered": "was altered after RC1 wrote it", "foreign": "was not written by RC1 for this purpose"}
-
 
 def to_write(run: Run, relative: str, state: FileState, rebuild: bool) -> bool:
     """Whether the file has to be written: not when it is fresh.
@@ -19,9 +17,11 @@ def to_write(run: Run, relative: str, state: FileState, rebuild: bool) -> bool:
     Raises:
         RowError: when somebody else altered it or brought it along and `rebuild` was not given.
     """
-    if not rebuild and state.value in _WORDS:
+    from rc1_lib.preflight.data import NOT_OURS
+
+    if not rebuild and state in NOT_OURS:
         raise RowError(
-            f"{run.workspace.path(relative)}: {_WORDS[state.value]}; it is not overwritten. "
+            f"{run.workspace.path(relative)}: {NOT_OURS[state]}; it is not overwritten. "
             f"Move it away, or give --rebuild to write it again"
         )
     return rebuild or state.value != "fresh"

@@ -12,7 +12,7 @@ from rc1_lib.artifacts import FileState
 from rc1_lib.difficulty.steps import balanced_state
 from rc1_lib.errors import RC1Error
 from rc1_lib.pool.seed import seed_state
-from rc1_lib.preflight.data import Build, needs_build
+from rc1_lib.preflight.data import NOT_OURS, Build, needs_build
 from rc1_lib.preflight.evaluated import Evaluated
 from rc1_lib.preflight.overclar_ablation import is_ablated, overclar_ablation
 from rc1_lib.preflight.shadow_run import CALIBRATED, baseline_run, shadow_run
@@ -93,9 +93,8 @@ def check_overwriting(run: Run, *, rebuild: bool) -> None:
         run.config.ablation.takes_path: (seed_state(run, "takes"), "write it again: rc1 build-pool --rebuild"),
     }
     for path, (state, advice) in states.items():
-        if not rebuild and state in (FileState.ALTERED, FileState.FOREIGN):
-            befell = "was altered after RC1 wrote it" if state is FileState.ALTERED else "was not written by RC1"
-            raise RC1Error(f"{run.workspace.path(path)}: {befell}; move it away, or {advice}")
+        if not rebuild and state in NOT_OURS:
+            raise RC1Error(f"{run.workspace.path(path)}: {NOT_OURS[state]}; move it away, or {advice}")
 
 
 def is_due(run: Run, build: Build) -> bool:

@@ -7,6 +7,11 @@ from typing import Literal
 from rc1_lib.artifacts import FileState
 
 Build = Literal["auto", "always", "never"]
+NOT_OURS = {
+    FileState.ALTERED: "was altered after RC1 wrote it",
+    FileState.FOREIGN: "was not written by RC1 for this purpose",
+}
+"""The states of a file that somebody else had a hand in, in words: it is never written over unasked."""
 _OURS_TO_BUILD = (FileState.MISSING, FileState.INTERRUPTED, FileState.STALE)
 
 

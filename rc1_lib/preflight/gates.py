@@ -23,8 +23,9 @@ from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.pool.seed import seed_state
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judging
+from rc1_lib.preflight.double_mark import double_checks, said_double
 from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import dimensions, double_checks, said_double
+from rc1_lib.preflight.judged_rows import dimensions
 from rc1_lib.preflight.overclar_ablation import ablation_verdict
 from rc1_lib.preflight.shadow_run import PRE_RUN, shadow_run
 from rc1_lib.preflight.weights_file import named_report, read_content, weights_state

@@ -10,7 +10,8 @@ import polars as pl
 
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.gates.checks import at_most, equal, info
+from rc1_lib.gates.checks import at_most
+from rc1_lib.preflight.double_mark import double_checks
 from rc1_lib.preflight.judging import judge_identity
 from rc1_lib.records import Check
 from rc1_lib.reward.answer_length import add_answer_length
@@ -134,19 +135,3 @@ def judge_checks(run: Run, judged: JudgedRows) -> tuple[Check, ...]:
         "their scores are not on one scale: fix judge.model to a version, and score again with one",
     )  # fmt: skip
     return (versions, *double_checks(run, judged.test_double))
-
-
-def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
-    """The mark of RC1's test double; in profile `prod` it is red. What a report says may be anything."""
-    if test_double is False:
-        return ()
-    mark = "TEST DOUBLE: these scores are made up"
-    if run.config.profile == "prod":
-        return (equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace"),)
-    return (info(mark, True),)
-
-
-def said_double(report: Mapping[str, Any] | None) -> object:
-    """What a report says of the test double; None where it says nothing, which is no denial."""
-    scoring = (report or {}).get("scoring")
-    return scoring.get("test_double") if isinstance(scoring, Mapping) else None

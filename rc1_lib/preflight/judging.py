@@ -12,9 +12,10 @@ import polars as pl
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.gates.anti_simulation import anti_simulation_gate
-from rc1_lib.gates.checks import at_most, equal, info, number
+from rc1_lib.gates.checks import at_most, equal, number
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
+from rc1_lib.preflight.double_mark import double_checks
 from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
@@ -143,11 +144,7 @@ def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
 
 def _marked(result: GateResult, models: list[Any], run: Run) -> GateResult:
     """The verdict, marked where RC1's own test double had a part in it; in profile `prod` that is red."""
-    if result.error or not any(is_test_double(model or "") for model in models):
+    if result.error:
         return result
-    mark = "TEST DOUBLE: these scores are made up"
-    if run.config.profile == "prod":
-        mark_check = equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace")
-    else:
-        mark_check = info(mark, True)
-    return replace(result, checks=(*result.checks, mark_check))
+    marks = double_checks(run, any(is_test_double(model or "") for model in models))
+    return replace(result, checks=(*result.checks, *marks))

@@ -12,9 +12,10 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.gates.checks import equal, info
 from rc1_lib.gates.overclar_ablation import ABLATION_CHECKS, ablation_gate
 from rc1_lib.pool.takes import by_prompt
+from rc1_lib.preflight.double_mark import double_checks, said_double
 from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
 from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import dimensions, double_checks, judge_checks, judge_rows, said_double, with_reward
+from rc1_lib.preflight.judged_rows import dimensions, judge_checks, judge_rows, with_reward
 from rc1_lib.preflight.judging import scoring_settings
 from rc1_lib.preflight.weights_file import CODE, read_weights
 from rc1_lib.records import GateResult

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from rc1_lib.artifacts import atomic_write
 from rc1_lib.errors import ConfigError
 from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
 from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
@@ -93,8 +94,6 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) ->
 
 def _write_terms(run: Run, tag: str, frame: pl.DataFrame) -> str:
     """Every term of every row, so that a row can be audited by hand."""
-    from rc1_lib.artifacts import atomic_write
-
     relative = f"reports/shadow_run_{tag}.rows.jsonl"
     with atomic_write(run.workspace.path(relative)) as stream:
         frame.write_ndjson(stream)

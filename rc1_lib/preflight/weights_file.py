@@ -14,7 +14,8 @@ import orjson
 from rc1_lib.artifacts import FileState, file_state, read_json, recorded_write, sha256_file, sha256_json, write_json
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.judging import judge_identity, scoring_settings
+from rc1_lib.preflight.data import NOT_OURS
+from rc1_lib.preflight.judging import scoring_settings
 from rc1_lib.run import Run
 
 _KIND = "weights"
@@ -36,13 +37,12 @@ def weights_inputs(run: Run) -> dict[str, str]:
         "calibration": config.calibration.model_dump(mode="json"),
         "overclar": config.overclar.model_dump(mode="json"),
         "gates": config.gates.model_dump(mode="json", include={"calibration", "weights"}),
-        "scoring": scoring_settings(run),
     }  # fmt: skip
     balanced = run.workspace.path(config.difficulty.balanced_path)
     return {
         "config": sha256_json(decisive),
         "balanced": sha256_file(balanced) if balanced.exists() else "",
-        "judge": sha256_json(judge_identity(run)),
+        "judge": sha256_json(scoring_settings(run)),
         "code": code_sha256(*CODE),
     }
 
@@ -131,7 +131,7 @@ def read_weights(run: Run, names: tuple[str, ...]) -> dict[str, float]:
                 f"{run.workspace.path(run.config.weights)}: weighs '{name}' with {value!r}, expected a number for some "
                 f"of {', '.join(names)}; {_AGAIN}"
             )
-    if (state := weights_state(run)) in (FileState.ALTERED, FileState.FOREIGN):
+    if (state := weights_state(run)) in NOT_OURS:
         raise RC1Error(
             f"{run.workspace.path(run.config.weights)}: is {state.value}: somebody else wrote these weights; {_AGAIN} "
             f"--rebuild"

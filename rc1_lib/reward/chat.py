@@ -9,6 +9,8 @@ from rc1_lib.errors import RowError
 _TEXT = pl.String()
 _CALLS = pl.List(pl.Struct({"function": pl.Struct({"name": pl.String, "arguments": pl.String})}))
 _WANTED: dict[str, pl.DataType] = {"role": _TEXT, "content": _TEXT, "name": _TEXT, "tool_calls": _CALLS}
+MESSAGES = pl.List(pl.Struct(_WANTED))
+"""The type of a column of dialogues with the fields that are read here, and no others."""
 
 
 def spread_messages(frame: pl.DataFrame) -> pl.DataFrame:

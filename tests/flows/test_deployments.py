@@ -83,7 +83,14 @@ def test_a_stale_record_of_a_server_is_not_believed(tmp_path: Path, record: str)
     assert running_server(tmp_path) is None
 
 
-def test_no_setting_lets_a_call_leave_the_machine(tmp_path: Path) -> None:
+@pytest.fixture
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a user's shell: what an earlier test's local run left in the environment would be taken for a wish."""
+    for name in [name for name in os.environ if name.startswith("PREFECT_")]:
+        monkeypatch.delenv(name)
+
+
+def test_no_setting_lets_a_call_leave_the_machine(tmp_path: Path, bare_environment: None) -> None:
     chosen = settings(tmp_path, "http://127.0.0.1:4200")
     assert (chosen["PREFECT_SERVER_ANALYTICS_ENABLED"], chosen["DO_NOT_TRACK"]) == ("false", "1")
     assert chosen["PREFECT_SERVER_UI_V2_ENABLED"] == "false"
@@ -91,7 +98,9 @@ def test_no_setting_lets_a_call_leave_the_machine(tmp_path: Path) -> None:
     assert all(str(tmp_path) in chosen[name] for name in kept_here)
 
 
-def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(built: Run, tmp_path: Path) -> None:
+def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(
+    built: Run, tmp_path: Path, bare_environment: None
+) -> None:
     root = tmp_path / "workspace"
     shutil.copytree(built.workspace.root, root)
     body = (

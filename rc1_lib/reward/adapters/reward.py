@@ -17,6 +17,7 @@ import polars as pl
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gates.weights import shape_checks
 from rc1_lib.records import Rule
+from rc1_lib.reward.chat import MESSAGES
 from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.run import Run
 from rc1_lib.scoring.budget import Spending
@@ -29,8 +30,6 @@ from rc1_lib.thresholds import Gates
 
 _LOG = logging.getLogger("rc1.reward")
 _T = TypeVar("_T")
-_CALLS = pl.List(pl.Struct({"function": pl.Struct({"name": pl.String, "arguments": pl.String})}))
-_MESSAGES = pl.List(pl.Struct({"role": pl.String, "content": pl.String, "name": pl.String, "tool_calls": _CALLS}))
 _LISTEN_S = 0.2
 """How often a call that blocks looks whether it is to end."""
 
@@ -99,8 +98,10 @@ class WeightedJudge:
         if judged.stopped:
             raise RC1Error(f"no reward: the judge stopped: {judged.stopped}. What was paid for is kept")
         self._tell(judged)
-        rows = add_rules(judged.rows.with_columns(_messages(dialogues)), self._rules)
-        rated = [self._rated(row) for row in rows.drop("messages").iter_rows(named=True)]
+        rows = judged.rows
+        if self._rules:
+            rows = add_rules(rows.with_columns(_messages(dialogues)), self._rules).drop("messages")
+        rated = [self._rated(row) for row in rows.iter_rows(named=True)]
         self._count(rated, judged)
         return rated
 
@@ -144,7 +145,7 @@ class WeightedJudge:
 
 def _messages(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
     """The dialogues as a column of chat messages, with what the rules read."""
-    return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=_MESSAGES)
+    return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=MESSAGES)
 
 
 def _message(message: Message) -> dict[str, Any]:
