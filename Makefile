@@ -7,7 +7,7 @@ PROFILE ?= local
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test serve preflight round1 round2 failpack lint bench clean
+.PHONY: help setup run test serve preflight round1 round2 train resume failpack lint bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,8 +20,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 setup: $(STAMP) ## install into .venv, from exact pins
 
-run: $(STAMP) ## the whole loop on the embedded default: pool, two rounds of gates, ticket
+run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, warm start, PPO, evaluation
 	$(RC1) preflight --profile local $(ARGS)
+	$(RC1) train --profile local $(ARGS)
 
 test: $(STAMP) ## every test, ruff and mypy included
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
@@ -37,6 +38,12 @@ round1: $(STAMP) ## round 1 alone
 
 round2: $(STAMP) ## round 2 alone
 	$(RC1) round2 --profile $(PROFILE) $(ARGS)
+
+train: $(STAMP) ## warm start, PPO and evaluation, if the ticket opens them (PROFILE=local or prod)
+	$(RC1) train --profile $(PROFILE) $(ARGS)
+
+resume: $(STAMP) ## go on from the latest checkpoint of the first seed
+	$(RC1) train --profile $(PROFILE) --resume-from checkpoints/rc1/latest $(ARGS)
 
 failpack: $(STAMP) ## pack logs, reports and fingerprints for whoever has to find out what went wrong
 	$(RC1) failpack $(ARGS)

@@ -1,4 +1,4 @@
-"""Run a flow here and now, with nothing running beforehand: what `rc1 preflight`, `rc1 calibrate` and `make run` do.
+"""Run a flow here and now, with nothing running beforehand: what `rc1 preflight`, `rc1 train` and `make run` do.
 
 The run is recorded in the workspace's own Prefect database, so `make serve` shows it later. When the workspace is being
 served already, that server is used; else a private one lives as long as the run, and dies with it.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PASSED, FAULT, REFUSED = 0, 1, 2
 HISTORY_LIMIT_S = 15.0
-FlowName = Literal["preflight", "calibrate"]
+FlowName = Literal["preflight", "calibrate", "train"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Outcome:
 
     Attributes:
         exit_code: 0 passed, 2 a gate or the configuration said no, 1 a fault.
-        state_name: the flow run's final state, for example `TicketIssued` or `GatesFailed`.
+        state_name: the flow run's final state, for example `TicketIssued`, `PolicyImproved` or `GatesFailed`.
         message: one sentence that says why.
         flow_run_url: where to look at it; empty when its server has ended (`make serve` shows it again).
     """

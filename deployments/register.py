@@ -17,6 +17,7 @@ from rc1_lib.artifacts import PROJECT_ROOT
 
 ENTRYPOINT = "flows/preflight.py:preflight"
 CALIBRATE_ENTRYPOINT = "flows/calibrate.py:calibrate"
+TRAIN_ENTRYPOINT = "flows/train.py:train"
 NIGHTLY_CRON = "0 3 * * *"
 NIGHTLY: dict[str, Any] = {"build": "never", "refresh": True, "ticket": False, "recheck": True, "on_red_revoke": True}
 
@@ -29,11 +30,7 @@ def register(workspace: Path, pool: str) -> None:
             WorkPoolCreate(name=pool, type="process", base_job_template=template, concurrency_limit=1), overwrite=True
         )
     here = {"workspace": str(workspace)}
-    preflight, calibrate = (
-        Flow.from_source(source=str(PROJECT_ROOT), entrypoint=entry) for entry in (ENTRYPOINT, CALIBRATE_ENTRYPOINT)
-    )
-    assert isinstance(preflight, Flow)  # awaitable only where an event loop runs
-    assert isinstance(calibrate, Flow)
+    preflight, calibrate, train = (_flow(entry) for entry in (ENTRYPOINT, CALIBRATE_ENTRYPOINT, TRAIN_ENTRYPOINT))
     quietly: dict[str, Any] = {
         "work_pool_name": pool,
         "job_variables": {"command": shlex.join([sys.executable, "-m", "deployments.engine"])},
@@ -44,6 +41,7 @@ def register(workspace: Path, pool: str) -> None:
     calibrate.deploy(
         name="calibrate", parameters=here, description="shadow run, weights, ablation, shadow run again", **quietly
     )
+    train.deploy(name="train", parameters=here, description="warm start, PPO, evaluation; needs the ticket", **quietly)
     preflight.deploy(
         name="nightly",
         parameters={**here, **NIGHTLY},
@@ -51,3 +49,9 @@ def register(workspace: Path, pool: str) -> None:
         description="everything the ticket vouches for, checked again; a failure revokes it",
         **quietly,
     )
+
+
+def _flow(entrypoint: str) -> Flow[..., Any]:
+    flow = Flow.from_source(source=str(PROJECT_ROOT), entrypoint=entrypoint)
+    assert isinstance(flow, Flow)  # awaitable only where an event loop runs
+    return flow

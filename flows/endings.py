@@ -12,9 +12,14 @@ from tasks.endings import REFUSED
 GATES_FAILED, FAULT = "GatesFailed", "GatesFaulted"
 TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED = "TicketIssued", "RoundsPassed", "TicketConfirmed"
 WEIGHTS_ADOPTED = "WeightsAdopted"
+POLICY_IMPROVED, POLICY_TRAINED = "PolicyImproved", "PolicyTrained"
+"""Training ended and its evaluation is green; training ended, and no evaluation was asked for."""
 RED = (GATES_FAILED, REFUSED)
 """The names of failed states that are a verdict, not a fault: exit code 2."""
-ENDINGS = (GATES_FAILED, FAULT, REFUSED, TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED, WEIGHTS_ADOPTED)
+ENDINGS = (
+    GATES_FAILED, FAULT, REFUSED, TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED, WEIGHTS_ADOPTED, POLICY_IMPROVED,
+    POLICY_TRAINED,
+)  # fmt: skip
 """Every name that a final state of a flow can have by its own decision."""
 
 # One gate at a time: polars and the near-duplicate search use every core by themselves, and rows are held once.

@@ -10,8 +10,11 @@ from importlib.metadata import version
 from rc1_lib.artifacts import PROJECT_ROOT, sha256_file
 
 PACKAGES = ("rc1_lib", "tasks", "flows", "deployments")
-_LIBRARIES = ("daqp", "numpy", "pandera", "polars", "pydantic", "rensa", "scipy")
-"""Whose versions decide a measured value as much as our own source does."""
+_LIBRARIES = (
+    "accelerate", "bitsandbytes", "daqp", "numpy", "pandera", "peft", "polars", "pydantic", "rensa", "safetensors",
+    "scipy", "tokenizers", "torch", "transformers", "trl",
+)  # fmt: skip
+"""Whose versions decide a measured value or a learned weight as much as our own source does."""
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from rc1_lib.config_training import Training
 from rc1_lib.config_values import (
     BucketShares,
     Positive,
@@ -303,6 +304,7 @@ class RunConfig(Section):
     rollout_len: Positive
     finetune: Finetune
     weights: WrittenPath
+    training: Training
 
     sources: Sources
     pool: Pool

@@ -42,6 +42,7 @@ def names_all(*names: str) -> AfterValidator:
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Words = Annotated[int, Field(ge=1, le=50)]
 """The length of an n-gram."""

@@ -193,6 +193,31 @@ class AblationGate(Section):
     resamples: Annotated[int, Field(ge=20)]
 
 
+class EvaluationGate(Section):
+    """Thresholds of the evaluation of a trained policy against the one it started from, on held-out prompts."""
+
+    min_prompts: Positive
+    """Fewest held-out prompts of every training seed; with fewer there is no verdict."""
+    min_group: Positive
+    """Fewest of them that need asking, that are clear, and that are hard: each group decides a check."""
+    min_needed_up_pp: float
+    """By how many percentage points success must rise where asking is needed."""
+    min_hard_up_pp: float
+    """By how many percentage points success must rise on hard rows of HotpotQA and StrategyQA together."""
+    min_overclar_down_pct: float
+    """By how many per cent of itself the over-clarification rate must fall."""
+    max_turns_up: float
+    """By how many turns the mean may rise."""
+    min_recall_up_pp: float
+    """By how many percentage points the share of prompts asked must rise where asking is needed."""
+    min_precision_up_pp: float
+    """By how many percentage points the share of asked prompts that need it must rise."""
+    min_gap_up_pp: float
+    """By how many percentage points asking where needed must draw away from asking where not."""
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    resamples: Annotated[int, Field(ge=20)]
+
+
 class Gates(Section):
     """Every threshold of every gate, and the waivers."""
 
@@ -212,5 +237,6 @@ class Gates(Section):
     shadow_run: ShadowRunGate
     calibration: CalibrationGate
     ablation: AblationGate
+    evaluation: EvaluationGate
     waivers: dict[str, str]
     """Gate name -> why it is not enforced. Refused in profile `prod`."""

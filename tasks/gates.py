@@ -89,7 +89,7 @@ def gate(run: Run, name: str, number: int, files: Files, code: str) -> State[dic
     result = evaluate(name, Evidence(run), number)
     tell(f"round {number}", names.index(name) + 1, len(names), f"{name} {result.status.value}")
     if result.status is not Status.PASSED:
-        _leave_uncached()
+        leave_uncached()
     return state_of(result)
 
 
@@ -122,8 +122,8 @@ def faulted(name: str, fault: str) -> GateResult:
     return GateResult(name, error=f"a fault kept it from being evaluated: {fault}")
 
 
-def _leave_uncached() -> None:
-    """Keep this verdict out of the cache.
+def leave_uncached() -> None:
+    """Keep what the task returns out of the cache.
 
     Prefect stores whatever a task returns under its key, a Failed state's data too, and would show it next time as
     `Cached`, which is green.

@@ -9,9 +9,9 @@ from rc1_lib.records import Check, GateResult, Status
 
 
 def amount(value: object) -> str:
-    """A value as people read it: four significant digits, no quotes."""
+    """A value as people read it: four significant digits, no quotes; what is no number is undefined."""
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.4g}" if value == value else "undefined"
     if isinstance(value, list | tuple):
         return " to ".join(amount(part) for part in value)
     return str(value)

@@ -8,6 +8,8 @@ import typer
 
 from rc1_lib import __version__
 from rc1_lib.cli import (
+    build_base,
+    ckpt,
     config,
     dev,
     difficulty,
@@ -21,6 +23,7 @@ from rc1_lib.cli import (
     serve,
     shadow,
     ticket,
+    train,
 )
 from rc1_lib.cli.command import command
 
@@ -59,6 +62,7 @@ for _name, _function in (
     ("preflight", preflight.preflight),
     ("round1", preflight.round1),
     ("round2", preflight.round2),
+    ("train", train.train),
     ("shadow-run", shadow.shadow_run),
     ("calibrate", reward.calibrate),
     ("weight-calib", reward.weight_calib),
@@ -77,11 +81,18 @@ for _name, _function in (
     command(app, _name, _function)
 command(app, "serve", serve.serve, without=("config", "profile", "overrides", "as_json"))
 
+command(app, "build-base", build_base.build_base, without=("config", "profile", "overrides"))
+
 _ticket = typer.Typer(no_args_is_help=True, help="The ticket that opens training: verify it, show it, revoke it.")
 command(_ticket, "verify", ticket.verify)
 command(_ticket, "show", ticket.show)
 command(_ticket, "revoke", ticket.revoke)
 app.add_typer(_ticket, name="ticket")
+
+_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare two.")
+command(_ckpt, "list", ckpt.show, without=("config", "profile", "overrides"))
+command(_ckpt, "diff", ckpt.diff, without=("config", "profile", "overrides"))
+app.add_typer(_ckpt, name="ckpt")
 
 _config = typer.Typer(no_args_is_help=True, help="The configuration: verify it or show the effective one.")
 command(_config, "verify", config.verify)

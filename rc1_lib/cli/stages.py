@@ -1,4 +1,4 @@
-"""Progress of a preflight: bars on a terminal, one line per finished part elsewhere (a log file, CI)."""
+"""Progress of a long command: bars on a terminal, one line per finished part elsewhere (a log file, CI)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from rc1_lib.progress import PASSING_NOTES, listening
+from rc1_lib.progress import PASSING_NOTES, REPEATED, listening
 
 _BAR = 12
 _EVERY_S = 10.0
@@ -63,6 +63,7 @@ class _Lines:
         if passing and done == total and self.ended.get(stage) == total:
             return
         self.ended[stage] = total if done == total else -1
-        if (note and not passing) or done == total or now - self.told.get(stage, 0.0) >= _EVERY_S:
+        ended = done == total and stage not in REPEATED
+        if (note and not passing) or ended or now - self.told.get(stage, 0.0) >= _EVERY_S:
             self.told[stage] = now
             print(f"[{now - self.begun:6.1f} s] {stage}: {done}/{total} {note}".rstrip(), file=sys.stderr, flush=True)

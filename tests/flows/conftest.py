@@ -19,6 +19,10 @@ from prefect.testing.utilities import prefect_test_harness
 
 from flows.preflight import preflight
 from rc1_lib.run import Run, open_run
+from tests.ticketed import copy_with_base, ticketed
+
+from .trainings import Ended, copied
+from .trainings import start as start_training
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -63,3 +67,18 @@ def green_copy(green: tuple[Run, State[Any]], tmp_path: Path) -> Run:
     root = tmp_path / "workspace"
     shutil.copytree(run.workspace.root, root)
     return open_run(profile="local", workspace=root, overrides=run.overrides)
+
+
+@pytest.fixture(scope="session")
+def opened(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A workspace with a ticket, a tiny base and nothing trained. Never write into it: take `copied`."""
+    root = tmp_path_factory.mktemp("opened") / "workspace"
+    copy_with_base(built, root)
+    return ticketed(root, built)
+
+
+@pytest.fixture(scope="session")
+def done(opened: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """A training that nothing disturbed. Never write into it: take `copied`."""
+    run = copied(opened, tmp_path_factory.mktemp("done") / "workspace")
+    return Ended(run, start_training(run))

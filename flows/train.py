@@ -1,0 +1,157 @@
+"""The training: ticket, warm start, PPO in segments for every seed, evaluation and its gate.
+
+Run it with `rc1 train`, or with `prefect deployment run rc1/train` beside `python -m deployments.serve`. A run that was
+killed is simply started again: finished segments are cached by content and looked at byte for byte, the broken one goes
+on from its newest whole checkpoint, and the end is the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from prefect import State, flow
+from prefect.logging import get_run_logger
+from prefect.states import Completed, Failed
+
+from flows.endings import GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_TRAINED
+from rc1_lib.code import code_sha256
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.gates.ppo_eval import GATE
+from rc1_lib.preflight.rounds import write_git_state
+from rc1_lib.records import Status
+from rc1_lib.run import Run, open_run
+from tasks.calibrate import verdict
+from tasks.endings import REFUSED, outcome
+from tasks.evaluation import evaluation
+from tasks.gates import CACHED
+from tasks.reports import verify
+from tasks.sentences import gate_sentence
+from tasks.train import CODE, Facts, Segment, fault_of, keep_best, resume, segment, warm_start
+from tasks.training_report import Story, Trained, report_training
+
+Seeds = Sequence[int] | Literal["all"] | None
+
+
+@flow(name="rc1", task_runner=ONE_AT_A_TIME)
+def train(
+    profile: str | None = "local",
+    config: str | None = None,
+    overrides: Sequence[str] = (),
+    workspace: str | None = None,
+    seeds: Seeds = None,
+    resume_from: str | None = None,
+    evaluate: bool = True,
+) -> State[Any]:
+    """Train a policy, if the ticket opens it, and judge it against the one it started from.
+
+    Args:
+        profile: `local` or `prod`.
+        config: the configuration file; default: the profile's own.
+        overrides: settings `a.b=c` that overrule the file: the preflight's own, or the ticket does not fit.
+        workspace: where everything is read and written; default: the project's root.
+        seeds: of the configuration's `seeds`; `all` of them; default: the first.
+        resume_from: begin at this checkpoint (`latest`, a step, or a path), refused when it is another run's. Without
+            it training goes on from whatever whole checkpoint of the same run is there.
+        evaluate: ask the held-out prompts when training is over.
+    """
+    try:
+        run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+        chosen = chosen_seeds(run, seeds, resume_from)
+        return _train(run, chosen, resume_from, evaluate)
+    except RC1Error as refusal:
+        return Failed(name=REFUSED, message=str(refusal))
+
+
+def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bool) -> State[Any]:
+    story = Story()
+    with story.timed("ticket"):
+        outcome(verify(run, return_state=True))
+    run.write_effective_config()
+    write_git_state(run)
+    with story.timed("warm start"):
+        start = outcome(warm_start(run, seeds, return_state=True))
+    with story.timed("training"):
+        for seed in seeds:
+            story.trained.append(trained(run, seed, start["facts"][str(seed)], resume_from))
+    sentence = f"{run.config.steps} steps of seed {', '.join(map(str, seeds))}"
+    if not evaluate:
+        ending: State[Any] = Completed(name=POLICY_TRAINED, message=f"{sentence}; not evaluated")
+    else:
+        with story.timed("evaluation"):
+            ending = _evaluated(run, seeds, story, sentence)
+    report_training(run, story.body(ending, start))
+    return ending
+
+
+def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
+    """The seeds to train.
+
+    Raises:
+        ConfigError: for a seed that the configuration, and so the ticket, does not name; or when one checkpoint is to
+            be resumed by several seeds.
+    """
+    known = run.config.seeds
+    chosen = list(known) if seeds == "all" else list(dict.fromkeys(seeds or known[:1]))
+    strangers = [seed for seed in chosen if seed not in known]
+    if strangers:
+        raise ConfigError(
+            f"seed {strangers[0]} is none of `seeds` ({', '.join(map(str, known))}), which the ticket vouches for; "
+            f"take one of them, or add it with --set seeds=[...] and run the preflight"
+        )
+    if resume_from is not None and len(chosen) > 1:
+        raise ConfigError(
+            f"--resume-from {resume_from}: names the checkpoint of one run, but {len(chosen)} seeds were asked for; "
+            f"name one seed. Without it every run goes on from its own newest checkpoint"
+        )
+    return chosen
+
+
+def trained(run: Run, seed: int, facts: Facts, resume_from: str | None) -> Trained:
+    """Bring the run of one seed to its last step, segment by segment, each from the checkpoint before."""
+    begin: Segment | None = None
+    if resume_from is not None:
+        begin = outcome(resume(run, seed, resume_from, return_state=True))
+    done, cached = ([begin] if begin else []), 0
+    for first, last in spans(begin["last"] if begin else 0, run.config.steps, run.config.training.segment_steps):
+        one, was_cached = _segment(run, seed, first, last, facts, done[-1]["sha256"] if done else "")
+        done.append(one)
+        cached += was_cached
+    return Trained(seed, done, cached)
+
+
+def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
+    """First and last step of every segment behind step `begun`; all but the last end on a multiple of `size`.
+
+    A run that is resumed between two multiples has a shorter first segment, and shares the others with any other run.
+    """
+    ends = [*range(begun - begun % size + size, steps, size), steps] if begun < steps else []
+    return list(zip([begun + 1, *(end + 1 for end in ends)], ends, strict=False))
+
+
+def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str) -> tuple[Segment, bool]:
+    """A segment's result and whether the cache gave it; a cached one whose checkpoint is not there is trained again."""
+    parameters = (run, seed, first, last, facts, previous, code_sha256(*CODE))
+    state: State[Any] = segment(*parameters, return_state=True)
+    if state.name == CACHED:
+        fault = fault_of(run, state.result(raise_on_failure=False))
+        if not fault:
+            return outcome(state), True
+        get_run_logger().warning("steps %d-%d are trained again: %s", first, last, fault)
+        state = segment.with_options(refresh_cache=True)(*parameters, return_state=True)
+    return outcome(state), False
+
+
+def _evaluated(run: Run, seeds: Sequence[int], story: Story, sentence: str) -> State[Any]:
+    """The flow's ending by the evaluation's verdict."""
+    state = evaluation(run, seeds, return_state=True)
+    result, body, fault = verdict(GATE, state)
+    if fault:
+        outcome(state)
+        raise RuntimeError(f"the evaluation: {fault}")
+    story.evaluation = body.get("report")
+    if result.status is not Status.PASSED:
+        why = gate_sentence(result, advice=False)
+        return Failed(name=GATES_FAILED, message=f"{sentence}; {GATE} failed: {why}; the checkpoints stay")
+    story.best = outcome(keep_best(run, seeds, return_state=True))
+    return Completed(name=POLICY_IMPROVED, message=f"{sentence}; {GATE}: {gate_sentence(result)}")

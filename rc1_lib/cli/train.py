@@ -1,0 +1,176 @@
+"""`train`: the training flow, its evaluation as tables; or the small local configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from rc1_lib.cli import tables
+from rc1_lib.cli.failures import failure_package
+from rc1_lib.cli.fresh_reports import stamps, written_since
+from rc1_lib.cli.options import Sources, overrides, source
+from rc1_lib.cli.preflight import Verbose
+from rc1_lib.cli.quiet import quieten
+from rc1_lib.cli.session import Session, root_of
+from rc1_lib.cli.stages import stages
+from rc1_lib.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rc1_lib.run import Run
+
+_REPORT = "reports/train.json"
+_EVALUATIONS = "reports/ppo_eval_*.json"
+
+
+def train(
+    session: Session,
+    resume_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHECKPOINT",
+            help="Begin at this checkpoint: latest, a step, or a path such as checkpoints/rc1/latest. Without it, a "
+            "broken run goes on by itself from its newest whole one.",
+        ),
+    ] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Train this one of `seeds`; repeatable. Default: the first.")
+    ] = None,
+    all_seeds: Annotated[bool, typer.Option("--all-seeds", help="Train every one of `seeds`.")] = False,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate/--no-evaluate", help="Judge the policy on the held-out prompts.")
+    ] = True,
+    sources: Sources = None,
+    pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
+    verbose: Verbose = False,
+) -> int:
+    """Train a policy and judge it against the one it started from, if the ticket opens it.
+
+    Give the flags of the preflight that issued the ticket. With a small local configuration (--config
+    configs/train_local.yaml) no ticket is asked for: it tries the machinery out on rows of its own, and what it writes
+    is no checkpoint of RC1.
+    """
+    if seed and all_seeds:
+        raise ConfigError("--seed and --all-seeds: give one of them")
+    small = _small_file(session)
+    if small is not None:
+        if seed or all_seeds or not evaluate or sources or pool_seed is not None:
+            raise ConfigError(
+                f"{small.name}: is a small local configuration; it takes --resume-from, --set and --workspace alone"
+            )
+        return _train_small(session, small, resume_from)
+    run = session.open(overrides({"sources.use": source(sources), "pool.seed": pool_seed}))
+    session.started = True
+    from rc1_lib.preflight.ticket import verify_ticket
+
+    verify_ticket(run)  # the flow does so too; here the answer is there before a server has started
+    return _train(session, run, "all" if all_seeds else seed, resume_from, evaluate, verbose)
+
+
+def _train(
+    session: Session, run: Run, seeds: list[int] | str | None, resume_from: str | None, evaluate: bool, verbose: bool
+) -> int:
+    before = stamps(run, _REPORT, _EVALUATIONS)
+    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    from deployments.local_run import run_flow
+
+    with stages():
+        outcome = run_flow(
+            "train",
+            verbose=verbose,
+            profile=run.config.profile,
+            config=str(run.config_path),
+            overrides=list(session.overrides),
+            workspace=str(run.workspace.root),
+            seeds=seeds,
+            resume_from=resume_from,
+            evaluate=evaluate,
+        )
+    fresh = written_since(run, before, _REPORT, _EVALUATIONS)
+    report = fresh.pop(_REPORT, None)
+    if fresh:
+        _show_evaluation(session, run, *next(iter(fresh.items())))
+    if report:
+        session.show(_runs_table(report), _seconds_table(report["seconds"]))
+        session.show(*(f"kept for good: {run.workspace.path(path)}" for path in report["best"]))
+        session.show(f"report: {run.workspace.path(_REPORT)}")
+    session.show(outcome.message)
+    package = str(failure_package(session)) if outcome.exit_code else None
+    session.show(*([f"failure package: {package}"] if package else []))
+    session.document(
+        {
+            "exit_code": outcome.exit_code,
+            "state": outcome.state_name,
+            "message": outcome.message,
+            "flow_run_url": outcome.flow_run_url,
+            "training": report,
+            "evaluation": next(iter(fresh.values()), None),
+            "failpack": package,
+        }
+    )
+    return int(outcome.exit_code)
+
+
+def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, Any]) -> None:
+    from rc1_lib.evaluation.tables import figures_rows, groups_rows
+
+    session.show(figures_rows(report, "sampled").rich(), groups_rows(report, "sampled").rich())
+    gate = report["gate"]
+    session.show(tables.gates_table("evaluation", [gate]), *tables.red_lines(gate, ""), *tables.notes(report))
+    session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in report["plots"].items()))
+    if "examples" in report:
+        session.show(f"dialogues: {run.workspace.path(report['examples'])}")
+    session.show(f"evaluation: {run.workspace.path(path)}")
+
+
+def _runs_table(report: dict[str, Any]) -> Table:
+    table = Table(title="checkpoints", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in ("seed", "checkpoint", "SHA-256 of its manifest", "segments", "cached"):
+        table.add_column(head, no_wrap=True, justify="right" if head in ("segments", "cached") else "left")
+    for one in report["runs"]:
+        counts = (str(len(one["segments"])), str(one["cached"]))
+        table.add_row(str(one["seed"]), one["checkpoint"], one["sha256"][:16], *counts)
+    return table
+
+
+def _seconds_table(seconds: dict[str, float]) -> Table:
+    table = Table(title="time", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("stage")
+    table.add_column("seconds", justify="right")
+    for stage, took in seconds.items():
+        table.add_row(stage, f"{took:.1f}")
+    table.add_section()
+    table.add_row("all", f"{sum(seconds.values()):.1f}")
+    return table
+
+
+def _small_file(session: Session) -> Path | None:
+    """The small local configuration that --config names; None for one of RC1's own, or one that cannot be read."""
+    given = session.options.config
+    if given is None:
+        return None
+    from rc1_lib.config_file import read_yaml
+    from rc1_lib.training.train_config import is_small
+
+    path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
+    return path if path.is_file() and is_small(read_yaml(path)) else None
+
+
+def _train_small(session: Session, path: Path, resume_from: str | None) -> int:
+    from rc1_lib.training.small import train_small
+
+    if session.options.profile is not None:
+        raise ConfigError(f"--profile: {path.name} has none; leave it out")
+    session.started = True
+    quieten(hub=True)
+    with stages():
+        done = train_small(path, session.workspace, resume_from, session.options.overrides, session.show)
+    root = root_of(session.options)
+    session.show(f"step {done.step}{f', stopped: {done.stop_reason}' if done.stop_reason else ''}")
+    session.show(f"checkpoint: {done.checkpoint}" if done.checkpoint else "no checkpoint: no callback writes one")
+    checkpoint = str(done.checkpoint.relative_to(root.resolve())) if done.checkpoint else None
+    session.document({"exit_code": 0, "step": done.step, "stopped": done.stop_reason, "checkpoint": checkpoint})
+    return 0

@@ -1,0 +1,128 @@
+"""The section `training` of a run's configuration: the world's bounds, the reward, the policy and how it learns."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from rc1_lib.config_values import NotNegative, Positive, Section, Seed, Share
+from rc1_lib.records import Language
+
+
+class EpisodeLimits(Section):
+    """How far an episode may go; see `rc1_lib.environment.limits.Limits`."""
+
+    turns: Positive
+    tokens: Positive
+    tool_errors: Annotated[int, Field(ge=0)]
+    malformed: Annotated[int, Field(ge=0)]
+    calls: Positive
+    turn_chars: Positive
+    argument_chars: Positive
+
+
+class EpisodeReward(Section):
+    """What an episode is worth beside the penalty (`overclar`) and the difficulty factor (`difficulty_beta`)."""
+
+    success: NotNegative
+    judge: NotNegative
+    malformed: NotNegative
+    turn: NotNegative
+
+
+class WarmStart(Section):
+    """Supervised training on the pool's demonstrations before PPO; its result is the pinned reference."""
+
+    steps: Annotated[int, Field(ge=0)]
+    """Optimizer steps; 0 takes the base model as it is."""
+    batch_size: Positive
+    lr: Annotated[float, Field(gt=0)]
+
+
+class AdapterSettings(Section):
+    """The LoRA adapter."""
+
+    rank: Positive
+    alpha: Annotated[float, Field(gt=0)]
+    dropout: Share
+    targets: tuple[str, ...]
+
+
+class PPO(Section):
+    """PPO beside `lr`, `clip`, `kl_coef`, `target_kl`, `batch_size` and `rollout_len`."""
+
+    epochs: Positive
+    minibatches: Positive
+    micro_tokens: Positive
+    """Padded tokens of one forward pass: a matter of memory, never of results."""
+    gamma: Annotated[float, Field(gt=0, le=1)]
+    lam: Share
+    value_clip: Annotated[float, Field(gt=0)]
+    value_coef: NotNegative
+    value_lr: Annotated[float, Field(gt=0)]
+    value_warm_up: Annotated[int, Field(ge=0)]
+    """First steps in which the value head alone learns."""
+    entropy_coef: NotNegative
+    max_grad_norm: Annotated[float, Field(gt=0)]
+    whiten: bool
+    kl_stop: Annotated[float, Field(gt=0)]
+    """Mean KL per token between the policy before an update and now, beyond which the update ends."""
+    adaptive_kl: bool
+    """Whether `kl_coef` is moved towards `target_kl` (per token), or stays."""
+    kl_gain: Annotated[float, Field(gt=0, lt=1)]
+    """How strongly a deviation, of at most `kl_bound`, moves it."""
+    kl_bound: Annotated[float, Field(gt=0, lt=1)]
+
+
+class Rollout(Section):
+    """How episodes are sampled."""
+
+    temperature: Annotated[float, Field(gt=0)]
+    rows: Positive
+    """Episodes under way at once."""
+    prefill_tokens: Positive
+
+
+class Checkpoints(Section):
+    """When checkpoints are written and which stay."""
+
+    every_steps: Positive
+    every_minutes: Annotated[float, Field(gt=0)] | None
+    keep_last: Positive
+    keep_best: Annotated[int, Field(ge=0)]
+
+
+class HeldOut(Section):
+    """The prompts that the evaluation is asked, and training never sees."""
+
+    share: Annotated[float, Field(gt=0, lt=1)]
+    """Share of source questions kept back."""
+    prompts: Positive
+    """How many of them are asked, drawn by `priority_sampling.by_difficulty` as far as there are enough."""
+    seed: Seed
+
+
+class Training(Section):
+    """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
+
+    engine: str
+    strategy: str
+    threads: Positive
+    """Of torch on a CPU. Sums round differently with another number, so it is part of every checkpoint."""
+    languages: tuple[Language, ...]
+    """The pool's rows in these languages are trained on; the others are counted."""
+    max_tokens: Positive
+    """Tokens of a row's demonstration, prompt included; longer rows are counted and left out."""
+    describe_tools: bool
+    """Whether the prompt describes the tools, for models that do not know them from their own training."""
+    limits: EpisodeLimits
+    reward: EpisodeReward
+    warm_start: WarmStart
+    adapter: AdapterSettings
+    ppo: PPO
+    rollout: Rollout
+    checkpoints: Checkpoints
+    held_out: HeldOut
+    segment_steps: Positive
+    """Steps of one task of the training flow."""

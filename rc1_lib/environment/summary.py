@@ -1,0 +1,36 @@
+"""Episodes in figures, for whoever watches a training run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+
+
+def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """Means over the episodes of one step. A figure of which there is no case is left out, never 0.
+
+    `env/*` are RC1's own: success, lucky guesses, asking where it is needed and where it is not. `num_turns/mean`,
+    `tool_call_counts/mean` and `response_length/clip_ratio` are called as users of verl know them.
+    """
+    needed = [outcome for outcome in outcomes if outcome.needs]
+    clear = [outcome for outcome in outcomes if not outcome.needs]
+    figures = {
+        "env/success": _mean(outcome.solved for outcome in outcomes),
+        "env/success_needed": _mean(outcome.solved for outcome in needed),
+        "env/success_clear": _mean(outcome.solved for outcome in clear),
+        "env/lucky": _mean(outcome.lucky for outcome in outcomes),
+        "env/asked_needed": _mean(outcome.asked > 0 for outcome in needed),
+        "env/asked_clear": _mean(outcome.asked > 0 for outcome in clear),
+        "env/malformed": _mean(outcome.malformed > 0 for outcome in outcomes),
+        "env/tool_errors": _mean(outcome.tool_errors for outcome in outcomes),
+        "num_turns/mean": _mean(outcome.turns for outcome in outcomes),
+        "tool_call_counts/mean": _mean(outcome.hops + outcome.asked for outcome in outcomes),
+        "response_length/clip_ratio": _mean(outcome.status is EpisodeStatus.MAX_TOKENS for outcome in outcomes),
+    }
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = [float(value) for value in values]
+    return sum(found) / len(found) if found else None

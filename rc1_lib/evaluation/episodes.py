@@ -1,0 +1,198 @@
+"""What came of every evaluated episode: one record, and the frame that all measures are taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast, get_args
+
+import polars as pl
+
+from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.errors import RC1Error
+from rc1_lib.records import BUCKETS, TASKS, Bucket, Task
+
+Mode = Literal["sampled", "greedy"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+ENDS = tuple(status.value for status in EpisodeStatus if status is not EpisodeStatus.RUNNING)
+OF_PROMPT = ("task", "bucket", "needs", "cue", "source_id")
+"""What belongs to the prompt: the same whoever answers it."""
+
+
+class EvaluationError(RC1Error):
+    """Episodes that cannot be evaluated."""
+
+
+class Ended(Protocol):
+    """What is read of a trajectory: `rc1_lib.training.rollout.trajectory.Trajectory` has it."""
+
+    @property
+    def row_id(self) -> str:
+        """The row that was acted in."""
+        ...
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRecord:
+    """One episode of one policy on one held-out prompt; the outcome's fields are those of `Outcome`.
+
+    Attributes:
+        policy: who acted, for example `sft` or `ppo`.
+        mode: how its tokens were chosen.
+        seed: the training seed that the comparison belongs to.
+        row_id, task, bucket, source_id: of the row.
+        needs: whether a piece was missing.
+        cue: whether the row's wording is vague, whether or not a piece is missing.
+    """
+
+    policy: str
+    mode: Mode
+    seed: int
+    row_id: str
+    task: Task
+    bucket: Bucket
+    source_id: str
+    needs: bool
+    cue: bool
+    status: str
+    right: bool
+    solved: bool
+    lucky: bool
+    obtained: bool
+    asked: int
+    off_target: int
+    turns: int
+    hops: int
+    tool_errors: int
+    malformed: int
+    tokens: int
+
+
+_TYPES = {
+    "str": pl.String,
+    "int": pl.Int64,
+    "bool": pl.Boolean,
+    "Mode": pl.String,
+    "Task": pl.String,
+    "Bucket": pl.String,
+}
+SCHEMA: dict[str, Any] = {field.name: _TYPES[str(field.type)] for field in fields(EpisodeRecord)}
+"""Column -> polars type of the frame, one row an episode."""
+_AMONG = {"mode": MODES, "task": TASKS, "bucket": BUCKETS, "status": ENDS}
+_ROW_KEYS = ("task", "bucket", "source_id", "needs_clarification", "cue")
+IDENTITY = ("policy", "mode", "seed", "row_id")
+
+
+def record_of(outcome: Outcome, row: Mapping[str, Any], *, policy: str, mode: Mode, seed: int) -> EpisodeRecord:
+    """The record of what came of acting in `row`.
+
+    Raises:
+        EvaluationError: when the episode is not over, the row lacks a key, or the two disagree about what was missing.
+    """
+    lacking = [key for key in ("id", *_ROW_KEYS) if row.get(key) is None]
+    if lacking:
+        raise EvaluationError(
+            f"row '{row.get('id')}' lacks {', '.join(lacking)}; evaluate rows of the pool's schema with their bucket"
+        )
+    if outcome.status is EpisodeStatus.RUNNING:
+        raise EvaluationError(f"the episode of row '{row['id']}' is not over; an evaluation takes finished ones only")
+    if outcome.needs != row["needs_clarification"]:
+        raise EvaluationError(
+            f"row '{row['id']}' says needs_clarification {row['needs_clarification']}, but its world says "
+            f"{outcome.needs}; the row and its slot do not fit together"
+        )
+    return EpisodeRecord(
+        policy=policy, mode=mode, seed=seed, row_id=row["id"], task=row["task"], bucket=row["bucket"],
+        source_id=row["source_id"], needs=outcome.needs, cue=row["cue"], status=outcome.status.value,
+        right=outcome.right, solved=outcome.solved, lucky=outcome.lucky, obtained=outcome.obtained,
+        asked=outcome.asked, off_target=outcome.off_target, turns=outcome.turns, hops=outcome.hops,
+        tool_errors=outcome.tool_errors, malformed=outcome.malformed, tokens=outcome.tokens,
+    )  # fmt: skip
+
+
+def records_of(
+    trajectories: Iterable[Ended], rows: Iterable[Mapping[str, Any]], *, policy: str, mode: Mode, seed: int
+) -> list[EpisodeRecord]:
+    """The records of one policy's episodes, each with the row it was about.
+
+    Raises:
+        EvaluationError: when a trajectory's row is not there, or as `record_of`.
+    """
+    known = {row["id"]: row for row in rows}
+    records = []
+    for trajectory in trajectories:
+        if trajectory.row_id not in known:
+            raise EvaluationError(f"an episode is about row '{trajectory.row_id}', which is not among the rows given")
+        records.append(record_of(trajectory.outcome, known[trajectory.row_id], policy=policy, mode=mode, seed=seed))
+    return records
+
+
+def episode_frame(records: Sequence[EpisodeRecord]) -> pl.DataFrame:
+    """The records as columns of `SCHEMA`, checked."""
+    return checked(pl.DataFrame([astuple(record) for record in records], schema=SCHEMA, orient="row"))
+
+
+def read_episodes(path: Path) -> pl.DataFrame:
+    """The episodes of an evaluation's report, as `rc1_lib.evaluation.report` wrote them.
+
+    Raises:
+        EvaluationError: when the file is missing or holds something else.
+    """
+    try:
+        return checked(pl.read_ndjson(path, schema=SCHEMA))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        cause = str(error).partition("\n")[0]
+        raise EvaluationError(f"{path}: cannot be read as evaluated episodes ({cause}); evaluate again") from None
+
+
+def checked(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame's columns in their order, if they hold episodes.
+
+    Raises:
+        EvaluationError: for no episode, missing columns, other types, nulls, unknown names, one episode twice, or
+            episodes that disagree about their prompt.
+    """
+    if not frame.height:
+        raise EvaluationError("there is no episode to evaluate; let both policies answer the held-out prompts first")
+    wrong = [name for name, type_ in SCHEMA.items() if frame.schema.get(name) != type_]
+    if wrong:
+        raise EvaluationError(f"the episodes lack the columns {', '.join(wrong)}, or hold them in another type")
+    frame = frame.select(list(SCHEMA))
+    holes = [name for name in SCHEMA if frame[name].null_count()]
+    if holes:
+        raise EvaluationError(f"episodes without {', '.join(holes)} cannot be evaluated; nothing may be null")
+    for name, among in _AMONG.items():
+        strange = frame.filter(~pl.col(name).is_in(list(among)))
+        if strange.height:
+            raise EvaluationError(
+                f"the episode of row '{strange['row_id'][0]}' has {name} '{strange[name][0]}', expected one of "
+                f"{', '.join(among)}"
+            )
+    _check_once(frame)
+    return frame
+
+
+def _check_once(frame: pl.DataFrame) -> None:
+    twice = frame.filter(pl.struct(IDENTITY).is_duplicated())
+    if twice.height:
+        first = cast(Mapping[str, Any], twice.row(0, named=True))
+        raise EvaluationError(
+            f"{first['policy']}, {first['mode']}, seed {first['seed']} answers the prompt '{first['row_id']}' more "
+            f"than once; an evaluation takes one episode of each"
+        )
+    torn = (
+        frame.group_by("row_id", maintain_order=True)
+        .agg(pl.col(name).n_unique() for name in OF_PROMPT)
+        .filter(pl.any_horizontal(pl.col(name) > 1 for name in OF_PROMPT))
+    )
+    if torn.height:
+        raise EvaluationError(
+            f"episodes of the prompt '{torn['row_id'][0]}' disagree in {', '.join(OF_PROMPT)}, which belong to the "
+            f"prompt; let all policies answer the same rows"
+        )

@@ -1,0 +1,138 @@
+"""The whole comparison: every mode, overall and by task, difficulty and wording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode, checked
+from rc1_lib.evaluation.metrics import HARD, statuses_by
+from rc1_lib.evaluation.paired import Contrast, contrast
+from rc1_lib.records import BUCKETS, TASKS
+
+BASE, TRAINED = "sft", "ppo"
+WORDINGS = {False: "plain", True: "vague"}
+"""Of a prompt: whether it only sounds as if something were missing has nothing to do with whether it is."""
+
+_GROUPS = {
+    "all": pl.col("row_id").is_not_null(),
+    "need asking": pl.col("needs"),
+    "clear": ~pl.col("needs"),
+    "hard": HARD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The comparison in one mode.
+
+    Attributes:
+        overall: over all prompts.
+        by: `task`, `bucket` and `wording` -> group -> the comparison over its prompts.
+        statuses: policy -> how its episodes ended -> the share that did.
+    """
+
+    overall: Contrast
+    by: Mapping[str, Mapping[str, Contrast]]
+    statuses: Mapping[str, Mapping[str, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; what is undefined is None."""
+        return {
+            "overall": self.overall.to_dict(),
+            "by": {by: {name: found.to_dict() for name, found in groups.items()} for by, groups in self.by.items()},
+            "statuses": {policy: dict(shares) for policy, shares in self.statuses.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A policy judged against the one it started from.
+
+    Attributes:
+        before: the name of the policy it started from.
+        after: the name of the policy that is judged.
+        prompts: training seed -> how many held-out prompts its policy answered: `all`, and of them those that `need
+            asking`, are `clear`, are `hard` (of the two tasks that are looked at together).
+        modes: `sampled` and `greedy` -> the comparison.
+    """
+
+    before: str
+    after: str
+    prompts: Mapping[int, Mapping[str, int]]
+    modes: Mapping[Mode, Compared]
+
+    @property
+    def groups(self) -> dict[str, int]:
+        """The same counts of all seeds together."""
+        return {name: sum(counts[name] for counts in self.prompts.values()) for name in _GROUPS}
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; what is undefined is None."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "prompts": {str(seed): dict(counts) for seed, counts in self.prompts.items()},
+            "groups": self.groups,
+            "modes": {mode: compared.to_dict() for mode, compared in self.modes.items()},
+        }
+
+
+def evaluate(
+    frame: pl.DataFrame, *, confidence: float, resamples: int, seed: int, before: str = BASE, after: str = TRAINED
+) -> Evaluation:
+    """Compare two policies in both modes.
+
+    Args:
+        frame: one episode for every policy, mode, training seed and prompt. Several training seeds are pooled; give one
+            seed's episodes alone to judge it by itself.
+        confidence: of the intervals, in (0, 1).
+        resamples: bootstrap samples of source questions.
+        seed: of the bootstrap.
+        before: the policy to compare with.
+        after: the policy that is judged.
+
+    Raises:
+        EvaluationError: when the frame holds no episodes, another policy's, or a prompt lacks an episode of a policy in
+            a mode.
+    """
+    frame = checked(frame).with_columns(wording=pl.col("cue").replace_strict(WORDINGS, return_dtype=pl.String))
+    _check_complete(frame, before, after)
+    prompts = frame.filter((pl.col("policy") == before) & (pl.col("mode") == MODES[0]))
+
+    def compare(part: pl.DataFrame) -> Contrast:
+        return contrast(part, before=before, after=after, confidence=confidence, resamples=resamples, seed=seed)
+
+    modes: dict[Mode, Compared] = {}
+    for mode in MODES:
+        episodes = frame.filter(pl.col("mode") == mode)
+        by = {
+            column: {
+                name: compare(episodes.filter(pl.col(column) == name)) for name in names if name in episodes[column]
+            }
+            for column, names in (("task", TASKS), ("bucket", BUCKETS), ("wording", WORDINGS.values()))
+        }
+        modes[mode] = Compared(compare(episodes), by, statuses_by(episodes, "policy"))
+    counted = prompts.group_by("seed").agg(kind.sum().alias(name) for name, kind in _GROUPS.items()).sort("seed")
+    return Evaluation(before, after, {row.pop("seed"): row for row in counted.to_dicts()}, modes)
+
+
+def _check_complete(frame: pl.DataFrame, before: str, after: str) -> None:
+    """Refuse episodes of others, and prompts that were not answered by both policies in both modes."""
+    strangers = set(frame["policy"]) - {before, after}
+    if strangers:
+        raise EvaluationError(
+            f"the episodes are of {', '.join(sorted(strangers))} too; an evaluation compares '{before}' and '{after}' "
+            f"alone"
+        )
+    wanted = 2 * len(MODES)
+    counted = frame.group_by("seed", "row_id").len().filter(pl.col("len") != wanted).sort("seed", "row_id")
+    if counted.height:
+        raise EvaluationError(
+            f"{counted.height} prompts were not answered by both policies in both modes, for example "
+            f"'{counted['row_id'][0]}' of seed {counted['seed'][0]} with {counted['len'][0]} of {wanted} episodes; "
+            f"answer every prompt {' and '.join(MODES)} by '{before}' and '{after}'"
+        )

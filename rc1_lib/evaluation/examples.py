@@ -1,0 +1,101 @@
+"""A few dialogues before and after, to read: what training changed, for better and for worse.
+
+They are not picked: of every kind the first ones by row id are shown, and how many there are of it is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.evaluation.episodes import EvaluationError, checked
+from rc1_lib.evaluation.paired import paired
+
+Dialogue = Sequence[Mapping[str, Any]]
+_MOST = 1200
+"""Characters of a message that are shown."""
+
+_NEEDS = pl.col("needs")
+_KINDS: Mapping[str, pl.Expr] = {
+    "Something was missing: unsolved before, solved now": _NEEDS & ~pl.col("solved") & pl.col("solved.after"),
+    "Something was missing: still not asked for": _NEEDS & (pl.col("asked.after") == 0),
+    "Nothing was missing: asked before, not now": ~_NEEDS & (pl.col("asked") > 0) & (pl.col("asked.after") == 0),
+    "Nothing was missing: asks now": ~_NEEDS & (pl.col("asked.after") > 0),
+    "Solved before, not now": pl.col("solved") & ~pl.col("solved.after"),
+}
+
+
+def examples_markdown(
+    frame: pl.DataFrame,
+    dialogues: Mapping[tuple[str, str], Dialogue],
+    *,
+    before: str,
+    after: str,
+    per_kind: int,
+) -> str:
+    """The examples as markdown.
+
+    Args:
+        frame: checked episodes; the sampled ones of the first training seed are shown.
+        dialogues: (policy, row id) -> the messages of its sampled episode under that seed.
+        before: the policy to compare with.
+        after: the policy that is judged.
+        per_kind: how many prompts of every kind.
+
+    Raises:
+        EvaluationError: when a dialogue to show is not there.
+    """
+    frame = checked(frame)
+    first = frame.filter((pl.col("mode") == "sampled") & (pl.col("seed") == pl.col("seed").min()))
+    pair = paired(first, before, after)
+    wide = pair[0].join(pair[1].select("row_id", "solved", "asked", "status"), on="row_id", suffix=".after")
+    lines = [
+        f"# Dialogues before ({before}) and after ({after})",
+        "",
+        "Sampled; of every kind the first by row id.",
+        "",
+    ]
+    for kind, wanted in _KINDS.items():
+        found = wide.filter(wanted).sort("row_id")
+        lines += [f"## {kind}: {found.height:,} of {wide.height:,} prompts", ""]
+        for row in found.head(per_kind).iter_rows(named=True):
+            lines += _example(row, dialogues, before, after)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _example(
+    row: Mapping[str, Any], dialogues: Mapping[tuple[str, str], Dialogue], before: str, after: str
+) -> list[str]:
+    lines = [f"### `{row['row_id']}` ({row['task']}, {row['bucket']})", ""]
+    for policy, suffix in ((before, ""), (after, ".after")):
+        messages = dialogues.get((policy, row["row_id"]))
+        if messages is None:
+            raise EvaluationError(
+                f"the dialogue of policy '{policy}' on row '{row['row_id']}' is not there to be shown"
+            )
+        outcome = "solved" if row[f"solved{suffix}"] else "not solved"
+        asked = row[f"asked{suffix}"]
+        lines += [f"**{policy}**: {outcome}, questions to the user: {asked}, ended: {row[f'status{suffix}']}", ""]
+        lines += _fenced("\n".join(_told(message) for message in messages if message["role"] != "system"))
+    return lines
+
+
+def _told(message: Mapping[str, Any]) -> str:
+    content = message.get("content") or ""
+    if len(content) > _MOST:
+        content = f"{content[:_MOST]} ... ({len(content) - _MOST:,} characters more)"
+    name = f" {message['name']}" if message["role"] == "tool" else ""
+    calls = [
+        f"    -> {call['function']['name']} {call['function']['arguments']}" for call in message.get("tool_calls") or ()
+    ]
+    return "\n".join([f"[{message['role']}{name}] {content}".rstrip(), *calls])
+
+
+def _fenced(text: str) -> list[str]:
+    """A code block that the text cannot end, whatever a model wrote."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", text, fence, ""]

@@ -1,0 +1,122 @@
+"""What is measured of a policy, every figure a ratio of two sums over episodes.
+
+A prompt *needs* asking where a piece is missing; it is *clear* where none is. A prompt is *asked* where the policy
+asks the user at least once.
+
+| figure | is | of |
+|---|---|---|
+| `success` | solved | all |
+| `success_needed`, `success_clear` | solved | prompts that need asking; clear ones |
+| `success_hard` | solved | hard prompts of HotpotQA and StrategyQA together |
+| `lucky` | right without the missing piece: a guess, which is no success | all |
+| `ask_recall` | asked | prompts that need asking |
+| `ask_precision` | asked prompts that need asking | asked prompts |
+| `overclar_rate` | asked | clear prompts |
+| `ask_gap` | `ask_recall` less `overclar_rate` | |
+| `needless_questions` | questions | clear prompts |
+| `obtained` | got the missing piece | prompts that need asking |
+| `off_target` | questions for something else than the missing piece | prompts that need asking |
+| `turns`, `hops`, `tokens`, `tool_errors` | messages of the model, calls of wiki and calc, tokens, failed calls | all |
+| `malformed` | malformed turns | turns |
+
+`ask_recall`, `overclar_rate` and `ask_gap` do not depend on how many prompts need asking; `ask_precision` does, so it
+may be compared between policies on the same prompts only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from rc1_lib.evaluation.episodes import EpisodeRecord, episode_frame
+from rc1_lib.records import Task
+
+_HARD_TASKS: tuple[Task, ...] = ("hotpotqa", "strategyqa")
+HARD = (pl.col("bucket") == "hard") & pl.col("task").is_in(_HARD_TASKS)
+"""The rows that the specification's check on the hard bucket looks at."""
+GAP = "ask_gap"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A figure: the sum of `over` divided by the sum of `of`; undefined where the latter is 0.
+
+    Attributes:
+        over: the numerator of one episode.
+        of: its denominator.
+        is_share: whether it is a share in [0, 1] (its changes are told in percentage points) or a mean.
+    """
+
+    over: pl.Expr
+    of: pl.Expr
+    is_share: bool = True
+
+
+_ALL = pl.col("row_id").is_not_null()  # a column of ones; a literal would be one row long whatever the group's size
+_NEEDS, _CLEAR = pl.col("needs"), ~pl.col("needs")
+_ASKED, _SOLVED = pl.col("asked") > 0, pl.col("solved")
+
+RATIOS: Mapping[str, Ratio] = {
+    "success": Ratio(_SOLVED, _ALL),
+    "success_needed": Ratio(_SOLVED & _NEEDS, _NEEDS),
+    "success_clear": Ratio(_SOLVED & _CLEAR, _CLEAR),
+    "success_hard": Ratio(_SOLVED & HARD, HARD),
+    "lucky": Ratio(pl.col("lucky"), _ALL),
+    "ask_recall": Ratio(_ASKED & _NEEDS, _NEEDS),
+    "ask_precision": Ratio(_ASKED & _NEEDS, _ASKED),
+    "overclar_rate": Ratio(_ASKED & _CLEAR, _CLEAR),
+    "needless_questions": Ratio(pl.col("asked") * _CLEAR, _CLEAR, is_share=False),
+    "obtained": Ratio(pl.col("obtained") & _NEEDS, _NEEDS),
+    "off_target": Ratio(pl.col("off_target") * _NEEDS, _NEEDS, is_share=False),
+    "turns": Ratio(pl.col("turns"), _ALL, is_share=False),
+    "hops": Ratio(pl.col("hops"), _ALL, is_share=False),
+    "tokens": Ratio(pl.col("tokens"), _ALL, is_share=False),
+    "tool_errors": Ratio(pl.col("tool_errors"), _ALL, is_share=False),
+    "malformed": Ratio(pl.col("malformed"), pl.col("turns")),
+}
+FIGURES = (*RATIOS, GAP)
+IS_SHARE: Mapping[str, bool] = {**{name: ratio.is_share for name, ratio in RATIOS.items()}, GAP: True}
+
+
+def figures_by(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Every figure of every group of episodes.
+
+    Args:
+        frame: episodes.
+        columns: what to group by, such as `policy`, `mode`, `task`; at least one.
+
+    Returns:
+        `columns`, `episodes` (Int64), and every figure (Float64; NaN where undefined), in the order of the groups.
+    """
+    ratios = [(_sum(ratio.over) / _sum(ratio.of)).alias(name) for name, ratio in RATIOS.items()]
+    grouped = frame.group_by(columns).agg(pl.len().cast(pl.Int64).alias("episodes"), *ratios)
+    return grouped.with_columns((pl.col("ask_recall") - pl.col("overclar_rate")).alias(GAP)).sort(columns)
+
+
+def _sum(term: pl.Expr) -> pl.Expr:
+    return term.cast(pl.Float64).sum()
+
+
+def figures(records: Sequence[EpisodeRecord]) -> dict[str, float]:
+    """Every figure of these episodes together; what is undefined is left out, as a log of metrics wants it.
+
+    Raises:
+        EvaluationError: for no records, or records that contradict each other.
+    """
+    together = episode_frame(records).with_columns(all=pl.lit(True))
+    row = figures_by(together, "all").row(0, named=True)
+    return {name: row[name] for name in FIGURES if not math.isnan(row[name])}
+
+
+def statuses_by(frame: pl.DataFrame, column: str) -> dict[str, dict[str, float]]:
+    """Group -> how its episodes ended -> the share that did."""
+    counted = (
+        frame.group_by(column, "status").len().with_columns(share=pl.col("len") / pl.col("len").sum().over(column))
+    )
+    found: dict[str, dict[str, float]] = {}
+    for group, status, share in counted.sort(column, "status").select(column, "status", "share").iter_rows():
+        found.setdefault(group, {})[status] = share
+    return found

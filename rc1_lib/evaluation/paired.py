@@ -1,0 +1,151 @@
+"""Two policies on the same prompts: every figure of both, and how it changes, with intervals.
+
+Differences are paired: a resample draws source questions with replacement and looks at both policies' episodes about
+them, so that hard and easy prompts cancel. Prompts about one source question stay together, whichever training seed
+they were answered under. Intervals are percentile intervals (`rc1_lib.reward.intervals`). They tell how the
+figures would vary with other prompts; how they vary with another training seed only other seeds can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rc1_lib.evaluation.episodes import OF_PROMPT, EvaluationError
+from rc1_lib.evaluation.metrics import FIGURES, GAP, IS_SHARE, RATIOS
+from rc1_lib.reward.intervals import Interval, bootstrap
+
+Floats = NDArray[np.float64]
+OVERCLAR_DROP = "overclar_drop_pct"
+CHANGES = (*FIGURES, OVERCLAR_DROP)
+_DIGITS = 12
+"""Changes are rounded here, so that 0.15 - 0.10 is 5 points and not what binary fractions leave of them."""
+_KEY = ("seed", "row_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """What one policy is like before and after, on the same prompts.
+
+    Attributes:
+        prompts: pairs of episodes compared.
+        before: figure -> its value with interval, of the first policy; shares lie in [0, 1].
+        after: the same of the second.
+        change: figure -> `after` less `before` with its paired interval: in percentage points for shares, in the
+            figure's own unit for means; and `overclar_drop_pct`, by how many per cent of itself the over-clarification
+            rate falls, undefined where it was 0.
+    """
+
+    prompts: int
+    before: Mapping[str, Interval]
+    after: Mapping[str, Interval]
+    change: Mapping[str, Interval]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; what is undefined is None."""
+        sides = {"before": self.before, "after": self.after, "change": self.change}
+        return {
+            "prompts": self.prompts,
+            **{side: {name: each.to_dict() for name, each in found.items()} for side, found in sides.items()},
+        }
+
+
+def paired(frame: pl.DataFrame, before: str, after: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The episodes of either policy, row by row about the same prompt under the same seed.
+
+    Args:
+        frame: episodes of one mode.
+        before: the policy to compare with.
+        after: the policy that is judged.
+
+    Raises:
+        EvaluationError: when a policy has no episode here, or a prompt was answered by one of the two only.
+    """
+    sides = [frame.filter(pl.col("policy") == name).sort(_KEY) for name in (before, after)]
+    for name, side in zip((before, after), sides, strict=True):
+        if not side.height:
+            raise EvaluationError(f"policy '{name}' answered no prompt; let both policies answer the same ones")
+    for one, other, name in ((0, 1, after), (1, 0, before)):
+        alone = sides[one].join(sides[other], on=_KEY, how="anti")
+        if alone.height:
+            raise EvaluationError(
+                f"policy '{name}' did not answer {alone.height} of the prompts that the other one did, for example "
+                f"'{alone['row_id'][0]}' of seed {alone['seed'][0]}; let both answer the same ones"
+            )
+    assert sides[0].select(OF_PROMPT).equals(sides[1].select(OF_PROMPT)), "a checked frame agrees about its prompts"
+    return sides[0], sides[1]
+
+
+def contrast(frame: pl.DataFrame, *, before: str, after: str, confidence: float, resamples: int, seed: int) -> Contrast:
+    """Compare two policies on the episodes of one mode.
+
+    Args:
+        frame: checked episodes of one mode, see `rc1_lib.evaluation.episodes`; several training seeds are pooled.
+        before: the policy to compare with.
+        after: the policy that is judged.
+        confidence: of the intervals, in (0, 1).
+        resamples: bootstrap samples of source questions.
+        seed: of the bootstrap.
+
+    Raises:
+        EvaluationError: as `paired`.
+    """
+    first, second = paired(frame, before, after)
+    intervals = bootstrap(
+        _Statistics(first, second),
+        groups=first["source_id"].to_numpy(),
+        weights=np.ones(first.height),
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+    )
+    return Contrast(
+        prompts=first.height,
+        before={name: intervals[f"before.{name}"] for name in FIGURES},
+        after={name: intervals[f"after.{name}"] for name in FIGURES},
+        change={name: intervals[f"change.{name}"] for name in CHANGES},
+    )
+
+
+class _Statistics:
+    """Every figure of both policies and every change, as a function of how much each pair counts."""
+
+    _names = tuple(f"{side}.{name}" for side in ("before", "after") for name in FIGURES) + tuple(
+        f"change.{name}" for name in CHANGES
+    )
+    _scale = np.array([100.0 if IS_SHARE[name] else 1.0 for name in FIGURES])
+    _recall, _overclar = (FIGURES.index(name) for name in ("ask_recall", "overclar_rate"))
+
+    def __init__(self, before: pl.DataFrame, after: pl.DataFrame) -> None:
+        # One product with the weights gives all sums: columns are numerators, then denominators, of either policy.
+        self._terms = np.hstack([_terms(before), _terms(after)])
+
+    def __call__(self, weights: Floats) -> dict[str, float]:
+        sums = (weights @ self._terms).reshape(2, 2, len(RATIOS))
+        with np.errstate(invalid="ignore"):
+            ratios = sums[:, 0] / sums[:, 1]
+        gap = ratios[:, self._recall] - ratios[:, self._overclar]
+        before, after = np.column_stack([ratios, gap])
+        change = np.round(self._scale * (after - before), _DIGITS)
+        asked = float(before[self._overclar])
+        drop = 100.0 * (asked - float(after[self._overclar])) / asked if asked > 0 else math.nan
+        values = [*before.tolist(), *after.tolist(), *change.tolist(), round(drop, _DIGITS)]
+        return dict(zip(self._names, values, strict=True))
+
+
+def _terms(frame: pl.DataFrame) -> Floats:
+    """Shape (episodes, 2 * ratios): the numerators of all ratios, then their denominators."""
+    assert (*RATIOS, GAP) == FIGURES
+    over = [ratio.over.cast(pl.Float64).alias(f"over.{name}") for name, ratio in RATIOS.items()]
+    of = [ratio.of.cast(pl.Float64).alias(f"of.{name}") for name, ratio in RATIOS.items()]
+    return (
+        frame.with_columns(*over, *of)
+        .select([f"{part}.{name}" for part in ("over", "of") for name in RATIOS])
+        .to_numpy()
+    )

@@ -1,0 +1,96 @@
+"""How training went: the figures of `metrics.jsonl` over its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.reward.plots.canvas import INK, NEW, NORMAL, QUIET, SMALL, canvas, plain, sentence, write_png
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PANELS: Mapping[str, str] = {
+    "objective/scores": "reward of an episode",
+    "env/success": "success",
+    "env/success_needed": "success, asking needed",
+    "env/ask_recall": "asks where needed",
+    "env/overclar_rate": "asks where not needed",
+    "env/turns": "turns",
+    "objective/kl": "KL to the reference",
+    "policy/clipfrac_avg": "clipped tokens, share",
+    "critic/vf_explained_var": "value head, explained variance",
+}
+"""Metric -> what it is called in the picture. `env/` are the figures of `rc1_lib.evaluation.metrics`."""
+_STEP = "step"
+_COLUMNS = 3
+_MEDIAN_OF = 5
+"""Steps whose median the strong line shows; the faint one is every step's own value."""
+
+
+def read_metrics(path: Path) -> pl.DataFrame:
+    """The metrics of a training, one row a step.
+
+    Raises:
+        RC1Error: when the file is missing, or is no JSON lines with a step.
+    """
+    try:
+        frame = pl.read_ndjson(path, infer_schema_length=None)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        cause = str(error).partition("\n")[0]
+        raise RC1Error(f"{path}: cannot be read as the metrics of a training ({cause})") from None
+    if _STEP not in frame.columns:
+        raise RC1Error(f"{path}: its lines have no '{_STEP}', expected the metrics of a training")
+    return frame.sort(_STEP)
+
+
+def curves(path: Path, metrics: pl.DataFrame, *, panels: Mapping[str, str] = PANELS, caption: str = "") -> None:
+    """Draw a panel for each of the metrics that the training wrote.
+
+    Args:
+        path: of the PNG.
+        metrics: `step` and the metrics, one row a step.
+        panels: metric -> its title; those that the training did not write are left out.
+        caption: what was trained.
+
+    Raises:
+        RC1Error: when it wrote none of them.
+    """
+    shown = {name: title for name, title in panels.items() if name in metrics and metrics[name].drop_nulls().len()}
+    if not shown:
+        raise RC1Error(f"the training wrote none of the metrics {', '.join(panels)}: there are no curves to draw")
+    lines = -(-len(shown) // _COLUMNS)
+    steps = metrics[_STEP]
+    figure = canvas(
+        "Training",
+        sentence(
+            f"Steps {steps[0]} to {steps[-1]}. Strong: running median of {_MEDIAN_OF} steps; faint: each step",
+            caption,
+        ),
+        height=1.0 + 1.9 * lines,
+    )
+    grid = figure.subplots(lines, _COLUMNS, squeeze=False, sharex=True).ravel()
+    for axes, (name, title) in zip(grid, shown.items(), strict=False):
+        _line(axes, metrics.select(_STEP, pl.col(name).cast(pl.Float64)).drop_nulls(), title)
+    for place, axes in enumerate(grid):
+        if place >= len(shown):
+            axes.set_visible(False)
+        elif place + _COLUMNS >= len(shown):
+            # The last panel of its column, which is not always one of the last row.
+            axes.tick_params(axis="x", labelbottom=True)
+            axes.set_xlabel("step", fontsize=SMALL, color=INK)
+    write_png(path, figure)
+
+
+def _line(axes: Axes, found: pl.DataFrame, title: str) -> None:
+    step, value = found.columns
+    median = found[value].rolling_median(_MEDIAN_OF, min_samples=1, center=True)
+    axes.plot(found[step], found[value], color=QUIET, linewidth=0.9, alpha=0.6, marker=".", markersize=3)
+    axes.plot(found[step], median, color=NEW, linewidth=2.0)
+    plain(axes)
+    axes.set_title(title, fontsize=NORMAL, color=INK)
+    axes.locator_params(axis="y", nbins=4)

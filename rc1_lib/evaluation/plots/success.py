@@ -1,0 +1,55 @@
+"""Success before and after training, by what the prompts are like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rc1_lib.evaluation.plots.pairs import Pair, draw_pairs, interval_caption
+from rc1_lib.reward.plots.canvas import canvas, legend, sentence, write_png
+
+_NAMES = {"hotpotqa": "Hotpot\nQA", "strategyqa": "Strategy\nQA", "gsm8k": "GSM8K"}
+_PARTS = {
+    "success": "all", "success_needed": "asking\nneeded", "success_clear": "nothing\nmissing",
+    "success_hard": "hard, no\nGSM8K",
+}  # fmt: skip
+
+
+def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", caption: str = "") -> None:
+    """Draw success over all prompts, where asking is needed and not, by task and by difficulty.
+
+    Args:
+        path: of the PNG.
+        report: an evaluation's report: `before`, `after`, `groups`, `modes`.
+        mode: whose episodes.
+        caption: added to what is said of n.
+    """
+    compared, groups = report["modes"][mode], report["groups"]
+    overall = compared["overall"]
+    counts = {
+        "success": overall["prompts"], "success_needed": groups["need asking"], "success_clear": groups["clear"],
+        "success_hard": groups["hard"],
+    }  # fmt: skip
+    sections = [[_pair(f"{words}\n{counts[name]:,}", overall, name) for name, words in _PARTS.items()]]
+    for by in ("task", "bucket"):
+        found = compared["by"][by].items()
+        sections.append([_pair(f"{_NAMES.get(name, name)}\n{one['prompts']:,}", one, "success") for name, one in found])
+    figure = canvas(
+        f"Success on held-out prompts, {mode}, %",
+        sentence(
+            "Below each pair: how many prompts it is about. A lucky guess of a missing piece is no success",
+            interval_caption(overall["change"]["success"]["confidence"]),
+            caption,
+        ),
+        height=4.8,
+        legend_row=True,
+    )
+    axes = figure.subplots()
+    draw_pairs(axes, sections, (report["before"], report["after"]))
+    legend(figure, axes)
+    write_png(path, figure)
+
+
+def _pair(label: str, found: Mapping[str, Any], figure: str) -> Pair:
+    return Pair(label, found["before"][figure], found["after"][figure])

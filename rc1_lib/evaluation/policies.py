@@ -1,0 +1,132 @@
+"""Asking the held-out prompts: the policy that PPO started from, and what it became, by the same code that trains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Mode, episode_frame, records_of
+from rc1_lib.evaluation.evaluate import BASE, TRAINED, evaluate
+from rc1_lib.evaluation.examples import examples_markdown
+from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
+from rc1_lib.evaluation.report import Provenance, write_evaluation
+from rc1_lib.gates.ppo_eval import ppo_eval_gate
+from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.progress import tell
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.names import folder_name, resolve
+from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.ppo_run import Prepared, places_of
+from rc1_lib.training.rollout.trajectory import Trajectory
+
+STAGE = "evaluation"
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """The episodes of one policy, one for each prompt and mode."""
+
+    sampled: list[Trajectory]
+    greedy: list[Trajectory]
+
+    def of(self, mode: Mode) -> list[Trajectory]:
+        return self.sampled if mode == "sampled" else self.greedy
+
+
+def evaluate_run(prepared: Prepared, seeds: Sequence[int]) -> Evaluated:
+    """Let the finished runs of `seeds` answer the held-out prompts, compare them with the start, judge, and write.
+
+    Both policies draw by the same random numbers, prompt by prompt, so that what differs is the policy.
+
+    Args:
+        prepared: what the runs stand on.
+        seeds: whose checkpoints of the last step are judged; their prompts are pooled.
+
+    Raises:
+        CheckpointError: when a checkpoint is missing or damaged.
+        EvaluationError: when a prompt was trained on.
+    """
+    run, selection = prepared.run, prepared.selection
+    check_held_out(selection.held_out, selection.train)
+    plays = 2 * (1 + len(seeds))
+    engine = _engine(prepared, seeds[0])
+    start = _answers(prepared, engine, 0, plays)
+    records: list[EpisodeRecord] = []
+    checkpoints = {BASE: prepared.reference.sha256}
+    dialogues: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = {}
+    for number, seed in enumerate(seeds, start=1):
+        path = resolve(run.config.steps, run.workspace.path(places_of(run, seed).checkpoints))
+        engine.policy.load_adapter_state(load_checkpoint(path).tensors["adapter"])
+        checkpoints[f"{TRAINED} seed {seed}"] = fingerprint(path)
+        trained = _answers(prepared, engine, 2 * number, plays)
+        for policy, answers in ((BASE, start), (TRAINED, trained)):
+            for mode in MODES:
+                records += records_of(answers.of(mode), selection.held_out, policy=policy, mode=mode, seed=seed)
+            if seed == min(seeds):
+                dialogues |= {(policy, one.row_id): one.messages for one in answers.sampled}
+    return _written(prepared, records, checkpoints, dialogues, seeds)
+
+
+def finished_checkpoint(run: Run, seed: int) -> str:
+    """The checkpoint of a run's last step, relative to the workspace."""
+    return f"{places_of(run, seed).checkpoints}/{folder_name(run.config.steps)}"
+
+
+def _engine(prepared: Prepared, seed: int) -> TorchPPO:
+    engine = TorchPPO()
+    config = prepared.run.config.model_dump(mode="json")
+    engine.setup({"config": config, "base": prepared.reference.base, "seed": seed})
+    return engine
+
+
+def _answers(prepared: Prepared, engine: TorchPPO, done: int, plays: int) -> _Answers:
+    """A fresh adapter changes nothing, so that before one is loaded the start itself answers."""
+    rows = prepared.selection.held_out
+    found: list[list[Trajectory]] = []
+    for temperature in (engine.temperature, 0.0):
+        tell(STAGE, done + len(found), plays)
+        found.append(
+            engine.playground.play(
+                engine.causal,
+                rows,
+                [str(row["id"]) for row in rows],
+                temperature=temperature,
+                seed=prepared.run.config.training.held_out.seed,
+                iteration=0,
+            )
+        )
+    tell(STAGE, done + len(found), plays)
+    return _Answers(*found)
+
+
+def _written(
+    prepared: Prepared,
+    records: Sequence[EpisodeRecord],
+    checkpoints: Mapping[str, str],
+    dialogues: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]],
+    seeds: Sequence[int],
+) -> Evaluated:
+    run, thresholds = prepared.run, prepared.run.config.gates.evaluation
+    seed = run.config.training.held_out.seed
+    frame = episode_frame(records)
+    evaluation = evaluate(frame, confidence=thresholds.confidence, resamples=thresholds.resamples, seed=seed)
+    curves = run.workspace.path(places_of(run, seeds[0]).metrics)
+    return write_evaluation(
+        run,
+        evaluation,
+        ppo_eval_gate(evaluation, thresholds),
+        frame=frame,
+        provenance=Provenance(
+            checkpoints=checkpoints,
+            base_sha256=prepared.reference.sha256,
+            prompts_sha256=prompts_sha256(prepared.selection.held_out),
+            sampling={"temperature": run.config.training.rollout.temperature, "turn_tokens": run.config.rollout_len},
+            seed=seed,
+        ),
+        examples=examples_markdown(frame, dialogues, before=BASE, after=TRAINED, per_kind=_EXAMPLES),
+        curves=curves if curves.is_file() else None,
+    )

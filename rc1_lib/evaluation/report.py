@@ -1,0 +1,127 @@
+"""What an evaluation leaves: its report, every episode's record, the pictures, and dialogues to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.artifacts import atomic_write, sha256_file, sha256_json, write_text
+from rc1_lib.code import code_sha256
+from rc1_lib.evaluation import plots
+from rc1_lib.evaluation.episodes import IDENTITY, checked
+from rc1_lib.evaluation.evaluate import Evaluation
+from rc1_lib.evaluation.tables import figures_rows, groups_rows, statuses_rows
+from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run
+
+KIND = "ppo_eval"
+CODE = ("rc1_lib/evaluation", "rc1_lib/environment", "rc1_lib/gates/ppo_eval.py", "rc1_lib/reward/intervals.py")
+"""What decides the figures of given episodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where the episodes come from.
+
+    Attributes:
+        checkpoints: name -> SHA-256 of every policy that was let answer, for example `sft`, `ppo` or `ppo seed 3`.
+        base_sha256: of the weights below the adapters.
+        prompts_sha256: of the held-out rows, see `rc1_lib.evaluation.prompts.prompts_sha256`.
+        sampling: the settings of the sampled mode: temperature and what else there is.
+        seed: of the sampling and of the bootstrap.
+    """
+
+    checkpoints: Mapping[str, str]
+    base_sha256: str
+    prompts_sha256: str
+    sampling: Mapping[str, Any]
+    seed: int
+
+
+def evaluation_key(run: Run, provenance: Provenance, evaluation: Evaluation) -> str:
+    """Names an evaluation by all that decides it: 12 hex digits."""
+    decisive = {
+        "provenance": asdict(provenance),
+        "policies": [evaluation.before, evaluation.after],
+        "seeds": sorted(evaluation.prompts),
+        "gate": run.config.gates.evaluation.model_dump(mode="json"),
+        "code": code_sha256(*CODE),
+    }
+    return sha256_json(decisive)[:12]
+
+
+def write_evaluation(
+    run: Run,
+    evaluation: Evaluation,
+    gate: GateResult,
+    *,
+    frame: pl.DataFrame,
+    provenance: Provenance,
+    examples: str = "",
+    curves: Path | None = None,
+) -> Evaluated:
+    """Write `reports/ppo_eval_<key>.json` last, after everything that it names.
+
+    Args:
+        run: whose workspace and thresholds.
+        evaluation: from `evaluate(frame, ...)`.
+        gate: from `ppo_eval_gate(evaluation, ...)`.
+        frame: the episodes, which are written as JSON lines beside the report.
+        provenance: where they come from.
+        examples: from `examples_markdown`; none are written where it is empty.
+        curves: the `metrics.jsonl` of the training; no curves are drawn without.
+
+    Raises:
+        RC1Error: when another process writes into the workspace, or the metrics cannot be read.
+    """
+    key = evaluation_key(run, provenance, evaluation)
+    episodes = f"reports/{KIND}_{key}.episodes.jsonl"
+    with atomic_write(run.workspace.path(episodes)) as stream:
+        stream.write(checked(frame).sort(IDENTITY).write_ndjson().encode())
+    body: dict[str, Any] = {
+        "key": key,
+        **asdict(provenance),
+        "episodes": {"path": episodes, "sha256": sha256_file(run.workspace.path(episodes)), "rows": frame.height},
+        "decided_by": "sampled",
+        **evaluation.to_dict(),
+    }
+    if examples:
+        body["examples"] = f"reports/{KIND}_{key}.examples.md"
+        write_text(run.workspace.path(body["examples"]), examples)
+    drawn = _draw(run, key, body, curves)
+    return write_report(run, f"reports/{KIND}_{key}.json", gate, body, drawn, KIND)
+
+
+def _draw(run: Run, key: str, body: Mapping[str, Any], curves: Path | None) -> dict[str, str]:
+    files = {"when it asks": f"{PLOTS}/{KIND}_{key}.asking.png", "success": f"{PLOTS}/{KIND}_{key}.success.png"}
+    plots.asking(run.workspace.path(files["when it asks"]), body)
+    plots.success(run.workspace.path(files["success"]), body)
+    if curves is not None:
+        files["training"] = f"{PLOTS}/{KIND}_{key}.curves.png"
+        plots.curves(run.workspace.path(files["training"]), plots.read_metrics(curves))
+    return files
+
+
+def evaluation_markdown(report: Mapping[str, Any]) -> str:
+    """The report's tables as markdown, for the Prefect UI."""
+    tables = [
+        *(figures_rows(report, mode) for mode in report["modes"]),
+        groups_rows(report, "sampled"),
+        statuses_rows(report, "sampled"),
+    ]
+    gate = report["gate"]
+    verdict = "passed" if report["pass"] else gate["error"] or "; ".join(
+        f"{check['name']}: {_told(check['value'])}, wanted {check['op']} {check['threshold']:g}"
+        for check in gate["checks"]
+        if not check["passed"]
+    )  # fmt: skip
+    return "\n".join([f"# ppo_eval: {verdict}\n", *(table.markdown() for table in tables)])
+
+
+def _told(value: float | None) -> str:
+    return "undefined" if value is None or value != value else f"{value:.4g}"

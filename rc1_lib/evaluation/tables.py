@@ -1,0 +1,155 @@
+"""An evaluation's report as tables: rows of words once, shown in a terminal (100 columns) or as markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rc1_lib.evaluation.metrics import IS_SHARE
+from rc1_lib.evaluation.paired import OVERCLAR_DROP
+from rc1_lib.gates.ppo_eval import CHECK_OF
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Report = Mapping[str, Any]
+_NONE = "none"
+_WORDS = {
+    "success": "success", "success_needed": "success, asking needed", "success_clear": "success, nothing missing",
+    "success_hard": "success, hard rows", "lucky": "lucky guess", "ask_recall": "asks, needed (recall)",
+    "overclar_rate": "asks, not needed", "ask_gap": "gap of the two", "ask_precision": "precision of asking",
+    "obtained": "got the piece", "off_target": "off-target questions", "needless_questions": "needless questions",
+    "turns": "turns", "hops": "tool calls", "tokens": "tokens", "tool_errors": "failed calls",
+    "malformed": "malformed turns",
+}  # fmt: skip
+_OF_GROUP = ("success", "ask_recall", "overclar_rate", "turns")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table in words.
+
+    Attributes:
+        title: what it shows.
+        head: the names of the columns; the first holds words, the others numbers.
+        rows: of as many cells each.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+    def rich(self) -> Table:
+        """For a terminal."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for place, head in enumerate(self.head):
+            table.add_column(head, justify="right" if place else "left", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*(Text(cell) for cell in row))
+        return table
+
+    def markdown(self) -> str:
+        """For the Prefect UI and for files."""
+        lines = [self.head, ("---", *("---:",) * (len(self.head) - 1)), *self.rows]
+        body = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+        return f"**{self.title}**\n\n{body}\n"
+
+
+def figures_rows(report: Report, mode: str) -> Rows:
+    """Every figure before and after, the change with its interval, and what the gate wants of it.
+
+    Args:
+        report: `before`, `after`, `modes`; and `gate`, whose checks tell what was wanted of the sampled episodes.
+        mode: `sampled` or `greedy`.
+    """
+    overall = report["modes"][mode]["overall"]
+    checks = {check["name"]: check for check in report["gate"]["checks"]} if mode == "sampled" else {}
+    rows = []
+    for name, words in _WORDS.items():
+        check = checks.get(CHECK_OF.get(name, ""))
+        sides = [_value(name, overall[side][name]["value"]) for side in ("before", "after")]
+        rows.append((words, *sides, *_change(name, overall["change"][name]), *_wanted(check)))
+        if name == "overclar_rate":
+            drop, check = overall["change"][OVERCLAR_DROP], checks.get(CHECK_OF[OVERCLAR_DROP])
+            rows.append((f"  {words}, down by", "", "", *_change(OVERCLAR_DROP, drop), *_wanted(check)))
+    confidence = 100 * overall["change"]["success"]["confidence"]
+    head = ("figure", report["before"], report["after"], "change", f"{confidence:g} % interval", "wanted", "passed")
+    return Rows(f"{mode}: {overall['prompts']:,} held-out prompts", head, rows)
+
+
+def groups_rows(report: Report, mode: str) -> Rows:
+    """Success, asking and turns of every task, difficulty and wording, before and after."""
+    compared = report["modes"][mode]
+    head = ("group", "n", "success %", "asks, needed %", "asks, not needed %", "turns")
+    groups = [("all", compared["overall"])]
+    for by, found in compared["by"].items():
+        groups += [(f"{name} wording" if by == "wording" else name, part) for name, part in found.items()]
+    rows = [
+        (name, f"{part['prompts']:,}", *(" / ".join(_pair(figure, part)) for figure in _OF_GROUP))
+        for name, part in groups
+    ]
+    return Rows(f"{mode}, {report['before']} / {report['after']}", head, rows)
+
+
+def seeds_rows(reports: Mapping[str, Report]) -> Rows:
+    """What the gate judges, one column a report: training seeds side by side, or variants of one.
+
+    Args:
+        reports: the column's name -> its report.
+    """
+    head = ("sampled, change", *reports)
+    rows = [
+        (
+            "gate", *("passed" if report["pass"] else report["gate"]["status"].upper() for report in reports.values())
+        ),
+        ("prompts", *(f"{report['modes']['sampled']['overall']['prompts']:,}" for report in reports.values())),
+    ]  # fmt: skip
+    for figure, name in CHECK_OF.items():
+        cells = []
+        for report in reports.values():
+            change = report["modes"]["sampled"]["overall"]["change"][figure]
+            passed = next(check["passed"] for check in report["gate"]["checks"] if check["name"] == name)
+            cells.append(f"{_change(figure, change)[0]}{'' if passed else ' RED'}")
+        rows.append((name, *cells))
+    return Rows("side by side", head, rows)
+
+
+def statuses_rows(report: Report, mode: str) -> Rows:
+    """How the episodes ended, per cent."""
+    sides = report["modes"][mode]["statuses"]
+    names = (report["before"], report["after"])
+    ends = sorted({status for side in sides.values() for status in side})
+    rows = [(end, *(f"{100 * sides[name].get(end, 0.0):.1f} %" for name in names)) for end in ends]
+    return Rows(f"how episodes ended, {mode}", ("end", *names), rows)
+
+
+def _value(name: str, value: float | None) -> str:
+    if value is None:
+        return _NONE
+    return f"{100 * value:.1f} %" if IS_SHARE[name] else f"{value:.2f}"
+
+
+def _change(name: str, found: Report) -> tuple[str, str]:
+    """The change, signed and with its unit, and its interval."""
+    value, low, high = found["value"], found["low"], found["high"]
+    relative = name == OVERCLAR_DROP
+    digits, unit = (1, " %" if relative else " pp") if relative or IS_SHARE[name] else (2, "")
+    interval = _NONE if low is None or high is None else f"{low:+.{digits}f} to {high:+.{digits}f}"
+    return (_NONE if value is None else f"{value:+.{digits}f}{unit}"), interval
+
+
+def _wanted(check: Report | None) -> tuple[str, str]:
+    if check is None:
+        return "", ""
+    return f"{check['op']} {check['threshold']:g}", "yes" if check["passed"] else "NO"
+
+
+def _pair(figure: str, part: Report) -> list[str]:
+    values = [part[side][figure]["value"] for side in ("before", "after")]
+    share = IS_SHARE[figure]
+    return [_NONE if value is None else f"{100 * value:.0f}" if share else f"{value:.2f}" for value in values]

@@ -1,0 +1,149 @@
+"""The evaluation: the trained policy asks where it is needed, not elsewhere, and is better for it.
+
+The *sampled* episodes decide: they are what PPO optimises, and the specification's thresholds were set for. Greedy
+episodes stand beside them for information only, since greedy decoding rounds a habit of asking to always or never: a
+base that asks at 30 % whatever the prompt never asks when greedy, its over-clarification rate is 0, and what a rate of
+0 falls by is undefined.
+
+Four checks are the original's: success where asking is needed, success on hard rows, over-clarification, turns. A
+policy that stopped asking altogether can pass all four where lucky guesses count, so guesses count as failures, and
+three more checks look at the asking itself: recall, precision, and the gap between asking where needed and where not.
+"""
+
+from __future__ import annotations
+
+from rc1_lib.evaluation.evaluate import Evaluation
+from rc1_lib.evaluation.paired import OVERCLAR_DROP
+from rc1_lib.gates.checks import at_least, at_most, info
+from rc1_lib.gates.shadow_run import interval_in_words
+from rc1_lib.records import Check, GateResult
+from rc1_lib.reward.intervals import Interval
+from rc1_lib.thresholds import EvaluationGate
+
+GATE = "ppo_eval"
+PROMPTS = "held-out prompts of a seed, fewest"
+GROUPS = {
+    "need asking": "prompts that need asking", "clear": "prompts where nothing is missing",
+    "hard": "hard prompts of HotpotQA and StrategyQA",
+}  # fmt: skip
+NEEDED = "success where asking is needed up, pp"
+HARD = "success on hard rows up, pp"
+RATE = "over-clarification down, %"
+TURNS = "mean turns up"
+RECALL = "asking where needed (recall) up, pp"
+PRECISION = "asked prompts that needed it (precision) up, pp"
+GAP = "gap between asking where needed and where not up, pp"
+CHECK_OF = {
+    "success_needed": NEEDED, "success_hard": HARD, OVERCLAR_DROP: RATE, "turns": TURNS, "ask_recall": RECALL,
+    "ask_precision": PRECISION, "ask_gap": GAP,
+}  # fmt: skip
+"""Changed figure -> the check on it."""
+PPO_EVAL_CHECKS = frozenset({PROMPTS, *GROUPS.values(), *CHECK_OF.values()})
+"""What the report of an evaluation has to have checked."""
+
+_TOLD = {
+    "success": "success", "success_needed": "success where asking is needed", "success_hard": "success on hard rows",
+    "lucky": "lucky guesses, no success", "ask_recall": "asks where needed", "overclar_rate": "asks where not needed",
+    "ask_precision": "asked prompts that needed it", "needless_questions": "needless questions, mean",
+    "turns": "turns, mean", "malformed": "malformed turns, share",
+}  # fmt: skip
+
+
+def ppo_eval_gate(evaluation: Evaluation, thresholds: EvaluationGate) -> GateResult:
+    """Judge a policy against the one it started from.
+
+    A check passes on the point value; a line beside it tells the paired interval and whether it clears the threshold.
+    With too few prompts there is no verdict: an error, whatever the figures are.
+
+    Args:
+        evaluation: the comparison, of one training seed or of several pooled.
+        thresholds: `gates.evaluation`.
+    """
+    enough = _enough(evaluation, thresholds)
+    few = [check for check in enough if not check.passed]
+    judged = _judged(evaluation, thresholds)
+    checks = [*enough, *judged.values()]
+    change = evaluation.modes["sampled"].overall.change
+    checks += [info(f"{check.name}: interval", _interval(check, change[figure])) for figure, check in judged.items()]
+    for mode, compared in evaluation.modes.items():
+        before, after = compared.overall.before, compared.overall.after
+        checks += [
+            info(f"{words}, {mode}", f"{_number(before[figure])} -> {_number(after[figure])}")
+            for figure, words in _TOLD.items()
+        ]
+    error = ""
+    if few:
+        found = ", ".join(f"{check.name} {check.value}, wanted {check.threshold}" for check in few)
+        error = f"too few held-out prompts to judge a policy by: {found}; evaluate on more"
+    return GateResult(GATE, tuple(checks), error=error)
+
+
+def _enough(evaluation: Evaluation, thresholds: EvaluationGate) -> list[Check]:
+    more = "evaluate on more held-out prompts: with so few, chance decides"
+    fewest = {name: min(counts[name] for counts in evaluation.prompts.values()) for name in ("all", *GROUPS)}
+    return [
+        at_least(PROMPTS, fewest["all"], thresholds.min_prompts, more),
+        *(at_least(words, fewest[group], thresholds.min_group, more) for group, words in GROUPS.items()),
+    ]
+
+
+def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Check]:
+    """Figure -> its check."""
+    overall = evaluation.modes["sampled"].overall
+    value = {name: found.value for name, found in overall.change.items()}
+    return {
+        "success_needed": at_least(
+            NEEDED, value["success_needed"], thresholds.min_needed_up_pp,
+            "training did not teach it to get what is missing and use it: look at recall and at 'obtained' in the "
+            "report; train for longer, or from a base that is better at its tools",
+        ),
+        "success_hard": at_least(
+            HARD, value["success_hard"], thresholds.min_hard_up_pp,
+            "hard rows gained too little: draw more of them (priority_sampling.by_difficulty) or raise difficulty_beta",
+        ),
+        OVERCLAR_DROP: at_least(
+            RATE, value[OVERCLAR_DROP], thresholds.min_overclar_down_pct, _rate_advice(evaluation),
+        ),
+        "turns": at_most(
+            TURNS, value["turns"], thresholds.max_turns_up,
+            "dialogues got longer: look at hops, tool errors and needless questions in the report, and price a turn",
+        ),
+        "ask_recall": at_least(
+            RECALL, value["ask_recall"], thresholds.min_recall_up_pp,
+            "it asks less where something is missing: the penalty is too high or guesses are rewarded; lower "
+            "overclar.alpha, and see that a lucky guess is no success",
+        ),
+        "ask_precision": at_least(
+            PRECISION, value["ask_precision"], thresholds.min_precision_up_pp,
+            "its questions are needed less often than the base's were, or it asks none; undefined where a policy never "
+            "asks: raise overclar.alpha if it asks too much, lower it if it stopped asking",
+        ),
+        "ask_gap": at_least(
+            GAP, value["ask_gap"], thresholds.min_gap_up_pp,
+            "it tells prompts that need asking from clear ones no better than the base: it learned to ask more or "
+            "less, not when to ask",
+        ),
+    }  # fmt: skip
+
+
+def _rate_advice(evaluation: Evaluation) -> str:
+    if evaluation.modes["sampled"].overall.before["overclar_rate"].value == 0:
+        return (
+            "undefined: the base never asks needlessly on these prompts, and nothing can fall below nothing; start "
+            "from a base that over-asks, or evaluate on more prompts"
+        )
+    return "it still asks where nothing is missing: raise overclar.alpha, or train for longer with the penalty"
+
+
+def _interval(check: Check, found: Interval) -> str:
+    """The interval, and whether all of it passes."""
+    assert isinstance(check.threshold, float)
+    told = interval_in_words(found)
+    if found.low != found.low:
+        return told
+    clears = found.clears(">=" if check.op == ">=" else "<=", check.threshold)
+    return f"{told}, clears {check.threshold:g}: {'yes' if clears else 'no'}"
+
+
+def _number(found: Interval) -> str:
+    return "undefined" if found.value != found.value else f"{found.value:.3f}"

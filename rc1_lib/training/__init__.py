@@ -1,0 +1,1 @@
+"""Learning: rollouts in the dialogue world, policy optimisation, checkpoints and the modular trainer."""

@@ -1,0 +1,166 @@
+"""Tokens of dialogues: prompts, observations and demonstrations, by a tokenizer's own chat template.
+
+The template is asked once, with placeholders in the place of every content, and then filled in with tokens. So a
+content can never be read as a mark of the template, whatever stands in it, and what a model sampled is never tokenised
+again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerBase
+
+from rc1_lib.environment.markers import CALL, CALL_END, defused
+from rc1_lib.errors import RC1Error
+
+Message = Mapping[str, Any]
+
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_PLACE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+
+
+class ChatFormat:
+    """The chat template of one tokenizer, as functions from messages to token ids.
+
+    Attributes:
+        end_id: the token that ends a turn.
+        pad_id: the token that fills up a batch.
+        tools: the tools that the prompt describes, as JSON schemas; empty where the model knows them by training.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, tools: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Reads what the template writes between the contents.
+
+        Raises:
+            RC1Error: when the tokenizer has no chat template or no end-of-turn token.
+        """
+        if not tokenizer.chat_template or tokenizer.eos_token_id is None:
+            raise RC1Error(
+                f"{tokenizer.name_or_path}: the tokenizer has no chat template or no end-of-turn token; take an "
+                f"instruction-tuned model"
+            )
+        self.end_id = int(tokenizer.eos_token_id)
+        self.pad_id = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id)
+        self.tools = [dict(tool) for tool in tools]
+        self._end = str(tokenizer.eos_token)
+        self._tokenizer = tokenizer
+        self._backend = cast(Tokenizer, cast(Any, tokenizer).backend_tokenizer)
+        self._plain = Tokenizer.from_str(self._backend.to_str())
+        self._plain.encode_special_tokens = True
+        self._newline = self._ids("\n")
+        self._fixed: dict[str, tuple[int, ...]] = {}
+        self._shapes: dict[tuple[str, ...], str] = {}
+
+    def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens of the opening messages, up to where the assistant's first token goes."""
+        shape = tuple(str(m["role"]) for m in messages)
+        if shape not in self._shapes:
+            self._shapes[shape] = self._render([{"role": r, "content": _place(i)} for i, r in enumerate(shape)])
+        return self._fill(self._shapes[shape], [m["content"] for m in messages])
+
+    def observation_ids(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens between the end of an assistant's turn and the first one of its next: what its tools returned."""
+        if not messages:
+            raise ValueError("an observation holds at least one message")
+        shape = ("assistant", *(str(m.get("name", "")) for m in messages))
+        if shape not in self._shapes:
+            shown = [{**_bare(m), "content": _place(i)} for i, m in enumerate(messages)]
+            before = [{"role": "user", "content": "x"}, {"role": "assistant", "content": _place(len(messages))}]
+            text = self._render([*before, *shown])
+            self._shapes[shape] = text.split(_place(len(messages)), 1)[1].split(self._end, 1)[1]
+        return self._fill(self._shapes[shape], [m["content"] for m in messages])
+
+    def turn_ids(self, message: Message) -> list[int]:
+        """The tokens of a demonstrated turn, its end-of-turn token included."""
+        return [*self._content(turn_text(message), behind_newline=True, marked=True), self.end_id]
+
+    def dialogue_ids(self, messages: Sequence[Message]) -> tuple[list[int], list[bool]]:
+        """A whole demonstration.
+
+        Returns:
+            Its token ids, and for each whether it is the assistant's own; both of one length.
+        """
+        first = next(i for i, m in enumerate(messages) if m["role"] == "assistant")
+        ids = self.prompt_ids(messages[:first])
+        own = [False] * len(ids)
+        place = first
+        while place < len(messages):
+            turn = self.turn_ids(messages[place])
+            ids += turn
+            own += [True] * len(turn)
+            after = place + 1
+            while after < len(messages) and messages[after]["role"] != "assistant":
+                after += 1
+            if after > place + 1:
+                seen = self.observation_ids(messages[place + 1 : after])
+                ids += seen
+                own += [False] * len(seen)
+            place = after
+        return ids, own
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        return len(self._plain_ids(text))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens, marks included."""
+        return self._backend.decode(list(ids), skip_special_tokens=False)
+
+    def _render(self, messages: list[dict[str, Any]]) -> str:
+        rendered = self._tokenizer.apply_chat_template(
+            messages, tools=cast(Any, self.tools or None), tokenize=False, add_generation_prompt=True
+        )
+        assert isinstance(rendered, str)
+        return rendered
+
+    def _fill(self, text: str, contents: Sequence[str]) -> list[int]:
+        """Tokens of a template's text with the contents in their places."""
+        ids: list[int] = []
+        pieces = _PLACE.split(text)
+        for number, piece in enumerate(pieces):
+            if number % 2:
+                behind = pieces[number - 1].endswith("\n")
+                ids += self._content(defused(str(contents[int(piece)])), behind_newline=behind, marked=False)
+            elif piece:
+                if piece not in self._fixed:
+                    self._fixed[piece] = tuple(self._ids(piece))
+                ids += self._fixed[piece]
+        return ids
+
+    def _content(self, text: str, *, behind_newline: bool, marked: bool) -> list[int]:
+        """Tokens of a text as it is tokenised behind a line break, where that makes a difference to a tokenizer."""
+        encode = self._ids if marked else self._plain_ids
+        if behind_newline and text and not text[0].isspace():
+            ids = encode("\n" + text)
+            if ids[: len(self._newline)] == self._newline:
+                return ids[len(self._newline) :]
+        return encode(text)
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self._backend.encode(text, add_special_tokens=False).ids)
+
+    def _plain_ids(self, text: str) -> list[int]:
+        return list(self._plain.encode(text, add_special_tokens=False).ids)
+
+
+def turn_text(message: Message) -> str:
+    """An assistant's message as Qwen3 writes it: the words, then every call between its marks."""
+    parts = [message["content"]] if message.get("content") else []
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        body = {"name": function["name"], "arguments": json.loads(function["arguments"])}
+        parts.append(f"{CALL}\n{json.dumps(body, ensure_ascii=False)}\n{CALL_END}")
+    return "\n".join(parts)
+
+
+def _place(number: int) -> str:
+    return f"{_OPEN}{number}{_CLOSE}"
+
+
+def _bare(message: Message) -> dict[str, Any]:
+    return {key: message[key] for key in ("role", "name", "tool_call_id") if key in message}

@@ -1,0 +1,127 @@
+"""Putting a folder in place so that a kill or a power cut leaves the old one or the new one, never something between.
+
+A folder cannot be renamed over one that is not empty. Where one has to be replaced, the old one steps aside under a
+name that `recover` knows; whoever looks next puts it back if the new one did not make it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rc1_lib.training.checkpoint.state import CheckpointError
+
+_NEW, _ASIDE = ".new-", ".old-"
+_LOCK = ".write.lock"
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Be the only writer in `folder`. The kernel releases the lock of a process that ends, however it ends.
+
+    Raises:
+        CheckpointError: while another process holds it, or when `folder` cannot be made.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise CheckpointError(f"{folder}: cannot be a folder, because a file of that name is in the way") from None
+    lock = FileLock(folder / _LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise CheckpointError(
+            f"{folder}: another process is writing checkpoints here; wait for it or end it, or write elsewhere"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """A temporary sibling of `target` that becomes `target` in one rename when the block ends well.
+
+    Every file in it is fsynced, then the folder, then the rename. The caller holds `alone(target.parent)`.
+    """
+    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{_NEW}{target.name}."))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        for path in sorted(temporary.rglob("*")):
+            sync(path)
+        sync(temporary)
+        _replace(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    aside = target.parent / f"{_ASIDE}{target.name}"
+    if target.exists():
+        target.rename(aside)
+    temporary.rename(target)
+    sync(target.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def remove(target: Path) -> None:
+    """Remove a folder. It loses its name first, so that a kill leaves no half of it under a whole one's name."""
+    doomed = target.parent / f"{_NEW}{target.name}.gone"
+    target.rename(doomed)
+    shutil.rmtree(doomed)
+
+
+def needs_recovery(folder: Path) -> bool:
+    """Whether a folder stepped aside and its successor never came."""
+    return any(not _home(aside).exists() for aside in folder.glob(f"{_ASIDE}*"))
+
+
+def recover(folder: Path) -> None:
+    """Put back what stepped aside, and remove what killed writers left. The caller holds `alone(folder)`."""
+    for aside in folder.glob(f"{_ASIDE}*"):
+        if _home(aside).exists():
+            shutil.rmtree(aside)
+        else:
+            aside.rename(_home(aside))
+            sync(folder)
+    for leftover in folder.glob(f"{_NEW}*"):
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink()
+
+
+def point(link: Path, name: str) -> None:
+    """Make the symbolic link `link` lead to its sibling `name`, in one rename.
+
+    Raises:
+        CheckpointError: when something that is no link lies there.
+    """
+    if link.exists() and not link.is_symlink():
+        raise CheckpointError(f"{link}: is no link; move it away, RC1 keeps a link to the newest checkpoint there")
+    temporary = link.parent / f"{_NEW}{link.name}"
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(name)
+    temporary.replace(link)
+    sync(link.parent)
+
+
+def sync(path: Path) -> None:
+    """Flush a file or a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _home(aside: Path) -> Path:
+    return aside.parent / aside.name.removeprefix(_ASIDE)

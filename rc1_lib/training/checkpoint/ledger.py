@@ -1,0 +1,63 @@
+"""The ledger `reports/ckpt_manifest.jsonl`: a line with the fingerprint of every checkpoint that was ever finished."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rc1_lib.artifacts import now
+from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
+from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.state import CheckpointError
+
+
+def record_all(folder: Path, ledger: Path) -> None:
+    """Add a line for each checkpoint in `folder` that has none yet: the newest, and one whose writer was killed."""
+    known = {(entry.get("path"), entry.get("sha256")) for entry in read_ledger(ledger)}
+    for step, path in steps(folder).items():
+        name = _name(path, ledger)
+        if not (path / NAME).is_file() or (name, fingerprint(path)) in known:
+            continue
+        content = (path / NAME).read_bytes()
+        files = {file: entry["sha256"] for file, entry in orjson.loads(content)["files"].items()}
+        sha256 = hashlib.sha256(content).hexdigest()
+        _append(ledger, {"step": step, "path": name, "sha256": sha256, "files": files, "written": now()})
+
+
+def read_ledger(ledger: Path) -> list[dict[str, Any]]:
+    """The whole lines of the ledger, oldest first; empty when there is none. A line that a kill tore is left out.
+
+    Raises:
+        CheckpointError: when a line is no JSON.
+    """
+    if not ledger.exists():
+        return []
+    content = ledger.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    try:
+        return [orjson.loads(line) for line in whole.splitlines() if line.strip()]
+    except ValueError:
+        raise CheckpointError(
+            f"{ledger}: holds a line that is no JSON; move the file away, a new one is begun"
+        ) from None
+
+
+def _name(checkpoint: Path, ledger: Path) -> str:
+    """The checkpoint below the workspace (the ledger lies in its `reports`), never a machine's path."""
+    root, path = ledger.resolve().parent.parent, checkpoint.resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else f"{path.parent.name}/{path.name}"
+
+
+def _append(ledger: Path, entry: dict[str, Any]) -> None:
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    with ledger.open("a+b") as stream:
+        stream.seek(0)
+        content = stream.read()
+        stream.truncate(content.rfind(b"\n") + 1)
+        stream.write(orjson.dumps(entry) + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())

@@ -1,0 +1,100 @@
+"""The manifest of a checkpoint: the size and SHA-256 of every file. Its own SHA-256 is the checkpoint's fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rc1_lib.artifacts import sha256_file
+from rc1_lib.training.checkpoint.state import CheckpointError
+
+NAME = "manifest.json"
+FORMAT = 1
+
+
+def write_manifest(folder: Path, step: int) -> None:
+    """Write `manifest.json` over all files that lie in `folder`. It names no time and no place."""
+    files = {
+        path.name: {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
+        for path in sorted(folder.iterdir())
+        if path.name != NAME
+    }
+    body = {"format": FORMAT, "step": step, "files": files}
+    (folder / NAME).write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def fingerprint(checkpoint: Path) -> str:
+    """SHA-256 of the manifest, in hex: equal exactly where all files are equal.
+
+    Raises:
+        RC1Error: when there is no manifest.
+    """
+    return sha256_file(checkpoint / NAME)
+
+
+def read_verified(checkpoint: Path, expected: str | None = None) -> dict[str, bytes]:
+    """File name -> bytes of a checkpoint, every byte checked against the manifest.
+
+    Args:
+        checkpoint: its folder.
+        expected: the fingerprint that it has to have, where the caller knows it.
+
+    Raises:
+        CheckpointError: naming the file that is missing, altered or foreign.
+    """
+    files = _files(checkpoint, expected)
+    contents = {name: _read(checkpoint / name, str(entry["sha256"])) for name, entry in files.items()}
+    foreign = sorted(path.name for path in checkpoint.iterdir() if path.name not in {NAME, *files})
+    if foreign:
+        raise CheckpointError(
+            f"{checkpoint / foreign[0]}: does not belong to this checkpoint (its manifest does not name it); "
+            f"move it away"
+        )
+    return contents
+
+
+def _files(checkpoint: Path, expected: str | None) -> dict[str, Any]:
+    path = checkpoint / NAME
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: cannot be read ({error.strerror}), so {checkpoint.name} is not a checkpoint that RC1 finished; "
+            f"name another one"
+        ) from None
+    found = hashlib.sha256(content).hexdigest()
+    if expected is not None and found != expected:
+        raise CheckpointError(
+            f"{path}: has SHA-256 {found[:12]}, expected {expected[:12]}: this is another checkpoint of the same name, "
+            f"or it was altered; resume from one that is in reports/ckpt_manifest.jsonl"
+        )
+    try:
+        body = orjson.loads(content)
+        found_format, files = body["format"], body["files"]
+        assert all(len(entry["sha256"]) == 64 for entry in files.values())
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
+        raise CheckpointError(f"{path}: is not a checkpoint's manifest; it was altered, name another one") from None
+    if found_format != FORMAT:
+        raise CheckpointError(f"{path}: has format {found_format}, expected {FORMAT}; use the RC1 that wrote it")
+    return dict(files)
+
+
+def _read(path: Path, sha256: str) -> bytes:
+    """The bytes are hashed as they were read, so that what is checked is what is used."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: cannot be read ({error.strerror}), but the manifest names it: the checkpoint is damaged; "
+            f"name another one"
+        ) from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise CheckpointError(
+            f"{path}: has SHA-256 {found[:12]}, the manifest says {sha256[:12]}: the file was altered; "
+            f"name another checkpoint"
+        )
+    return content

@@ -1,0 +1,61 @@
+"""How checkpoints are called, and which one a user means by `latest`, a step or a path."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint.manifest import NAME
+from rc1_lib.training.checkpoint.state import CheckpointError
+
+LATEST = "latest"
+_STEP = re.compile(r"step_(\d{5,})")
+
+
+def folder_name(step: int) -> str:
+    """`step_00012` for step 12; longer numbers keep all their digits."""
+    assert step >= 0, f"step {step}"
+    return f"step_{step:05d}"
+
+
+def step_of(path: Path) -> int | None:
+    """The step that a folder's name gives, or None when it is no checkpoint's name."""
+    match = _STEP.fullmatch(path.name)
+    return int(match[1]) if match else None
+
+
+def steps(folder: Path) -> dict[int, Path]:
+    """Step -> checkpoint in `folder`, ascending."""
+    found = [(step_of(path), path) for path in folder.glob("step_*") if path.is_dir()]
+    return dict(sorted((step, path) for step, path in found if step is not None))
+
+
+def resolve(name: str | int, folder: Path) -> Path:
+    """The checkpoint that `name` means: `latest`, a step's number, or a path (a link is followed).
+
+    Raises:
+        CheckpointError: when there is none, saying which there are.
+    """
+    settle(folder)
+    text = str(name)
+    if text == LATEST:
+        found = folder / LATEST
+    elif text.isdecimal():
+        found = folder / folder_name(int(text))
+    else:
+        found = Path(text)
+        settle(found.parent)
+    if not (found / NAME).is_file():
+        there = ", ".join(str(step) for step in steps(folder)) or "none"
+        raise CheckpointError(
+            f"{found}: there is no checkpoint; steps in {folder}: {there}. Name one of them, or start without resuming"
+        )
+    return found.resolve()
+
+
+def settle(folder: Path) -> None:
+    """Undo a replacement of a checkpoint that was killed half way."""
+    if folder.is_dir() and durable.needs_recovery(folder):
+        with durable.alone(folder):
+            durable.recover(folder)

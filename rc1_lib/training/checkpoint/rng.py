@@ -1,0 +1,71 @@
+"""Every source of randomness in this process, as a tree that a checkpoint can hold."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+Generator = torch.Generator | np.random.Generator
+
+
+def rng_state(own: Mapping[str, Generator]) -> dict[str, Any]:
+    """The states of Python's, NumPy's and torch's global generators (all CUDA devices and MPS included), and of `own`.
+
+    The global ones count although RC1 draws from its own: the libraries below (dropout, TRL, PEFT) draw from them.
+    """
+    states: dict[str, Any] = {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(legacy=False),
+        "torch": torch.get_rng_state(),
+        "own": {name: _state(generator) for name, generator in own.items()},
+    }
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state_all()
+    if torch.backends.mps.is_available():
+        states["mps"] = torch.mps.get_rng_state()
+    return states
+
+
+def seed_rng(seed: int) -> None:
+    """Seed Python's, NumPy's and torch's global generators.
+
+    A process begins with random ones, and they go into every checkpoint: without this, equal runs would end with
+    unequal bytes.
+    """
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def restore_rng(states: Mapping[str, Any], own: Mapping[str, Generator]) -> None:
+    """Put back what `rng_state` took. States of devices that this machine lacks have nothing to act on and are left.
+
+    Raises:
+        KeyError: when `own` names a generator that was not saved.
+    """
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])
+    torch.set_rng_state(states["torch"])
+    if "cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(states["cuda"])
+    if "mps" in states and torch.backends.mps.is_available():
+        torch.mps.set_rng_state(states["mps"])
+    for name, generator in own.items():
+        _set(generator, states["own"][name])
+
+
+def _state(generator: Generator) -> Any:
+    if isinstance(generator, torch.Generator):
+        return generator.get_state()
+    return generator.bit_generator.state
+
+
+def _set(generator: Generator, state: Any) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state

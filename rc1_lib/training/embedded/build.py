@@ -1,0 +1,136 @@
+"""Building the embedded base: corpus, tokenizer, training, accuracy by stage, and the files.
+
+It takes longer than a `make run` should, so the result is committed: weights, tokenizer, the recipe, the SHA-256 of
+every file and the accuracy by stage. Whoever doubts it runs `rc1 build-base` and compares: on one kind of machine, with
+the same versions and threads, the same bytes come out.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from rc1_lib.artifacts import PROJECT_ROOT, sha256_file, write_json
+from rc1_lib.config_file import load_config
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.progress import tell
+from rc1_lib.training.chat_format import ChatFormat, turn_text
+from rc1_lib.training.embedded.corpus import shards, written
+from rc1_lib.training.embedded.learning import train
+from rc1_lib.training.embedded.packed import Packed, joined, pack
+from rc1_lib.training.embedded.recipe import Recipe
+from rc1_lib.training.embedded.skill import skill_by_stage
+from rc1_lib.training.embedded.tokenizer import train_tokenizer
+
+RECORD = "base.json"
+_TOKENIZER_ROWS = 24_000
+
+
+def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
+    """Build the base into `folder` and return its record.
+
+    Args:
+        recipe: how.
+        folder: where; files of an older base are replaced.
+
+    Raises:
+        ConfigError: when the recipe's pool configuration is refused.
+    """
+    torch.set_num_threads(recipe.threads)
+    torch.manual_seed(recipe.seed)
+    overrides = [f"pool.teacher.skip_tool_rate={recipe.skip_tool_rate}"]
+    config = load_config(PROJECT_ROOT / recipe.pool, overrides)
+    templates = load_pack(PROJECT_ROOT / config.pool.templates_dir)
+    parts = shards(recipe.corpus.rows, recipe.seed, recipe.corpus.per_shard)
+    rows: list[dict[str, Any]] = []
+    for shard in written(parts, config.pool, templates, recipe.corpus.workers):
+        rows += shard
+    np.random.default_rng(recipe.seed).shuffle(rows)
+    tokenizer = train_tokenizer(_texts(rows[:_TOKENIZER_ROWS]), recipe.vocabulary)
+    form = ChatFormat(tokenizer)
+    learned, unseen = rows[: -recipe.corpus.held_out], rows[-recipe.corpus.held_out :]
+    packed = _tokens(learned, form, recipe.corpus.max_tokens)
+    model = Qwen3ForCausalLM(_architecture(recipe, tokenizer.eos_token_id, tokenizer.pad_token_id))
+    begun = time.monotonic()
+    with torch.no_grad():
+        model.model.embed_tokens.weight.normal_(0.0, recipe.model.embedding_std)
+    curves = []
+    for number, phase in enumerate(recipe.training):
+        curves.append(train(model, packed, phase, form.pad_id, recipe.seed + number))
+        _round(model)
+    seconds = time.monotonic() - begun
+    model.train(False)
+    skill = skill_by_stage(model, [row for row in unseen if _fits(row, form, recipe)], form)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save_pretrained(folder)
+    model.config.save_pretrained(folder)
+    state = {k: v.to(torch.bfloat16).contiguous() for k, v in model.state_dict().items() if k != "lm_head.weight"}
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    record = {
+        "recipe": recipe.model_dump(mode="json"),
+        "files": {path.name: sha256_file(path) for path in sorted(folder.iterdir()) if path.name != RECORD},
+        "parameters": sum(value.numel() for value in model.parameters()),
+        "rows_learned": len(packed),
+        "tokens_per_pass": int(packed.starts[-1]),
+        "loss_by_phase": curves,
+        "accuracy_by_stage": skill,
+        "training_minutes": round(seconds / 60, 1),
+        "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
+        | {"python": platform.python_version()},
+    }
+    write_json(folder / RECORD, record)
+    return record
+
+
+def _architecture(recipe: Recipe, eos: int, pad: int) -> Qwen3Config:
+    shape = recipe.model
+    return Qwen3Config(
+        vocab_size=recipe.vocabulary,
+        hidden_size=shape.hidden_size,
+        intermediate_size=shape.intermediate_size,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        max_position_embeddings=shape.positions,
+        tie_word_embeddings=True,
+        eos_token_id=eos,
+        pad_token_id=pad,
+        bos_token_id=None,
+        dtype="float32",
+    )
+
+
+def _round(model: Qwen3ForCausalLM) -> None:
+    """Keep only what the file will hold, so that the accuracy is that of the file."""
+    with torch.no_grad():
+        for value in model.parameters():
+            value.copy_(value.to(torch.bfloat16).to(value.dtype))
+
+
+def _tokens(rows: list[dict[str, Any]], form: ChatFormat, most: int) -> Packed:
+    parts = []
+    for first in range(0, len(rows), 2000):
+        parts.append(pack(rows[first : first + 2000], form, most))
+        tell("base: tokens", min(first + 2000, len(rows)), len(rows))
+    return joined(parts)
+
+
+def _fits(row: Mapping[str, Any], form: ChatFormat, recipe: Recipe) -> bool:
+    return len(form.dialogue_ids(row["messages"])[0]) <= recipe.corpus.max_tokens
+
+
+def _texts(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        for message in row["messages"]:
+            # Behind a line break, where the chat form puts it.
+            yield "\n" + (turn_text(message) if message["role"] == "assistant" else message["content"])

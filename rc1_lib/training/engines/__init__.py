@@ -1,0 +1,1 @@
+"""Engines: the machinery that holds a model and changes it."""

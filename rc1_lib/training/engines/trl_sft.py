@@ -1,0 +1,192 @@
+"""Supervised fine-tuning through TRL's `SFTTrainer`, driven one step of the optimizer at a time.
+
+TRL's trainer brings the loss (log-probabilities in chunks, without the full logits), the adapter, mixed precision,
+gradient checkpointing and QLoRA's conventions. The loop around it is RC1's, so that checkpoints, callbacks and exact
+resuming are those of every other engine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from datasets import Dataset
+from peft import LoraConfig, get_peft_model_state_dict, set_peft_model_state_dict
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.api import GradientHook
+from rc1_lib.training.base_model import load_base, load_tokenizer
+from rc1_lib.training.device import Precision, get_device, get_precision, to_device
+from rc1_lib.training.readers.collate import IGNORED, micro_batches
+from rc1_lib.training.train_config import TrainConfig
+
+
+class TrlSFT:
+    """The engine `trl_sft`.
+
+    Attributes:
+        optimizer: AdamW over what is trained.
+        gradient_hooks: called between backward and the optimizer's step.
+        ignores: keys of the section `engine` that mean nothing here.
+    """
+
+    ignores = ("target_kl", "clip_coef")
+    optimizer: Optimizer
+    gradient_hooks: list[GradientHook]
+
+    def setup(self, cfg: dict[str, Any]) -> None:
+        """Load the base, adapt it, and build the optimizer. `cfg` is a `TrainConfig` as plain data.
+
+        Raises:
+            ConfigError: when the base cannot be had, or the machine lacks what is asked for.
+        """
+        config = TrainConfig.model_validate(cfg)
+        self.device = get_device(config.run.device_pref)
+        self.precision = get_precision(self.device, Precision(config.run.mixed_precision))
+        self._rows = config.data.batch_size
+        self._adapted = config.model.lora.enable
+        self._trainer = _machinery(config, self.device, self.precision)
+        self._inner = cast(Any, self._trainer.model)  # inside whatever accelerate wraps around it
+        if config.model.gradient_checkpointing:
+            # `Trainer.train` would do it; TRL has made the adapter's inputs require gradients for it already.
+            self._inner.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
+        self.model, self.optimizer = self._trainer.accelerator.prepare(self._inner, self._trainer.create_optimizer())
+        self._trainer.optimizer = self.optimizer
+        self.gradient_hooks = []
+
+    def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        """One step over `batch` (`input_ids`, `attention_mask`, `labels`, all [B, T]), in micro-batches.
+
+        The loss is the mean over all learned tokens of the step, however they fall into micro-batches.
+
+        Returns:
+            `loss` (nats a token), `lr`, TRL's `entropy` and `mean_token_accuracy`, and what the hooks measured.
+        """
+        total = _learned_tokens(batch)
+        parts = micro_batches(batch, self._rows)
+        self._trainer.current_gradient_accumulation_steps = len(parts)
+        loss = 0.0
+        for part in parts:
+            moved = to_device(part, self.device)
+            loss += float(self._trainer.training_step(self.model, moved, num_items_in_batch=total))  # type: ignore[no-untyped-call]
+        # Under fp16 the gradients are scaled up until here.
+        self._trainer.accelerator.unscale_gradients(self.optimizer)
+        measured = {"loss": loss, "lr": float(self.optimizer.param_groups[0]["lr"]), **self._trainer.taken("train")}
+        for hook in self.gradient_hooks:
+            measured |= hook(self._trained())
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return measured
+
+    def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        """`loss` (mean over the learned tokens of `batch`), TRL's metrics, and `tokens`, their number."""
+        self.model.eval()
+        total = _learned_tokens(batch)
+        loss = 0.0
+        for part in micro_batches(batch, self._rows):
+            mean, _, _ = self._trainer.prediction_step(self.model, to_device(part, self.device), True)
+            assert mean is not None
+            loss += float(mean) * float(_learned_tokens(part) / total)
+        # TRL's metrics are means of micro-batches here, equal in weight; the loss is exact.
+        return {"loss": loss, "tokens": float(total), **self._trainer.taken("eval")}
+
+    def state_dict(self) -> dict[str, Any]:
+        """`adapter` (or `model`), `optimizer`, and under fp16 the loss `scaler`."""
+        scaler = self._trainer.accelerator.scaler
+        state: dict[str, Any] = {self._weights_name: self._weights(), "optimizer": self.optimizer.state_dict()}
+        return state if scaler is None else {**state, "scaler": scaler.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` gave.
+
+        Raises:
+            ConfigError: when the weights are those of another model or adapter.
+        """
+        weights, mine = state[self._weights_name], self._weights()
+        shapes = {name: tuple(value.shape) for name, value in weights.items()}
+        wanted = {name: tuple(value.shape) for name, value in mine.items()}
+        if shapes != wanted:
+            odd = sorted(set(shapes.items()) ^ set(wanted.items()))[0]
+            raise ConfigError(f"model: the checkpoint's weights are of another model, first at {odd}; give its base")
+        if self._adapted:
+            set_peft_model_state_dict(self._inner, weights)
+        else:
+            self._inner.load_state_dict(weights, strict=False)
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self._trainer.accelerator.scaler is not None:
+            self._trainer.accelerator.scaler.load_state_dict(state["scaler"])
+
+    @property
+    def _weights_name(self) -> str:
+        return "adapter" if self._adapted else "model"
+
+    def _weights(self) -> dict[str, Tensor]:
+        if self._adapted:
+            return dict(get_peft_model_state_dict(self._inner))
+        return {name: value.detach() for name, value in self._inner.named_parameters()}
+
+    def _trained(self) -> list[nn.Parameter]:
+        return [value for value in self._inner.parameters() if value.requires_grad]
+
+
+class _Machinery(SFTTrainer):
+    """TRL's trainer, with its metrics in reach."""
+
+    loss_is_scaled_for_ga = True  # type: ignore[assignment]  # its loss is divided by the tokens of the whole step already
+
+    def taken(self, mode: str) -> dict[str, float]:
+        """Means of what TRL measured since the last call."""
+        wanted = ("entropy", "mean_token_accuracy")
+        means = {name: sum(self._metrics[mode][name]) / len(self._metrics[mode][name]) for name in wanted}
+        self._metrics[mode].clear()
+        return means
+
+
+def _machinery(config: TrainConfig, device: torch.device, precision: Precision) -> _Machinery:
+    lora = config.model.lora
+    adapter = LoraConfig(
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=list(lora.target_modules),
+        task_type="CAUSAL_LM",
+    )
+    arguments = SFTConfig(
+        output_dir=tempfile.gettempdir(),  # asked for, but nothing is saved through TRL
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=device.type == "cpu",
+        bf16=precision is Precision.BF16,
+        fp16=precision is Precision.FP16,
+        seed=config.run.seed,
+        learning_rate=config.engine.lr,
+        optim="adamw_torch",
+        activation_checkpointing=config.model.gradient_checkpointing,
+        dataset_kwargs={"skip_prepare_dataset": True},
+        trust_remote_code=config.model.trust_remote_code,
+    )
+    if arguments.device.type != device.type:
+        raise ConfigError(
+            f"run.device_pref: {device.type} was chosen, but TRL takes {arguments.device.type} on this machine; "
+            f"put {arguments.device.type} first"
+        )
+    return _Machinery(
+        model=load_base(config.model, device, precision),
+        args=arguments,
+        # The constructor wants rows; the trainer's batches are RC1's.
+        train_dataset=Dataset.from_list([{"input_ids": [0, 0], "labels": [IGNORED, 0]}]),
+        processing_class=load_tokenizer(config.model),
+        peft_config=adapter if lora.enable else None,
+    )
+
+
+def _learned_tokens(batch: Mapping[str, Tensor]) -> Tensor:
+    """How many tokens of `batch` are predicted; the first of a row never is."""
+    return (batch["labels"][:, 1:] != IGNORED).sum()

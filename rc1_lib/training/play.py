@@ -1,0 +1,87 @@
+"""Rows as episodes: the world of each row, its user's voice, and the bounds, ready to be rolled out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.config import RunConfig
+from rc1_lib.environment.episode import Episode
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.rewards import RewardSettings, RewardTerms, reward_terms
+from rc1_lib.environment.voice import Voices
+from rc1_lib.environment.world import World
+from rc1_lib.errors import ConfigError
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.rollout.roll_out import roll_out
+from rc1_lib.training.rollout.settings import Batching, Sampling, Start
+from rc1_lib.training.rollout.trajectory import Trajectory
+
+PoolRow = Mapping[str, Any]
+
+
+class Playground:
+    """Plays rows with a model, and says what each episode was worth."""
+
+    def __init__(self, config: RunConfig, form: ChatFormat) -> None:
+        """Reads limits, prices and the users' voices from the configuration.
+
+        Raises:
+            ConfigError: when the reward asks for a judge: no judge scores episodes yet.
+        """
+        training = config.training
+        if training.reward.judge:
+            raise ConfigError(
+                f"training.reward.judge is {training.reward.judge:g}, but no judge scores episodes while training yet; "
+                f"set it to 0"
+            )
+        self.form = form
+        self._limits = Limits(**training.limits.model_dump())
+        self._voices = Voices(load_pack(PROJECT_ROOT / config.pool.templates_dir))
+        self._batching = Batching(rows=training.rollout.rows, prefill_tokens=training.rollout.prefill_tokens)
+        self._turn_tokens = config.rollout_len
+        self._settings = RewardSettings(
+            success=training.reward.success,
+            judge=training.reward.judge,
+            alpha=config.overclar.alpha,
+            cap=config.overclar.cap,
+            use_penalty=config.use_overclar_penalty,
+            beta=config.difficulty_beta,
+            malformed=training.reward.malformed,
+            turn=training.reward.turn,
+        )
+
+    def play(
+        self,
+        model: PreTrainedModel,
+        rows: Sequence[PoolRow],
+        keys: Sequence[str],
+        *,
+        temperature: float,
+        seed: int,
+        iteration: int,
+    ) -> list[Trajectory]:
+        """Play every row once.
+
+        Args:
+            model: a causal model of the chat format's tokenizer.
+            rows: of the pool's schema.
+            keys: name each episode's random numbers.
+            temperature: 0 is greedy.
+            seed: with `iteration` and the key it decides what is sampled.
+            iteration: of the training.
+        """
+        starts = [
+            Start(str(row["id"]), key, Episode(World(row, self._voices), self._limits, self.form.count))
+            for row, key in zip(rows, keys, strict=True)
+        ]
+        sampling = Sampling(temperature=temperature, turn_tokens=self._turn_tokens, seed=seed, iteration=iteration)
+        return roll_out(model, self.form, starts, sampling, self._batching)
+
+    def terms(self, trajectory: Trajectory, row: PoolRow) -> RewardTerms:
+        """What an episode on `row` was worth, every term apart."""
+        return reward_terms(trajectory.outcome, row["bucket"], self._settings)

@@ -1,0 +1,115 @@
+"""The policy: a causal model, its LoRA adapter and a value head, in one module.
+
+The reference policy is the same model with the adapter switched off, so that no second copy stays in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.training.ppo.value_head import ValueHead
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """How the model is adapted.
+
+    Attributes:
+        rank: of the two factors.
+        alpha: the adapter's output is scaled by alpha / rank.
+        dropout: on the adapter's input; 0 where updates have to be exactly repeatable under any micro-batch.
+        targets: names of the linear layers that get one.
+    """
+
+    rank: int
+    alpha: float
+    dropout: float
+    targets: Sequence[str]
+
+
+class Policy(nn.Module):
+    """A causal model with an adapter and a value head.
+
+    Attributes:
+        causal: the transformers model; its linear layers are wrapped by peft.
+        value_head: hidden states [..., D] to values [...].
+    """
+
+    def __init__(self, causal: PreTrainedModel, adapter: Adapter, seed: int) -> None:
+        """Freezes the model and gives it a fresh adapter, which changes nothing yet, and a value head that says 0.
+
+        Args:
+            causal: the base model.
+            adapter: what is trained of it.
+            seed: of the adapter's first weights; no other randomness is touched.
+        """
+        super().__init__()
+        config = LoraConfig(
+            r=adapter.rank,
+            lora_alpha=adapter.alpha,  # type: ignore[arg-type]
+            lora_dropout=adapter.dropout,
+            target_modules=list(adapter.targets),
+            task_type="CAUSAL_LM",
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.peft = cast(PeftModel, get_peft_model(causal, config))
+            self.value_head = ValueHead(causal.config.get_text_config().hidden_size)
+        self.causal = cast(PreTrainedModel, self.peft.get_base_model())
+        self.causal.config.use_cache = False
+        self.value_head.to(next(causal.parameters()).device)
+
+    def hidden(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Last hidden states behind the final norm.
+
+        Args:
+            ids: token ids [B, T], padded on the right.
+            mask: True where a token is real [B, T]. A causal model needs none where the padding stands on the right.
+
+        Returns:
+            [B, T, D].
+        """
+        decoder = cast(Any, self.causal).get_decoder()
+        states: Tensor = decoder(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+        return states
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Hidden states [..., D] to logits [..., V]."""
+        scores: Tensor = cast(Any, self.causal).get_output_embeddings()(hidden)
+        return scores
+
+    @contextmanager
+    def reference(self) -> Iterator[None]:
+        """Inside, the adapter is switched off: the model is the pinned base."""
+        with self.peft.disable_adapter():
+            yield
+
+    def adapter_parameters(self) -> list[nn.Parameter]:
+        """What is trained of the model, in a fixed order."""
+        return [value for _, value in sorted(self.peft.named_parameters()) if value.requires_grad]
+
+    def adapter_state(self) -> dict[str, Tensor]:
+        """The adapter's weights by peft's names."""
+        return {name: value.detach().clone() for name, value in get_peft_model_state_dict(self.peft).items()}
+
+    def load_adapter_state(self, state: Mapping[str, Tensor]) -> None:
+        """Put weights of `adapter_state` back.
+
+        Raises:
+            RC1Error: when they are those of another adapter.
+        """
+        mine = {name: tuple(value.shape) for name, value in get_peft_model_state_dict(self.peft).items()}
+        theirs = {name: tuple(value.shape) for name, value in state.items()}
+        if mine != theirs:
+            odd = sorted(set(mine.items()) ^ set(theirs.items()))[:3]
+            raise RC1Error(f"the adapter's weights do not fit the model: {odd}; take the run that wrote them")
+        set_peft_model_state_dict(self.peft, dict(state))

@@ -1,0 +1,60 @@
+"""The optimizer's step: unscaled, checked, clipped, taken, counted."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
+
+from rc1_lib.errors import RC1Error
+
+
+class DivergedError(RC1Error):
+    """Training that left the finite numbers."""
+
+
+class Stepper:
+    """An optimizer with what stands around its steps; gradients that were there before are dropped."""
+
+    def __init__(self, optimizer: Optimizer, max_grad_norm: float, scaler: torch.amp.GradScaler | None) -> None:
+        """Around `optimizer`; `scaler` is for fp16 only, and skips steps whose gradients are not finite."""
+        self.optimizer, self.max_grad_norm = optimizer, max_grad_norm
+        self.scaler = scaler if scaler is not None else torch.amp.GradScaler(enabled=False)
+        self.norms: list[float] = []
+        self.drop()
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """The loss as it is to go backward."""
+        scaled: Tensor = self.scaler.scale(loss)
+        return scaled
+
+    def drop(self) -> None:
+        """Forgets the gradients; None instead of zeros, so that the optimizer leaves frozen parameters alone."""
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def step(self) -> None:
+        """Takes one step along the gradients, clipped to the norm over all parameters, and forgets them.
+
+        Raises:
+            DivergedError: when the gradients are not finite and no scaler is there to skip the step.
+        """
+        self.scaler.unscale_(self.optimizer)
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        norm = float(clip_grad_norm_(parameters, self.max_grad_norm))
+        if not math.isfinite(norm) and not self.scaler.is_enabled():
+            self.drop()
+            raise DivergedError(
+                f"the gradient's norm is {norm} at step {len(self.norms) + 1} of the update, expected a finite number; "
+                f"the policy has left what it was: lower the learning rate, or stop earlier on the KL"
+            )
+        self.norms.append(norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.drop()
+
+    def metrics(self) -> dict[str, float]:
+        """`grad_norm`, the mean before clipping (0 without a step), and `update/steps`."""
+        return {"grad_norm": sum(self.norms) / max(len(self.norms), 1), "update/steps": float(len(self.norms))}

@@ -1,0 +1,210 @@
+"""A PPO run as a whole: what it stands on, and bringing it to a step.
+
+A run is decided by its configuration, its seed, the pool and the reference policy. Every checkpoint carries these, and
+only a checkpoint of the very same run is gone on from. Bringing a run to a step gives the same bytes whether it was
+trained in one go, in segments, or killed and begun again in between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rc1_lib.artifacts import sha256_json
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
+from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.callbacks.checkpoints import Checkpoints
+from rc1_lib.training.callbacks.logs import Logging
+from rc1_lib.training.callbacks.lr_schedule import LRSchedule
+from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.checkpoint.due import SaveRule
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
+from rc1_lib.training.checkpoint.rng import seed_rng
+from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.models import base_name, model_section
+from rc1_lib.training.process import process_values
+from rc1_lib.training.registry import make_engine, make_strategy
+from rc1_lib.training.rows import Selection, select_rows
+from rc1_lib.training.tool_schemas import TOOLS
+from rc1_lib.training.train_log import TrainLog
+from rc1_lib.training.trainer import Trainer
+from rc1_lib.training.warm_start import Reference, reference_of
+
+ROOT = "checkpoints/rc1"
+LEDGER = "reports/ckpt_manifest.jsonl"
+LOG = "logs/train.log"
+_FREE = ("checkpoints", "segment_steps", "held_out", "engine")
+"""Keys of the section `training` that change nothing that a step learns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the files of a run lie, relative to the workspace."""
+
+    checkpoints: str
+    metrics: str
+    tensorboard: str
+
+
+def places_of(run: Run, seed: int) -> Places:
+    """The first seed of the configuration has the plain names, the others carry their number."""
+    tail = "" if seed == run.config.seeds[0] else f"-{seed}"
+    return Places(f"{ROOT}{tail}", f"reports/metrics{tail}.jsonl", f"logs/tensorboard/rc1{tail}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a run stands on.
+
+    Attributes:
+        run: workspace and configuration.
+        form: the chat format of the base's tokenizer.
+        selection: the rows to learn from, and those held out.
+        reference: the policy that PPO starts from.
+    """
+
+    run: Run
+    form: ChatFormat
+    selection: Selection
+    reference: Reference
+
+    def facts(self, seed: int) -> dict[str, Any]:
+        """What decides every bit of a run, as its checkpoints carry it."""
+        config = self.run.config.model_dump(mode="json")
+        training = {key: value for key, value in config["training"].items() if key not in _FREE}
+        top = ("priority_sampling", "use_overclar_penalty", "overclar", "difficulty_beta", "target_kl", "steps", "lr")
+        more = ("clip", "kl_coef", "batch_size", "rollout_len", "finetune")
+        return {
+            "config": {**{key: config[key] for key in (*top, *more)}, "training": training},
+            "seed": seed,
+            "reference": self.reference.sha256,
+            "pool": self.selection.pool_sha256,
+            "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
+        }
+
+
+def prepare(run: Run) -> Prepared:
+    """Select the rows and make the warm start, where it is missing or out of date.
+
+    Raises:
+        RC1Error: when the pool or the base cannot be used.
+    """
+    section = model_section(run.config, base_name(run.config, run.workspace))
+    form = ChatFormat(load_tokenizer(section), TOOLS if run.config.training.describe_tools else ())
+    selection = select_rows(run, form)
+    return Prepared(run, form, selection, reference_of(run, selection.train, form))
+
+
+def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None] = print) -> Path:
+    """Bring the run to step `last`, from the newest checkpoint of the same run that is whole, else from the start.
+
+    Args:
+        prepared: what the run stands on.
+        seed: of the run.
+        last: finished steps when this returns; at most `steps`.
+        notice: told what is gone on from, and what cannot be used.
+
+    Returns:
+        The checkpoint of step `last`.
+
+    Raises:
+        RC1Error: when the configuration is refused, or training leaves the finite numbers.
+    """
+    run, config = prepared.run, prepared.run.config
+    if last > config.steps:
+        raise ConfigError(f"step {last} was asked for, but `steps` is {config.steps}; raise it")
+    places = places_of(run, seed)
+    folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
+    state = _newest(folder, facts, last, notice)
+    if state is not None and state.step == last:
+        return folder / folder_name(last)
+    seed_rng(seed)  # a state to go on from brings its own
+    log = TrainLog(run.workspace.path(LOG))
+    engine = make_engine(config.training.engine, notice)
+    rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
+    trainer = Trainer(
+        engine,
+        make_strategy(config.training.strategy),
+        Curriculum(prepared.selection.train, config.priority_sampling, config.batch_size, seed),
+        [
+            _StopAt(last),
+            LRSchedule("linear", 0),
+            Logging(run.workspace.path(places.metrics), run.workspace.path(places.tensorboard), log),
+            Checkpoints(folder, run.workspace.path(LEDGER), rule, None, log),
+        ],
+        config.steps,
+        facts | {"process": process_values() | {"threads": config.training.threads}},
+    )
+    cfg = {"config": config.model_dump(mode="json"), "base": prepared.reference.base, "seed": seed}
+    began = time.monotonic()
+    log.line(f"seed {seed}: from step {0 if state is None else state.step} to {last} of {config.steps}")
+    trainer.fit(cfg, state)
+    log.line(f"seed {seed}: step {last} after {time.monotonic() - began:.0f} s")
+    return folder / folder_name(last)
+
+
+def resumable(prepared: Prepared, seed: int, name: str) -> Path:
+    """The checkpoint that a user names to resume from.
+
+    Args:
+        prepared: what the run stands on.
+        seed: of the run.
+        name: `latest`, a step, or a path, below the workspace or as it stands.
+
+    Raises:
+        CheckpointError: when there is none, it is damaged, or of another run: naming what differs.
+    """
+    place = prepared.run.workspace
+    below = place.path(name)
+    found = str(below) if "/" in name and below.exists() else name
+    path = resolve(found, place.path(places_of(prepared.run, seed).checkpoints))
+    state = load_checkpoint(path)
+    differ = _differences(state, prepared.facts(seed))
+    if differ:
+        raise CheckpointError(
+            f"{path}: belongs to another run, these differ: {', '.join(differ)}. Go on with what it was trained with, "
+            f"or start without resuming"
+        )
+    return path
+
+
+def _newest(folder: Path, facts: dict[str, Any], last: int, notice: Callable[[str], None]) -> CheckpointState | None:
+    for step, path in sorted(steps(folder).items(), reverse=True):
+        if step > last:
+            continue
+        try:
+            state = load_checkpoint(path)
+        except CheckpointError as error:
+            notice(f"not used: {error}")
+            continue
+        differ = _differences(state, facts)
+        if not differ:
+            notice(f"goes on from {path.name}")
+            return state
+        notice(f"{path.name} is of another run ({', '.join(differ)} differ) and will be replaced")
+    return None
+
+
+def _differences(state: CheckpointState, facts: dict[str, Any]) -> list[str]:
+    return [key for key, value in facts.items() if state.values.get(key) != value]
+
+
+class _StopAt(Quiet):
+    """Ends training at a step: the end of a segment."""
+
+    name = "stop_at"
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+
+    def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
+        """Stop where the segment ends."""
+        if trainer.step == self._last:
+            trainer.stop("the segment is done")

@@ -1,0 +1,1 @@
+"""Rollouts: batched multi-turn generation of a causal model against dialogue episodes."""

@@ -1,0 +1,122 @@
+"""One episode under way: its tokens, what is still to be fed, and what follows when a turn ends."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.training.rollout.draw import uniforms
+from rc1_lib.training.rollout.errors import RolloutError
+from rc1_lib.training.rollout.settings import ChatTokens, Sampling, Start
+from rc1_lib.training.rollout.trajectory import Trajectory
+
+
+class Player:
+    """A row of the batch. Tokens are fed one by one; after the last known one the model's next token is wanted.
+
+    Attributes:
+        prompt: the prompt's tokens.
+        over: whether nothing more is to be fed or sampled.
+    """
+
+    def __init__(self, start: Start, chat: ChatTokens, sampling: Sampling, context: int) -> None:
+        """Sets up a row whose prompt is not fed yet.
+
+        Raises:
+            RolloutError: when the prompt leaves no room for a single token.
+        """
+        self.prompt = tuple(chat.prompt_ids(start.episode.messages))
+        if not 0 < len(self.prompt) < context:
+            raise RolloutError(
+                f"the prompt of row '{start.row_id}' has {len(self.prompt)} tokens, expected 1 to {context - 1} (the "
+                f"model's context is {context}); leave the row out or take a model with a longer context"
+            )
+        self._start, self._chat, self._sampling, self._context = start, chat, sampling, context
+        self.over = False
+        self._ids = list(self.prompt)
+        self._fed = len(self._ids)
+        self._own = [False] * self._fed
+        self._logprobs = [math.nan] * self._fed
+        self._turn_ends: list[int] = []
+        self._outcome: Outcome | None = None
+        self._begin_turn()
+        # Never more tokens are sampled than the episode grants, so all random numbers can be made at once.
+        granted = min(start.episode.limits.tokens, context - self._fed)
+        self._uniforms: NDArray[np.float64] = uniforms(sampling.seed, sampling.iteration, start.key, granted)
+        self._drawn = 0
+
+    @property
+    def position(self) -> int:
+        """Position of the token that `feed` returns next."""
+        return self._fed
+
+    @property
+    def uniform(self) -> float:
+        """The number that the next token is drawn by."""
+        return float(self._uniforms[self._drawn])
+
+    @property
+    def known(self) -> int:
+        """How many tokens wait to be fed."""
+        return len(self._ids) - self._fed
+
+    def feed(self, count: int) -> list[int]:
+        """The next `count` known tokens."""
+        self._fed += count
+        return self._ids[self._fed - count : self._fed]
+
+    def take(self, token: int, logprob: float) -> None:
+        """Add the token that was sampled, and let the world answer where it ends the turn."""
+        self._ids.append(token)
+        self._own.append(True)
+        self._logprobs.append(logprob)
+        self._drawn += 1
+        ended = token == self._chat.end_id
+        if ended or len(self._ids) == self._turn_bound:
+            self._end_turn(cut=not ended)
+
+    def trajectory(self) -> Trajectory:
+        """The finished episode."""
+        assert self._outcome is not None, "the episode is not over"
+        return Trajectory(
+            row_id=self._start.row_id,
+            ids=tuple(self._ids),
+            prompt_tokens=len(self.prompt),
+            own=tuple(self._own),
+            logprobs=tuple(self._logprobs),
+            turn_ends=tuple(self._turn_ends),
+            outcome=self._outcome,
+            messages=tuple(self._start.episode.messages),
+        )
+
+    def _begin_turn(self) -> None:
+        episode = self._start.episode
+        left = episode.limits.tokens - episode.outcome().tokens
+        self._turn_start = len(self._ids)
+        self._turn_bound = min(self._turn_start + min(self._sampling.turn_tokens, left), self._context)
+
+    def _end_turn(self, *, cut: bool) -> None:
+        self._turn_ends.append(len(self._ids) - 1)
+        episode = self._start.episode
+        turn = self._ids[self._turn_start :]
+        answers = episode.say(self._chat.decode(turn), tokens=len(turn), cut=cut)
+        if episode.status is not EpisodeStatus.RUNNING:
+            self._finish(episode.outcome())
+            return
+        observed = self._chat.observation_ids(answers)
+        if len(self._ids) + len(observed) >= self._context:
+            # The world would go on, but the model has no room left: the tokens ran out.
+            self._finish(replace(episode.outcome(), status=EpisodeStatus.MAX_TOKENS))
+            return
+        self._ids += observed
+        self._own += [False] * len(observed)
+        self._logprobs += [math.nan] * len(observed)
+        self._begin_turn()
+
+    def _finish(self, outcome: Outcome) -> None:
+        self.over = True
+        self._outcome = outcome

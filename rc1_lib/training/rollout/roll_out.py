@@ -1,0 +1,132 @@
+"""Playing many episodes at once with one model.
+
+Rows that write advance together, a token each at every step. A row whose turn has ended is set aside with its keys and
+values until enough rows have an answer of the world to read; these read theirs together and go on writing. So nothing
+is read twice and nothing is ever tokenised again: a trajectory holds exactly the tokens that the model saw.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from rc1_lib.progress import tell
+from rc1_lib.training.rollout.decoder import Decoder, context_of, decoding
+from rc1_lib.training.rollout.draw import draw
+from rc1_lib.training.rollout.merged import merged
+from rc1_lib.training.rollout.player import Player
+from rc1_lib.training.rollout.settings import Batching, ChatTokens, Sampling, Start
+from rc1_lib.training.rollout.trajectory import Trajectory
+
+STAGE = "rollout"
+
+READING_SHARE = 1 / 2
+"""What the world answered is read once this share of the rows that write has an answer: together it costs less."""
+
+FREE_SHARE = 1 / 4
+"""New rows are read once this share of the batch is free: a prompt alone is dear to read."""
+
+
+def roll_out(
+    model: PreTrainedModel,
+    chat: ChatTokens,
+    starts: Sequence[Start],
+    sampling: Sampling,
+    batching: Batching,
+) -> list[Trajectory]:
+    """Play every episode of `starts` to its end.
+
+    What a row samples depends on the weights, its dialogue, `sampling` and its own key, not on the other rows, their
+    order or `batching`. That holds up to the rounding of the model's arithmetic, which depends on the shape of a batch:
+    in float32 about one token in ten thousand lies so close to a border that it may tip, in 16 bits many do. The same
+    call gives the same bits.
+
+    Args:
+        model: any causal attention model of transformers, on any device, with or without LoRA layers of peft.
+        chat: the tokens of the model's chat.
+        starts: episodes that have not begun.
+        sampling: temperature, bounds and seeds.
+        batching: how much goes through the model at once.
+
+    Returns:
+        One trajectory for each start, in the same order.
+
+    Raises:
+        RolloutError: when a prompt does not fit the model, its layers are not all attention, or it has diverged.
+    """
+    context = context_of(model)
+    players = [Player(start, chat, sampling, context) for start in starts]
+    with merged(model), decoding(model, chat.pad_id, batching.rows) as decoder:
+        _Table(decoder, players, sampling.temperature, batching).play()
+    return [player.trajectory() for player in players]
+
+
+class _Table:
+    """The rows that write, those that wait to read what the world answered, and those that have not begun."""
+
+    def __init__(self, decoder: Decoder, players: Sequence[Player], temperature: float, batching: Batching) -> None:
+        self._decoder, self._temperature, self._batching = decoder, temperature, batching
+        # Long prompts first, so that chunks hold prompts of like length and later rows fit into the slots there are.
+        self._waiting = sorted(players, key=lambda player: len(player.prompt))
+        self._writing: list[Player] = []
+        self._reading: list[Player] = []
+        self._total, self._tokens = len(players), 0
+        self._started = time.monotonic()
+
+    def play(self) -> None:
+        while self._waiting or self._reading or self._writing:
+            self._admit()
+            self._resume()
+            if self._writing:
+                tokens = [player.feed(1)[0] for player in self._writing]
+                self._take(self._writing, self._decoder.step(tokens, [player.position - 1 for player in self._writing]))
+                self._part()
+
+    def _admit(self) -> None:
+        under_way = len(self._writing) + len(self._reading)
+        free = self._batching.rows - under_way
+        if under_way and free < self._batching.rows * FREE_SHARE:
+            return
+        coming = min(free, len(self._waiting))
+        while coming:
+            width = len(self._waiting[-1].prompt)
+            chunk = [self._waiting.pop() for _ in range(min(coming, max(1, self._batching.prefill_tokens // width)))]
+            coming -= len(chunk)
+            self._take(chunk, self._decoder.admit([player.prompt for player in chunk]))
+            self._writing += chunk
+            self._part()
+
+    def _resume(self) -> None:
+        if not self._reading or len(self._reading) < len(self._writing) * READING_SHARE:
+            return
+        coming, self._reading = self._reading, []
+        positions = [player.position for player in coming]
+        logits_BV = self._decoder.resume([player.feed(player.known) for player in coming], positions)
+        self._take(coming, logits_BV)
+        self._writing += coming
+        self._part()
+
+    def _take(self, players: Sequence[Player], logits_BV: Tensor) -> None:
+        uniforms_B = np.array([player.uniform for player in players])
+        for player, token, logprob in zip(players, *draw(logits_BV, uniforms_B, self._temperature), strict=True):
+            player.take(token, logprob)
+        self._tokens += len(players)
+
+    def _part(self) -> None:
+        """Let those go whose turn has ended: to read what the world answered, or for good."""
+        kept = [row for row, player in enumerate(self._writing) if player.known == 1 and not player.over]
+        if len(kept) == len(self._writing):
+            return
+        aside = [row for row, player in enumerate(self._writing) if player.known > 1 and not player.over]
+        order = self._decoder.part(kept, aside)
+        over = len(self._writing) - len(kept) - len(aside)
+        self._reading += [self._writing[row] for row in aside]
+        self._writing = [self._writing[row] for row in order]
+        if over:
+            under_way = len(self._waiting) + len(self._writing) + len(self._reading)
+            rate = self._tokens / max(time.monotonic() - self._started, 1e-9)
+            tell(STAGE, self._total - under_way, self._total, f"{rate:,.0f} tokens sampled a second")

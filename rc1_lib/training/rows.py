@@ -1,0 +1,146 @@
+"""Which rows of the balanced pool are trained on, and which are kept back for the evaluation.
+
+Training reads the pool that the ticket covers and nothing else. A model that reads one language or has a small context
+takes the rows that fit, all three buckets kept; what is left out is counted, by reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import polars as pl
+
+from rc1_lib.artifacts import sha256_file, sha256_json
+from rc1_lib.config import RunConfig
+from rc1_lib.errors import RC1Error
+from rc1_lib.records import BUCKETS, Bucket
+from rc1_lib.run import Run
+from rc1_lib.training.chat_format import ChatFormat
+
+PoolRow = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The pool as one model sees it.
+
+    Attributes:
+        train: rows to learn from, each with its `bucket`.
+        held_out: rows that the evaluation asks, of other source questions.
+        report: counts, by bucket and by reason.
+        pool_sha256: of the pool's file.
+    """
+
+    train: list[PoolRow]
+    held_out: list[PoolRow]
+    report: dict[str, Any]
+    pool_sha256: str
+
+    @property
+    def held_out_sha256(self) -> str:
+        """Fingerprint of the held-out prompts, in order."""
+        return sha256_json([row["id"] for row in self.held_out])
+
+
+def select_rows(run: Run, form: ChatFormat) -> Selection:
+    """Read the balanced pool and part it.
+
+    Args:
+        run: names the pool, its metrics, the languages, the longest row and the share held out.
+        form: of the model's tokenizer.
+
+    Raises:
+        RC1Error: when the pool or its metrics are not there, or a bucket would be left empty.
+    """
+    config = run.config
+    buckets, words = _metrics(run)
+    left_out: Counter[str] = Counter()
+    fitting: list[PoolRow] = []
+    for row in _pool(run):
+        reason = _unfit(row, words.get(row["id"], 0), config, form)
+        if reason:
+            left_out[reason] += 1
+        else:
+            fitting.append({**row, "bucket": buckets[row["id"]]})
+    kept_back = {row["id"] for row in fitting if _share_of(row["source_id"]) < config.training.held_out.share}
+    train = [row for row in fitting if row["id"] not in kept_back]
+    held_out = _draw(config, [row for row in fitting if row["id"] in kept_back])
+    for name, rows in (("training", train), ("the evaluation", held_out)):
+        empty = [bucket for bucket in BUCKETS if not any(row["bucket"] == bucket for row in rows)]
+        if empty:
+            raise RC1Error(
+                f"{run.workspace.path(config.seed_pool)}: no {' and no '.join(empty)} rows are left for {name}, of "
+                f"{len(fitting)} that fit; raise training.max_tokens, or add training.languages"
+            )
+    digest = sha256_file(run.workspace.path(config.seed_pool))
+    return Selection(train, held_out, _report(train, held_out, left_out), digest)
+
+
+def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
+    """Row id -> bucket, and row id -> words of the whole dialogue."""
+    path = run.workspace.path(run.config.difficulty.metrics_path)
+    if not path.is_file():
+        raise RC1Error(f"{path}: is not there; run `rc1 preflight`")
+    metrics = pl.read_ndjson(path, schema_overrides={"id": pl.String}).select("id", "bucket", "len_tokens")
+    ids = metrics["id"].to_list()
+    return (
+        dict(zip(ids, metrics["bucket"].to_list(), strict=True)),
+        dict(zip(ids, metrics["len_tokens"].to_list(), strict=True)),
+    )
+
+
+def _pool(run: Run) -> Iterator[dict[str, Any]]:
+    path = run.workspace.path(run.config.seed_pool)
+    if not path.is_file():
+        raise RC1Error(f"{path}: is not there; run `rc1 preflight`")
+    with path.open("rb") as lines:
+        for line in lines:
+            yield orjson.loads(line)
+
+
+def _unfit(row: PoolRow, words: int, config: RunConfig, form: ChatFormat) -> str:
+    """Why a row is left out; empty where it is kept."""
+    training = config.training
+    if row["lang"] not in training.languages:
+        return f"language {row['lang']}"
+    # Tokens are at least as many as words, so that most long rows need not be tokenised.
+    if words > training.max_tokens or len(form.dialogue_ids(row["messages"])[0]) > training.max_tokens:
+        return f"longer than {training.max_tokens} tokens"
+    return ""
+
+
+def _share_of(source_id: str) -> float:
+    """A number in [0, 1) that is a source question's own, so that both its uses stand on one side."""
+    return int.from_bytes(hashlib.sha256(f"held-out/{source_id}".encode()).digest()[:6], "big") / 2**48
+
+
+def _draw(config: RunConfig, rows: Sequence[PoolRow]) -> list[PoolRow]:
+    """The prompts of the evaluation: of every bucket its share, as far as there are enough, then any others."""
+    held = config.training.held_out
+    order = sorted(rows, key=lambda row: hashlib.sha256(f"{held.seed}/{row['id']}".encode()).digest())
+    taken: list[PoolRow] = []
+    for bucket, share in config.priority_sampling.by_difficulty.items():
+        taken += [row for row in order if row["bucket"] == bucket][: round(held.prompts * share)]
+    chosen = {row["id"] for row in taken}
+    spare = [row for row in order if row["id"] not in chosen]
+    taken += spare[: max(0, held.prompts - len(taken))]
+    return sorted(taken, key=lambda row: str(row["id"]))
+
+
+def _report(train: Sequence[PoolRow], held_out: Sequence[PoolRow], left_out: Counter[str]) -> dict[str, Any]:
+    def counted(rows: Sequence[PoolRow]) -> dict[str, int]:
+        return dict(sorted(Counter(f"{row['task']} {row['bucket']}" for row in rows).items()))
+
+    return {
+        "train": len(train),
+        "held_out": len(held_out),
+        "train_by_bucket": dict(sorted(Counter(row["bucket"] for row in train).items())),
+        "train_by_task_and_bucket": counted(train),
+        "held_out_by_task_and_bucket": counted(held_out),
+        "left_out": dict(sorted(left_out.items())),
+    }

@@ -1,0 +1,64 @@
+"""Whether a checkpoint and a small local configuration mean the same run, so that going on makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rc1_lib.artifacts import Workspace
+from rc1_lib.config_file import flatten
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.names import resolve
+from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.process import restore_process
+from rc1_lib.training.registry import resolve_engine
+from rc1_lib.training.train_config import TrainConfig
+
+_FREE = ("run.output_dir", "run.log_file", "run.save_steps", "run.save_minutes", "run.keep_last", "run.max_steps")
+"""Keys that a resumed run may change: they do not change what any step learns."""
+
+
+def resumed_state(
+    name: str, config: TrainConfig, workspace: Workspace, facts: Mapping[str, Any], notice: Callable[[str], None]
+) -> CheckpointState:
+    """The state to go on from; this process takes over its number of threads.
+
+    Args:
+        name: `latest`, a step, or a path (below the workspace, or as it stands).
+        config: what this run is to be trained by.
+        workspace: where the checkpoints lie.
+        facts: `config`, `base` and `data` as this run would save them.
+        notice: told what is taken from the checkpoint, and what is not as it was.
+
+    Raises:
+        CheckpointError: when there is no such checkpoint, or naming the keys of the configuration, the data or the
+            base that are not those of the run that wrote it.
+    """
+    below = workspace.path(name)
+    path = resolve(str(below) if "/" in name and below.exists() else name, workspace.path(config.run.output_dir))
+    state = load_checkpoint(path)
+    differ = [key for key in ("base", "data") if state.values.get(key) != facts[key]]
+    old, new = (_decisive(tree) for tree in (state.values.get("config", {}), facts["config"]))
+    changed = [key for key in sorted(old | new) if old.get(key) != new.get(key)]
+    differ += [f"{key} ({old.get(key)} there, {new.get(key)} now)" for key in changed]
+    if differ:
+        raise CheckpointError(
+            f"{path}: belongs to another run, these differ: {', '.join(differ)}. Go on with what it was trained with, "
+            f"or start without resuming"
+        )
+    for told in restore_process(state.values["process"]):
+        notice(told)
+    notice(f"resumed from {path.name}; the configuration is the command line's, and equals the checkpoint's")
+    return state
+
+
+def _decisive(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys that decide what a step learns. A falling rate depends on the last step, a constant one does not."""
+    leaves = flatten(tree)
+    # Callbacks without settings only look; of those with settings each one acts.
+    acting = [callback for callback in tree.get("callbacks", ()) if len(callback) > 1]
+    falls = any(callback["name"] == "lr_schedule" and callback["kind"] != "constant" for callback in acting)
+    leaves["callbacks"] = acting
+    if "engine.name" in leaves:
+        leaves["engine.name"] = resolve_engine(str(leaves["engine.name"]), lambda _: None)
+    return {key: value for key, value in leaves.items() if key not in _FREE or (falls and key == "run.max_steps")}

@@ -1,0 +1,115 @@
+"""Training by the small local configuration, from its file to the last checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from transformers import PreTrainedTokenizerBase
+
+from rc1_lib.artifacts import Workspace, sha256_file, write_text
+from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
+from rc1_lib.training.callbacks.build import build_callbacks
+from rc1_lib.training.checkpoint.names import LATEST
+from rc1_lib.training.process import process_values
+from rc1_lib.training.readers.collate import Collator
+from rc1_lib.training.readers.encode import EncodedRow, encode_rows
+from rc1_lib.training.readers.jsonl import JSONLReader
+from rc1_lib.training.readers.minimal import ensure_rows
+from rc1_lib.training.readers.shuffled import ShuffledRows
+from rc1_lib.training.registry import make_engine, make_strategy
+from rc1_lib.training.same_run import resumed_state
+from rc1_lib.training.train_config import TrainConfig
+from rc1_lib.training.train_config_file import load_train_config
+from rc1_lib.training.train_log import TrainLog
+from rc1_lib.training.trainer import Trainer
+
+EFFECTIVE = "reports/config_effective.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallResult:
+    """How training ended: finished steps, the last checkpoint (None without the callback), why it stopped early."""
+
+    step: int
+    checkpoint: Path | None
+    stop_reason: str | None
+
+
+def train_small(
+    config_path: Path,
+    workspace: Workspace,
+    resume: str | None,
+    overrides: Sequence[str] = (),
+    say: Callable[[str], None] = print,
+) -> SmallResult:
+    """Train by a small local configuration.
+
+    Args:
+        config_path: the YAML file.
+        workspace: where everything is read and written.
+        resume: `latest`, a step or a path: the checkpoint to go on from; None begins anew.
+        overrides: `a.b=c`, over the file.
+        say: told of notices; they go into the log too.
+
+    Raises:
+        RC1Error: for a configuration, data, base or checkpoint that cannot be used.
+    """
+    config = load_train_config(config_path, overrides)
+    log = TrainLog(workspace.path(config.run.log_file))
+
+    def notice(text: str) -> None:
+        say(text)
+        log.line(text)
+
+    write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+    facts, trainer = _assembled(config, workspace, log, notice)
+    state = None if resume is None else resumed_state(resume, config, workspace, facts, notice)
+    trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
+    step = trainer.fit(config.model_dump(mode="json"), state)
+    saved = workspace.path(config.run.output_dir) / LATEST
+    return SmallResult(step, saved.resolve() if saved.exists() else None, trainer.stop_reason)
+
+
+def _assembled(
+    config: TrainConfig, workspace: Workspace, log: TrainLog, notice: Callable[[str], None]
+) -> tuple[dict[str, Any], Trainer]:
+    """The facts that every checkpoint carries, and a trainer with everything in its place."""
+    data = config.data
+    tokenizer = load_tokenizer(config.model)
+    train_rows, held_out = (
+        _rows(name, evaluation, config, workspace, tokenizer, notice)
+        for name, evaluation in ((data.train_path, False), (data.eval_path, True))
+    )
+    collate = Collator(int(tokenizer.pad_token_id), data.padding_side)
+    shadow = [collate(held_out[at : at + data.batch_size]) for at in range(0, len(held_out), data.batch_size)]
+    engine = make_engine(config.engine.name, notice)
+    for key in getattr(engine, "ignores", ()):
+        if getattr(config.engine, key) is not None:
+            notice(f"engine.{key}: means nothing to {config.engine.name}, it is not used")
+    facts = {
+        "config": config.model_dump(mode="json"),
+        "base": base_fingerprint(config.model),
+        "data": {name: sha256_file(workspace.path(name)) for name in (data.train_path, data.eval_path)},
+    }
+    batches = ShuffledRows(train_rows, collate, data.batch_size * config.run.gradient_accumulation, config.run.seed)
+    callbacks = build_callbacks(config, workspace, shadow, log)
+    strategy = make_strategy(config.strategy.name)
+    return facts, Trainer(engine, strategy, batches, callbacks, config.run.max_steps, facts)
+
+
+def _rows(
+    name: str,
+    evaluation: bool,
+    config: TrainConfig,
+    workspace: Workspace,
+    tokenizer: PreTrainedTokenizerBase,
+    notice: Callable[[str], None],
+) -> list[EncodedRow]:
+    path = workspace.path(name)
+    if ensure_rows(path, evaluation):
+        notice(f"{name}: was missing; minimal data made up, good for trying the machinery out and nothing else")
+    return encode_rows(JSONLReader(path), tokenizer, config.data.max_length, name)

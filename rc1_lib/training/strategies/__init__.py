@@ -1,0 +1,1 @@
+"""Strategies: what is learned from a batch."""

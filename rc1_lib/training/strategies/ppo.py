@@ -1,0 +1,64 @@
+"""Learning from episodes that the policy plays itself: rows become trajectories with scores."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any, Protocol, cast, runtime_checkable
+
+from transformers import PreTrainedModel
+
+from rc1_lib.environment.summary import summary
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.api import Engine
+from rc1_lib.training.play import Playground
+
+
+@runtime_checkable
+class Plays(Protocol):
+    """An engine whose policy can play episodes."""
+
+    playground: Playground
+    seed: int
+    temperature: float
+
+    @property
+    def causal(self) -> PreTrainedModel:
+        """The model that is sampled from."""
+        ...
+
+
+class PPO:
+    """Plays the rows of a batch and puts `trajectories`, `scores` and `solved` beside them."""
+
+    def attach_engine(self, engine: Engine) -> None:
+        """Takes an engine with a policy to play with.
+
+        Raises:
+            ConfigError: when the engine has none.
+        """
+        if not isinstance(engine, Plays):
+            raise ConfigError(
+                f"strategy.name: found 'ppo', but the engine {type(engine).__name__} plays no episodes; take 'sft'"
+            )
+        self._engine = cast(Plays, engine)
+
+    def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
+        """Play the batch's `rows`; returns figures of the episodes and the mean of every term of the reward."""
+        engine, rows = self._engine, batch["rows"]
+        played = engine.playground.play(
+            engine.causal,
+            rows,
+            batch["keys"],
+            temperature=engine.temperature,
+            seed=engine.seed,
+            iteration=batch["step"],
+        )
+        terms = [engine.playground.terms(one, row) for one, row in zip(played, rows, strict=True)]
+        batch["trajectories"] = played
+        batch["scores"] = [each.total for each in terms]
+        batch["solved"] = [one.outcome.solved for one in played]
+        names = ("success", "judge", "penalty", "format", "turns", "factor")
+        return {
+            **summary([one.outcome for one in played]),
+            **{f"reward/{name}": fmean(getattr(each, name) for each in terms) for name in names},
+        }

@@ -1,0 +1,182 @@
+"""The small local configuration (`configs/train_local.yaml`): run, data, model, engine, strategy, callbacks.
+
+Keys and their meaning are those of the original work order, in both of its versions; what the second version added may
+be left out. `is_small` tells such a file from the configuration of a whole RC1 run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from rc1_lib.config_values import Positive, Section, Seed, WrittenPath
+from rc1_lib.training.registry import ALIASES, ENGINES, STRATEGIES
+
+SECTIONS = ("run", "data", "model", "engine", "strategy", "callbacks")
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+"""The linear layers of a Qwen3 block: all of attention and of the feed-forward part."""
+
+
+def is_small(tree: Mapping[str, Any]) -> bool:
+    """Whether a file's top-level keys are those of a small local configuration."""
+    return {"run", "model", "engine"} <= tree.keys()
+
+
+def _distinct(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(kinds)) < len(kinds):
+        raise ValueError(f"names one twice: {', '.join(kinds)}")
+    return kinds
+
+
+def _registered(*names: str) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"found '{name}', expected one of {', '.join(sorted(names))}")
+        return name
+
+    return AfterValidator(check)
+
+
+class RunSection(Section):
+    """How long, how precise, where to."""
+
+    seed: Seed
+    output_dir: WrittenPath
+    save_steps: Positive
+    save_minutes: Annotated[float, Field(gt=0)] | None = None
+    """Also save when this much time has passed since the last checkpoint; for machines that can vanish."""
+    keep_last: Positive | None = None
+    """Remove older checkpoints; None keeps all."""
+    eval_steps: Positive
+    max_steps: Positive
+    mixed_precision: Literal["bf16", "fp16", "fp32"]
+    gradient_accumulation: Positive
+    device_pref: Annotated[tuple[Literal["cuda", "mps", "cpu"], ...], Field(min_length=1), AfterValidator(_distinct)]
+    log_file: WrittenPath
+
+
+class DataSection(Section):
+    """Rows."""
+
+    train_path: Annotated[str, Field(min_length=1)]
+    eval_path: Annotated[str, Field(min_length=1)]
+    max_length: Annotated[int, Field(ge=2)]
+    batch_size: Positive
+    """Rows of one forward pass; a step learns from `batch_size` x `gradient_accumulation` rows."""
+    padding_side: Literal["left", "right"] = "right"
+
+
+class LoraSection(Section):
+    """The adapter."""
+
+    enable: bool
+    r: Positive
+    alpha: Positive
+    dropout: Annotated[float, Field(ge=0, lt=1)]
+    target_modules: Annotated[tuple[str, ...], Field(min_length=1)] = PROJECTIONS
+
+
+class ModelSection(Section):
+    """The model."""
+
+    base: Annotated[str, Field(min_length=1)]
+    """A folder, or a name on the Hugging Face hub."""
+    trust_remote_code: bool = False
+    use_flash_attention_2: bool = False
+    use_cache: Literal[False] = False
+    """Training keeps no cache; the key is there because the original names it."""
+    gradient_checkpointing: bool = True
+    quantization: Literal["nf4"] | None = None
+    """`nf4`: the frozen base in 4 bits (QLoRA)."""
+    lora: LoraSection
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.quantization and not self.lora.enable:
+            raise ValueError("model.quantization needs model.lora.enable: true, a base of 4 bits cannot be trained")
+        return self
+
+
+class EngineSection(Section):
+    """The engine by name, and what the original gives engines. One that has no use for a key says so in a notice."""
+
+    name: Annotated[str, _registered(*ENGINES, *ALIASES)]
+    lr: Annotated[float, Field(gt=0)]
+    target_kl: Annotated[float, Field(gt=0)] | None = None
+    clip_coef: Annotated[float, Field(gt=0, lt=1)] | None = None
+    max_grad_norm: Annotated[float, Field(gt=0)] | None = None
+
+
+class StrategySection(Section):
+    """The strategy by name."""
+
+    name: Annotated[str, _registered(*STRATEGIES)]
+
+
+class Plain(Section):
+    """Callbacks that need no settings."""
+
+    name: Literal["logging", "checkpoint", "eval_shadow"]
+
+
+class EarlyStop(Section):
+    """Stop when a metric has not become better for a while."""
+
+    name: Literal["early_stop"]
+    metric: Annotated[str, Field(min_length=1)]
+    patience: Positive
+    """How many times in a row it may fail to become better, counted where it was measured."""
+    min_delta: Annotated[float, Field(ge=0)]
+    """What counts as better."""
+    higher_is_better: bool = False
+
+
+class GradClip(Section):
+    """Clip the gradient's norm; written as a bare name it takes `engine.max_grad_norm`."""
+
+    name: Literal["grad_clip"]
+    max_norm: Annotated[float, Field(gt=0)] | None = None
+
+
+class LRSchedule(Section):
+    """The learning rate over the steps."""
+
+    name: Literal["lr_schedule"]
+    kind: Literal["constant", "linear", "cosine"]
+    warmup_steps: Annotated[int, Field(ge=0)]
+
+
+def _named(callback: Any) -> Any:
+    """`logging` and `early_stop: {patience: 3, ...}` as mappings with the key `name`."""
+    if isinstance(callback, str):
+        return {"name": callback}
+    if isinstance(callback, Mapping) and len(callback) == 1 and "name" not in callback:
+        [(name, settings)] = callback.items()
+        return {"name": name, **(settings if isinstance(settings, Mapping) else {})}
+    return callback
+
+
+CallbackSection = Annotated[
+    Annotated[Plain | EarlyStop | GradClip | LRSchedule, Field(discriminator="name")], BeforeValidator(_named)
+]
+
+
+class TrainConfig(Section):
+    """The whole file."""
+
+    run: RunSection
+    data: DataSection
+    model: ModelSection
+    engine: EngineSection
+    strategy: StrategySection
+    callbacks: tuple[CallbackSection, ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _distinct(tuple(callback.name for callback in self.callbacks))
+        for callback in self.callbacks:
+            if isinstance(callback, GradClip) and (callback.max_norm is None) == (self.engine.max_grad_norm is None):
+                raise ValueError("grad_clip needs its bound once: as max_norm of its own, or as engine.max_grad_norm")
+        return self

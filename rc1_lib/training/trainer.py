@@ -1,0 +1,133 @@
+"""The loop: batch, strategy, engine, callbacks; and its state as a checkpoint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from rc1_lib.training.api import Batches, Callback, Engine, Strategy
+from rc1_lib.training.checkpoint.rng import restore_rng, rng_state
+from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.memory import used_mb
+
+_ENGINE = "engine"
+
+
+class Trainer:
+    """Runs `engine.setup`, then batch → `strategy.on_batch` → `engine.train_step` → callbacks, step by step.
+
+    Attributes:
+        engine: the engine.
+        step: finished steps.
+        max_steps: the step after which training ends.
+        stop_reason: why it ended before that, or None.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        strategy: Strategy,
+        batches: Batches,
+        callbacks: Sequence[Callback],
+        max_steps: int,
+        facts: Mapping[str, Any],
+    ) -> None:
+        """Put the parts together.
+
+        Args:
+            engine: holds the model.
+            strategy: decides what is learned from.
+            batches: where batches come from.
+            callbacks: called in this order.
+            max_steps: the step after which training ends.
+            facts: JSON that every checkpoint carries: configuration, fingerprints of base and data, versions.
+        """
+        self.engine, self.strategy, self.batches = engine, strategy, batches
+        self.callbacks, self.max_steps, self.facts = list(callbacks), max_steps, dict(facts)
+        self.step = 0
+        self.stop_reason: str | None = None
+
+    def fit(self, cfg: dict[str, Any], resume: CheckpointState | None) -> int:
+        """Train until `max_steps` or until a callback stops it.
+
+        Args:
+            cfg: the whole configuration as plain data, for the engine.
+            resume: the state to go on from.
+
+        Returns:
+            The number of finished steps.
+
+        Raises:
+            CheckpointError: when `resume` is not a state of this engine or these callbacks.
+        """
+        self.engine.setup(cfg)
+        self.strategy.attach_engine(self.engine)
+        if resume is not None:
+            self.restore(resume)
+        for callback in self.callbacks:
+            callback.on_start(self)
+        while self.step < self.max_steps and self.stop_reason is None:
+            self._one_step()
+        for callback in self.callbacks:
+            callback.on_end(self)
+        return self.step
+
+    def stop(self, reason: str) -> None:
+        """End training after this step."""
+        self.stop_reason = reason
+
+    def snapshot(self) -> CheckpointState:
+        """The state of everything, so that a new process goes on bit for bit as this one would."""
+        state = self.engine.state_dict()
+        flat = {name: part for name, part in state.items() if _is_flat(part)}
+        trees = {name: part for name, part in state.items() if name not in flat}
+        assert not state.keys() & {"batches", "callbacks", "rng"}, "these names are the trainer's"
+        trees |= {
+            "batches": self.batches.state_dict(),
+            "callbacks": {callback.name: callback.state_dict() for callback in self.callbacks},
+            "rng": rng_state({}),
+        }
+        return CheckpointState.build(self.step, flat, trees, {**self.facts, _ENGINE: sorted(state)})
+
+    def restore(self, state: CheckpointState) -> None:
+        """Put back what `snapshot` took.
+
+        Raises:
+            CheckpointError: when another engine or other callbacks wrote it.
+        """
+        names = state.values[_ENGINE]
+        flat = {name for name in names if name not in state.values["trees"]}
+        mine = sorted(self.engine.state_dict())
+        if names != mine:
+            raise CheckpointError(
+                f"the checkpoint of step {state.step} holds an engine's {', '.join(names)}; this one has "
+                f"{', '.join(mine)}: resume with the engine that wrote it"
+            )
+        self.engine.load_state_dict({name: state.tensors[name] if name in flat else state.tree(name) for name in names})
+        self.batches.load_state_dict(state.tree("batches"))
+        saved = state.tree("callbacks")
+        for callback in self.callbacks:
+            if callback.name in saved:
+                callback.load_state_dict(saved[callback.name])
+        self.step = state.step
+        restore_rng(state.tree("rng"), {})
+
+    def _one_step(self) -> None:
+        began = time.perf_counter()
+        batch = self.batches.next()
+        prepared = self.strategy.on_batch(batch)
+        learned = self.engine.train_step(batch)
+        assert not prepared.keys() & learned.keys(), f"both report {sorted(prepared.keys() & learned.keys())}"
+        self.step += 1
+        metrics: dict[str, float | None] = {**prepared, **learned}
+        metrics |= {"mem_used_mb": used_mb(), "sec_per_step": time.perf_counter() - began}
+        for callback in self.callbacks:
+            callback.on_step(self, metrics)
+
+
+def _is_flat(part: Any) -> bool:
+    """Whether a part of the state is a plain group of named tensors."""
+    return isinstance(part, dict) and bool(part) and all(isinstance(leaf, Tensor) for leaf in part.values())

@@ -1,0 +1,160 @@
+"""The warm start: supervised training of the base on the pool's demonstrations, through TRL.
+
+Its result is the policy that PPO starts from and the pinned reference of its KL: a folder as `from_pretrained` takes
+it, with a record of what it was made from. A folder whose record names other inputs, or whose bytes are not those
+recorded, is made again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rc1_lib.artifacts import read_json, sha256_file, sha256_json, write_json
+from rc1_lib.progress import tell
+from rc1_lib.run import Run
+from rc1_lib.training.base_model import load_base, load_tokenizer
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.device import ORDER, Precision, get_device
+from rc1_lib.training.engines.trl_sft import TrlSFT
+from rc1_lib.training.models import base_name, fingerprint_of, model_section
+from rc1_lib.training.process import process_values
+from rc1_lib.training.readers.collate import Collator
+from rc1_lib.training.readers.encode import EncodedRow
+from rc1_lib.training.readers.shuffled import ShuffledRows
+from rc1_lib.training.rows import PoolRow
+
+FOLDER = "checkpoints/sft"
+RECORD = "warm_start.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The policy that PPO starts from, and its fingerprint."""
+
+    base: str
+    sha256: str
+
+
+def reference_of(run: Run, rows: Sequence[PoolRow], form: ChatFormat) -> Reference:
+    """The warm-started policy, made where it is missing or out of date; the base itself where no steps are asked for.
+
+    Raises:
+        RC1Error: when the base cannot be had.
+    """
+    config = run.config
+    base = base_name(config, run.workspace)
+    if not config.training.warm_start.steps:
+        return Reference(base, fingerprint_of(config, base))
+    folder = run.workspace.path(FOLDER)
+    inputs = {
+        "base": fingerprint_of(config, base),
+        "rows": sha256_json([row["id"] for row in rows]),
+        "pool": sha256_file(run.workspace.path(config.seed_pool)),
+        "settings": config.training.warm_start.model_dump(mode="json"),
+        "seed": config.seeds[0],
+        "process": process_values() | {"threads": config.training.threads},
+    }
+    if not _is_made_from(folder, inputs):
+        _make(run, base, rows, form, inputs)
+    return Reference(str(folder), fingerprint_of(config, str(folder)))
+
+
+def _is_made_from(folder: Path, inputs: dict[str, Any]) -> bool:
+    try:
+        record = read_json(folder / RECORD)
+        return bool(
+            record["inputs"] == inputs
+            and {path.name for path in folder.iterdir()} == {RECORD, *record["files"]}
+            and all(sha256_file(folder / name) == digest for name, digest in record["files"].items())
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _make(run: Run, base: str, rows: Sequence[PoolRow], form: ChatFormat, inputs: dict[str, Any]) -> None:
+    settings, seed = run.config.training.warm_start, run.config.seeds[0]
+    torch.manual_seed(seed)
+    torch.set_num_threads(run.config.training.threads)
+    engine = TrlSFT()
+    engine.setup(_engine_settings(run, base))
+    section = model_section(run.config, base)
+    batches = ShuffledRows(_Encoded(rows, form), _OwnTokensOnly(form.pad_id), settings.batch_size, seed)
+    curve = []
+    for step in range(settings.steps):
+        for group in engine.optimizer.param_groups:
+            group["lr"] = settings.lr * (1.0 - step / settings.steps)
+        metrics = engine.train_step(batches.next())
+        curve.append(round(metrics["loss"], 5))
+        tell("warm start", step + 1, settings.steps, f"loss {metrics['loss']:.3f}")
+    folder = run.workspace.path(FOLDER)
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    model = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
+    model.load_state_dict(engine.state_dict()["model"], strict=False)
+    model.save_pretrained(temporary)
+    load_tokenizer(section).save_pretrained(temporary)
+    files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}
+    write_json(temporary / RECORD, {"inputs": inputs, "files": files, "loss": curve})
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(temporary, folder)
+
+
+def _engine_settings(run: Run, base: str) -> dict[str, Any]:
+    """What the engine `trl_sft` is set up by: all weights are trained, nothing is quantised."""
+    settings = run.config.training.warm_start
+    device = get_device(ORDER)
+    return {
+        "run": {
+            "seed": run.config.seeds[0], "output_dir": FOLDER, "save_steps": settings.steps,
+            "eval_steps": settings.steps, "max_steps": settings.steps,
+            "mixed_precision": "fp32" if device.type == "cpu" else "bf16", "gradient_accumulation": 1,
+            "device_pref": [device.type], "log_file": "logs/train.log",
+        },
+        "data": {
+            "train_path": run.config.seed_pool, "eval_path": run.config.seed_pool,
+            "max_length": run.config.training.max_tokens, "batch_size": settings.batch_size,
+        },
+        "model": {
+            "base": base, "gradient_checkpointing": False,
+            "lora": {"enable": False, "r": 1, "alpha": 1, "dropout": 0.0},
+        },
+        "engine": {"name": "trl_sft", "lr": settings.lr},
+        "strategy": {"name": "sft"},
+        "callbacks": [],
+    }  # fmt: skip
+
+
+class _Encoded(Sequence[EncodedRow]):
+    """Demonstrations as tokens, made when they are asked for; which are the assistant's travels in `meta`."""
+
+    def __init__(self, rows: Sequence[PoolRow], form: ChatFormat) -> None:
+        self._rows, self._form = rows, form
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        ids, own = self._form.dialogue_ids(self._rows[index]["messages"])
+        return EncodedRow(ids=tuple(ids), prompt_tokens=own.index(True), meta={"own": own})
+
+
+class _OwnTokensOnly(Collator):
+    """Batches in which only the assistant's tokens are labels: what the tools said is not to be learned."""
+
+    def __init__(self, pad_id: int) -> None:
+        super().__init__(pad_id, "right")
+
+    def __call__(self, rows: Sequence[EncodedRow]) -> dict[str, Any]:
+        batch = super().__call__(rows)
+        labels: Tensor = batch["labels"]
+        for place, row in enumerate(rows):
+            labels[place, : len(row.ids)].masked_fill_(~torch.tensor(row.meta["own"]), -100)
+        return batch

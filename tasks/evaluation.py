@@ -1,0 +1,72 @@
+"""The evaluation as a Prefect task: its verdict as a named state, its tables and pictures in the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from prefect import State, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.policies import evaluate_run
+from rc1_lib.evaluation.report import evaluation_markdown
+from rc1_lib.gates.ppo_eval import GATE
+from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run
+from tasks.endings import RETRIES, RETRY_DELAY_S, retry_when_transient
+from tasks.gates import state_of
+from tasks.pictures import picture
+from tasks.prepared import prepared_for
+from tasks.reports import table
+from tasks.sentences import gate_sentence
+
+
+@task(
+    name="evaluation",
+    task_run_name=GATE,
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+    persist_result=False,
+)
+def evaluation(run: Run, seeds: Sequence[int]) -> State[Any]:
+    """Let the trained policies answer the held-out prompts, and judge them.
+
+    Args:
+        run: workspace and configuration.
+        seeds: whose runs have reached their last step.
+
+    Returns:
+        A state whose name is the verdict, and whose data is `{"gate", "report"}`.
+    """
+    try:
+        found = evaluate_run(prepared_for(run), seeds)
+    except RC1Error as error:
+        result = GateResult(GATE, error=str(error))
+        _show_checks(run, result)
+        return state_of(result)
+    _show_checks(run, found.gate)
+    _show_report(run, found)
+    state = state_of(found.gate)
+    state.data = {"gate": state.data, "report": found.report}
+    return state
+
+
+def _show_checks(run: Run, result: GateResult) -> None:
+    create_table_artifact(
+        key="rc1-train-gates",
+        table=table([result]),
+        description=f"Evaluation (profile {run.config.profile}): {gate_sentence(result, advice=False)}",
+    )
+
+
+def _show_report(run: Run, found: Evaluated) -> None:
+    parts = [evaluation_markdown(found.body), f"report: `{found.report}`"]
+    parts += [f"## {title}\n\n{picture(run, file, title)}" for title, file in found.plots.items()]
+    create_markdown_artifact(
+        key="rc1-ppo-eval",
+        markdown="\n\n".join(parts) + "\n",
+        description=f"{GATE}: {found.gate.status.value}",
+    )

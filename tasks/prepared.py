@@ -1,0 +1,57 @@
+"""What a training run stands on, prepared once per process: tasks hand on plain data, and a model is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rc1_lib.artifacts import sha256_file
+from rc1_lib.run import Run
+from rc1_lib.training.models import fingerprint_of
+from rc1_lib.training.ppo_run import Prepared, prepare
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The latest run that was prepared, and the fingerprints of what it was prepared from."""
+
+    prepared: Prepared
+    inputs: dict[str, str]
+
+
+_latest: list[_Known] = []
+
+
+def prepared_for(run: Run, *, anew: bool = False) -> Prepared:
+    """Rows and reference policy of a run, as they lie on the disk now.
+
+    Args:
+        run: whose.
+        anew: look at everything again, the base below the warm start too.
+
+    Raises:
+        RC1Error: when the pool or the base cannot be used.
+    """
+    inputs = _inputs(run)
+    if not anew and _latest and _latest[0].inputs == inputs and _is_whole(_latest[0].prepared):
+        return _latest[0].prepared
+    _latest.clear()  # a pool in memory is enough
+    prepared = prepare(run)
+    _latest.append(_Known(prepared, inputs))
+    return prepared
+
+
+def _inputs(run: Run) -> dict[str, str]:
+    config, place = run.config, run.workspace
+    return {
+        "workspace": str(place.root),
+        "config": run.config_sha256,
+        "pool": sha256_file(place.path(config.seed_pool)),
+        "metrics": sha256_file(place.path(config.difficulty.metrics_path)),
+    }
+
+
+def _is_whole(prepared: Prepared) -> bool:
+    """Whether the reference policy's bytes are those that were prepared; one of the hub is named by its commit."""
+    base, sha256 = prepared.reference.base, prepared.reference.sha256
+    return not Path(base).is_dir() or fingerprint_of(prepared.run.config, base) == sha256

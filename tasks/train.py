@@ -1,0 +1,152 @@
+"""Training as Prefect tasks: the warm start, segments of steps cached by content, and the checkpoints that stay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prefect import State, task
+from prefect.context import TaskRunContext
+from prefect.logging import get_run_logger
+from prefect.states import Failed
+
+from rc1_lib.artifacts import sha256_json
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.policies import finished_checkpoint
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
+from rc1_lib.training.checkpoint.retention import keep_for_good
+from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.mend import reach
+from rc1_lib.training.ppo_run import LEDGER, places_of, resumable
+from tasks.endings import REFUSED, RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
+from tasks.gates import leave_uncached
+from tasks.prepared import prepared_for
+from tasks.training_cards import show_segment, show_start
+
+CODE = (
+    "rc1_lib/training", "rc1_lib/environment", "rc1_lib/pool/templates.py", "rc1_lib/records.py", "rc1_lib/config.py",
+    "rc1_lib/config_training.py", "rc1_lib/artifacts.py", "tasks/train.py",
+)  # fmt: skip
+"""What decides the bytes of a checkpoint beside the run's facts."""
+
+Facts = dict[str, Any]
+"""`Prepared.facts` of a seed: what decides every bit of its run, code and libraries apart."""
+
+Segment = dict[str, Any]
+"""`{first, last, checkpoint, sha256, seconds}`; the path is relative to the workspace."""
+
+
+@task(
+    name="warm start",
+    task_run_name="warm start",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+    persist_result=False,
+)
+@refusable
+def warm_start(run: Run, seeds: Sequence[int]) -> dict[str, Any]:
+    """Select the rows, and make the policy that PPO starts from where it is missing or out of date.
+
+    Returns:
+        `{facts: {seed: facts}, reference, rows}`.
+    """
+    prepared = prepared_for(run, anew=True)
+    show_start(run, prepared)
+    return {
+        "facts": {str(seed): prepared.facts(seed) for seed in seeds},
+        "reference": prepared.reference.sha256,
+        "rows": prepared.selection.report,
+    }
+
+
+@task(name="resume", task_run_name="resume {seed} from {name}", persist_result=False)
+@refusable
+def resume(run: Run, seed: int, name: str) -> Segment:
+    """Find the checkpoint that a user names; one that lies elsewhere is copied to where the run's own lie."""
+    path = resumable(prepared_for(run), seed, name)
+    folder, sha256 = run.workspace.path(places_of(run, seed).checkpoints), fingerprint(path)
+    if path.parent != folder.resolve():
+        path = save_checkpoint(load_checkpoint(path, sha256), folder, run.workspace.path(LEDGER))
+        assert fingerprint(path) == sha256, "a checkpoint that was read and written is the same bytes"
+    step = load_checkpoint(path, sha256).step
+    get_run_logger().info("seed %d: resumed from %s, step %d", seed, path.name, step)
+    return {"first": step, "last": step, "checkpoint": run.workspace.name(path), "sha256": sha256, "seconds": 0.0}
+
+
+def segment_key(_context: TaskRunContext | None, parameters: Mapping[str, Any]) -> str:
+    """The cache key: seed and steps, all that decides a bit, the code, and the checkpoint that it begins at."""
+    decisive = {name: parameters[name] for name in ("seed", "first", "last", "facts", "previous", "code")}
+    return f"rc1-train-{parameters['seed']}-{parameters['last']}-{sha256_json(decisive)}"
+
+
+@task(
+    name="train",
+    task_run_name="train {seed}: steps {first}-{last}",
+    cache_key_fn=segment_key,
+    persist_result=True,
+    result_serializer="json",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+)
+def segment(
+    run: Run, seed: int, first: int, last: int, facts: Facts, previous: str, code: str
+) -> Segment | State[Segment]:
+    """Train steps `first` to `last` of a seed's run; what a killed process has finished of them is gone on from.
+
+    Args:
+        run: workspace and configuration.
+        seed: whose run.
+        first: the first step of the segment.
+        last: the last one, which has a checkpoint.
+        facts: of the seed, as `warm_start` gave them; part of the cache key.
+        previous: fingerprint of the checkpoint before; part of the cache key.
+        code: fingerprint of the code; part of the cache key.
+    """
+    logger, began = get_run_logger(), time.monotonic()
+    try:
+        prepared = prepared_for(run)
+        if prepared.facts(seed) != facts:
+            raise RC1Error(
+                "the pool, the base or the warm start is not what it was when this training began; run again when "
+                "nothing else writes into the workspace"
+            )
+        path = reach(prepared, seed, last, logger.info)
+    except RC1Error as error:
+        leave_uncached()
+        return Failed(name=REFUSED, message=str(error))
+    show_segment(run, seed, first, last)
+    return {
+        "first": first,
+        "last": last,
+        "checkpoint": run.workspace.name(path),
+        "sha256": fingerprint(path),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def fault_of(run: Run, body: object) -> str:
+    """Why a cached segment cannot be believed; empty where its checkpoint is there, byte for byte."""
+    if not isinstance(body, Mapping) or not {"checkpoint", "sha256"} <= body.keys():
+        return "the cached result is none of a segment"
+    try:
+        read_verified(run.workspace.path(str(body["checkpoint"])), str(body["sha256"]))
+    except CheckpointError as error:
+        return str(error)
+    return ""
+
+
+@task(name="keep for good", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
+@refusable
+def keep_best(run: Run, seeds: Sequence[int]) -> list[str]:
+    """Copy the checkpoints whose evaluation passed into `best/`; gives their names."""
+    kept = []
+    for seed in seeds:
+        folder = run.workspace.path(places_of(run, seed).checkpoints)
+        kept.append(run.workspace.name(keep_for_good(run.workspace.path(finished_checkpoint(run, seed)), folder)))
+    return kept

@@ -1,0 +1,76 @@
+"""Training in the Prefect UI: what it starts from, the figures of every step, how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prefect.artifacts import create_markdown_artifact, create_progress_artifact
+
+from rc1_lib.run import Run
+from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.ppo_run import Prepared, places_of
+
+_SHOWN = {
+    "loss": "loss", "kl": "KL", "objective/scores": "reward", "env/success": "success",
+    "env/asked_needed": "asked, needed", "env/asked_clear": "asked, not needed", "num_turns/mean": "turns",
+    "sec_per_step": "seconds",
+}  # fmt: skip
+"""Metric -> the head of its column."""
+
+
+def show_start(run: Run, prepared: Prepared) -> None:
+    """What training starts from: the rows and the reference policy."""
+    report = prepared.selection.report
+    counts = [f"| {name} | {count:,} |" for name, count in report["train_by_task_and_bucket"].items()]
+    left = [f"- left out, {reason}: {count:,}" for reason, count in report["left_out"].items()]
+    create_markdown_artifact(
+        key="rc1-warm-start",
+        markdown="\n".join(
+            [
+                "# Warm start",
+                f"reference policy: `{run.workspace.name(run.workspace.path(prepared.reference.base))}`, "
+                f"SHA-256 `{prepared.reference.sha256}`\n",
+                f"- rows to learn from: {report['train']:,}",
+                f"- prompts held out: {report['held_out']:,}",
+                *left,
+                "\n| task and difficulty | rows |\n| --- | ---: |",
+                *counts,
+            ]
+        )
+        + "\n",
+        description=f"{report['train']:,} rows to learn from, {report['held_out']:,} prompts held out",
+    )
+
+
+def show_segment(run: Run, seed: int, first: int, last: int) -> None:
+    """The figures of a segment's steps as a table, and the share of the run that is done."""
+    lines = [
+        line
+        for line in MetricsLog(run.workspace.path(places_of(run, seed).metrics)).read()
+        if first <= line["step"] <= last
+    ]
+    told = f"seed {seed}: step {last} of {run.config.steps}"
+    create_markdown_artifact(
+        key=f"rc1-train-{seed}", markdown=f"# {told}\n\n{_table(lines)}\n", description=f"{told}{_latest(lines)}"
+    )
+    create_progress_artifact(
+        key=f"rc1-train-{seed}-progress", progress=100.0 * last / run.config.steps, description=told
+    )
+
+
+def _table(lines: Sequence[Mapping[str, Any]]) -> str:
+    head = ("step", *_SHOWN.values())
+    rows = [(str(line["step"]), *(_figure(line.get(name)) for name in _SHOWN)) for line in lines]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---:",) * len(head), *rows))
+
+
+def _latest(lines: Sequence[Mapping[str, Any]]) -> str:
+    if not lines:
+        return ""
+    told = [f"{words} {_figure(lines[-1].get(name))}" for name, words in _SHOWN.items() if name != "sec_per_step"]
+    return ", " + ", ".join(told)
+
+
+def _figure(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4g}"

@@ -1,0 +1,98 @@
+"""The report of a training: what was trained, out of what, how long each stage took, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from prefect import State, task
+
+from rc1_lib.artifacts import now, write_json
+from rc1_lib.run import Run
+
+REPORT = "reports/train.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The run of one seed.
+
+    Attributes:
+        seed: whose.
+        segments: what it was resumed from, if anything, and every segment: steps, checkpoint, fingerprint, seconds.
+        cached: how many of them the cache gave.
+    """
+
+    seed: int
+    segments: list[dict[str, Any]]
+    cached: int
+
+    @property
+    def checkpoint(self) -> Mapping[str, Any]:
+        """The segment that ends with the last step."""
+        return self.segments[-1]
+
+
+@dataclass(slots=True)
+class Story:
+    """What a flow run has done so far.
+
+    Attributes:
+        seconds: stage -> how long it took, in the order of the stages.
+        trained: the runs that reached their last step.
+        evaluation: path of the evaluation's report; None while there is none.
+        best: checkpoints that were copied because their evaluation passed.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    trained: list[Trained] = field(default_factory=list)
+    evaluation: str | None = None
+    best: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Time a stage."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = round(time.monotonic() - began, 1)
+
+    def body(self, ending: State[Any], start: Mapping[str, Any]) -> dict[str, Any]:
+        """The report, but for the run.
+
+        Args:
+            ending: how the flow run ends.
+            start: `reference` and `rows` as the warm start gave them.
+        """
+        return {
+            "pass": ending.is_completed(),
+            "state": ending.name,
+            "message": ending.message,
+            "reference": start["reference"],
+            "rows": start["rows"],
+            "runs": [
+                {
+                    "seed": one.seed,
+                    "checkpoint": one.checkpoint["checkpoint"],
+                    "sha256": one.checkpoint["sha256"],
+                    "cached": one.cached,
+                    "segments": one.segments,
+                }
+                for one in self.trained
+            ],
+            "evaluation": self.evaluation,
+            "best": self.best,
+            "seconds": self.seconds,
+        }
+
+
+@task(name="training report")
+def report_training(run: Run, body: dict[str, Any]) -> str:
+    """Write `reports/train.json`; gives its path."""
+    head = {"time": now(), "profile": run.config.profile, "config_sha256": run.config_sha256}
+    write_json(run.workspace.path(REPORT), {**head, **body})
+    return REPORT

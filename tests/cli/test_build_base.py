@@ -1,0 +1,68 @@
+"""`build-base`: a base from a recipe, and whether the one that lies there is what the recipe gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from rc1_lib.artifacts import read_json
+
+from .conftest import Rc1
+
+BASE = "models/embedded"
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    """A recipe of a second."""
+    from tests.training.embedded.test_build import tiny_recipe
+
+    path = tmp_path / "base.yaml"
+    path.write_text(yaml.safe_dump(tiny_recipe().model_dump(mode="json")))
+    return path
+
+
+def test_a_base_is_built_told_of_and_found_equal_to_its_recipe(rc1: Rc1, recipe: Path, tmp_path: Path) -> None:
+    call = ("build-base", "--workspace", tmp_path / "place", "--recipe", recipe)
+    done = rc1(*call)
+    assert done.code == 0, done.err
+    assert "accuracy by stage" in done.out and "parameters" in done.out
+    record = read_json(tmp_path / "place" / BASE / "base.json")
+    assert (tmp_path / "place" / BASE / "model.safetensors").is_file()
+
+    checked = rc1(*call, "--check", "--json")
+    assert (checked.code, json.loads(checked.out)["differ"]) == (0, [])
+    weights = tmp_path / "place" / BASE / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    damaged = rc1(*call, "--check")
+    assert damaged.code == 2
+    assert "model.safetensors differs from what was built; the versions are the same" in damaged.out
+    assert read_json(tmp_path / "place" / BASE / "base.json") == record, "checking writes nothing"
+
+
+def test_checking_needs_a_base_to_compare_with(rc1: Rc1, recipe: Path, tmp_path: Path) -> None:
+    done = rc1("build-base", "--workspace", tmp_path / "place", "--recipe", recipe, "--out", "other", "--check")
+    assert (done.code, "there is no base to compare with" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("out", ["../elsewhere", "."])
+def test_a_base_is_written_below_the_workspace_alone(rc1: Rc1, recipe: Path, tmp_path: Path, out: str) -> None:
+    done = rc1("build-base", "--workspace", tmp_path / "place", "--recipe", recipe, "--out", out)
+    assert (done.code, "expected a folder below the workspace" in done.err) == (2, True)
+
+
+def test_a_recipe_with_a_strange_key_is_a_sentence(rc1: Rc1, recipe: Path, tmp_path: Path) -> None:
+    recipe.write_text(recipe.read_text() + "\nsugar: 1\n")
+    done = rc1("build-base", "--workspace", tmp_path / "place", "--recipe", recipe)
+    assert (done.code, "sugar" in done.err) == (2, True)

@@ -1,0 +1,79 @@
+"""`ckpt list` and `ckpt diff`: which checkpoints there are, whether they are whole, and what differs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.retention import keep_for_good
+from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointState
+
+from .conftest import Rc1
+
+RUN = "checkpoints/rc1"
+
+
+def save(root: Path, step: int, weight: float, folder: str = RUN) -> Path:
+    state = CheckpointState.build(step, {"adapter": {"w": torch.tensor([weight, 2.0])}}, {}, {"seed": 7})
+    return save_checkpoint(state, root / folder, root / "reports/ckpt_manifest.jsonl")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A workspace with steps 1 and 2, and one kept for good."""
+    save(tmp_path, 1, 1.0)
+    keep_for_good(save(tmp_path, 2, 1.5), tmp_path / RUN)
+    return tmp_path
+
+
+def test_every_checkpoint_is_listed_with_its_fingerprint(rc1: Rc1, place: Path) -> None:
+    done = rc1("ckpt", "list", "--workspace", place, "--json")
+    rows = json.loads(done.out)["checkpoints"]
+    assert done.code == 0
+    assert [row["path"] for row in rows] == [f"{RUN}/step_00001", f"{RUN}/step_00002", f"{RUN}/best/step_00002"]
+    assert [row["latest"] for row in rows] == [False, True, False]
+    assert {row["sha256"] for row in rows} == {fingerprint(place / RUN / f"step_0000{step}") for step in (1, 2)}
+    assert f"{RUN}/step_00002 (latest)" in rc1("ckpt", "list", "--workspace", place).out
+
+
+def test_a_damaged_checkpoint_is_listed_as_such(rc1: Rc1, place: Path) -> None:
+    (place / RUN / "step_00001/adapter.safetensors").unlink()
+    done = rc1("ckpt", "list", "--workspace", place, "--json")
+    states = [row["state"].partition(":")[0] for row in json.loads(done.out)["checkpoints"]]
+    assert (done.code, states) == (2, ["DAMAGED", "whole", "whole"])
+
+
+def test_no_checkpoints_are_a_sentence(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("ckpt", "list", "--workspace", tmp_path)
+    assert (done.code, "there are no checkpoints" in done.out) == (0, True)
+
+
+def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) -> None:
+    save(place, 2, 1.5, "checkpoints/other")
+    same = rc1("ckpt", "diff", "2", "checkpoints/other/step_00002", "--exact", "--workspace", place)
+    assert (same.code, same.out.splitlines()[-1]) == (
+        0, f"{RUN}/step_00002 and checkpoints/other/step_00002: equal, compared bit for bit"
+    )  # fmt: skip
+    other = rc1("ckpt", "diff", "1", "latest", "--exact", "--workspace", place)
+    assert other.code == 2
+    assert "adapter/w: 1 of 2 numbers differ, by 0.5 at most" in other.out
+    assert "state.json/step: 1 and 2" in other.out
+
+
+def test_a_zeros_sign_is_a_difference_of_bits_alone(rc1: Rc1, place: Path) -> None:
+    save(place, 3, 0.0)
+    save(place, 3, -0.0, "checkpoints/other")
+    pair = ("ckpt", "diff", "3", "checkpoints/other/step_00003", "--workspace", place)
+    assert rc1(*pair).code == 0
+    assert rc1(*pair, "--exact").code == 2
+
+
+def test_a_checkpoint_that_is_not_there_is_a_sentence(rc1: Rc1, place: Path) -> None:
+    done = rc1("ckpt", "diff", "1", "9", "--workspace", place)
+    assert done.code == 2
+    assert "there is no checkpoint; steps in" in done.err and ": 1, 2." in done.err

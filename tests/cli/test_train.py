@@ -1,0 +1,128 @@
+"""`train` from the command line: what opens it, what it shows, how it fails, and the small local configuration."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT, read_json
+from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.run import Run, open_run
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from tests.ticketed import copy_with_base, ticketed
+from tests.training.tiny import write_base
+
+from .conftest import Done, Rc1
+
+Ask = Callable[..., Done]
+SMALL = ("run.device_pref=[cpu]", "run.mixed_precision=fp32", "run.max_steps=2", "data.max_length=96")
+
+
+@pytest.fixture(scope="module")
+def opened(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A workspace with a ticket, a tiny base and nothing trained. Never write into it: take `own`."""
+    root = tmp_path_factory.mktemp("opened") / "workspace"
+    copy_with_base(built, root)
+    return ticketed(root, built)
+
+
+@pytest.fixture
+def own(opened: Run, tmp_path: Path) -> Run:
+    """A copy that a test may train in."""
+    root = tmp_path / "workspace"
+    shutil.copytree(opened.workspace.root, root, ignore=shutil.ignore_patterns("logs"))
+    return open_run(profile="local", workspace=root, overrides=opened.overrides)
+
+
+@pytest.fixture
+def ask(rc1: Rc1, own: Run) -> Ask:
+    """`ask("train", "--no-evaluate")`: a command in the test's own workspace, with the settings of its ticket."""
+
+    def run(name: str, *arguments: str) -> Done:
+        settings = [part for override in own.overrides for part in ("--set", override)]
+        return rc1(name, "--workspace", str(own.workspace.root), *settings, *arguments)
+
+    return run
+
+
+def packages(run: Run) -> int:
+    return len(list(run.workspace.path("reports/rc1").glob("FAIL_*.tgz")))
+
+
+def test_without_a_ticket_it_is_refused_before_anything_starts(ask: Ask, own: Run) -> None:
+    revoke_ticket(own, "a test")
+    done = ask("train")
+    assert done.code == 2
+    assert "the ticket is refused: it was revoked" in done.err
+    assert "Traceback" not in done.err
+    assert packages(own) == 1
+    assert not own.workspace.path("checkpoints").exists()
+    assert not own.workspace.path(".prefect").exists()
+
+
+def test_other_settings_than_the_preflights_are_named(ask: Ask, own: Run) -> None:
+    done = ask("train", "--set", "lr=0.5")
+    assert done.code == 2
+    assert "lr is 0.5, the ticket has 0.01" in done.err
+    assert not own.workspace.path("checkpoints").exists()
+
+
+def test_flags_that_contradict_each_other_are_refused(ask: Ask) -> None:
+    done = ask("train", "--seed", "20250820", "--all_seeds")
+    assert (done.code, "give one of them" in done.err) == (2, True)
+
+
+def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: Run) -> None:
+    done = ask("train")
+    assert done.code == 2, done.err
+    assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└" or " ── " in line) <= 100
+    for words in ("success, asking needed", "ppo_eval", "checkpoints/rc1/step_00004", "warm start", "the checkpoints"):
+        assert words in done.out
+    assert "train: 4/4" in done.err and "Loading weights" not in done.err
+    assert packages(own) == 1
+    assert own.workspace.path("reports/metrics.jsonl").is_file()
+    report = read_json(own.workspace.path("reports/train.json"))
+    assert report["state"] == "GatesFailed"
+
+    again = ask("train", "--resume-from", "checkpoints/rc1/latest", "--no_evaluate", "--json")
+    body = json.loads(again.out)
+    assert (again.code, body["state"]) == (0, "PolicyTrained"), again.err
+    assert (body["evaluation"], body["failpack"]) == (None, None), (
+        "a report of an earlier run is not shown as this one's"
+    )
+    (one,) = body["training"]["runs"]
+    assert one["sha256"] == fingerprint(own.workspace.path("checkpoints/rc1/step_00004"))
+
+
+def test_a_fault_while_training_is_fatal_and_reported(ask: Ask, own: Run) -> None:
+    own.workspace.path("reports/metrics.jsonl").mkdir()
+    done = ask("train", "--no-evaluate")
+    assert done.code == 1
+    assert "FATAL: " in done.err
+    (report,) = own.workspace.path("reports").glob("ERROR_*.json")
+    assert read_json(report)["kind"] == "IsADirectoryError"
+    assert packages(own) == 1
+
+
+def test_the_small_local_configuration_asks_for_no_ticket_and_resumes(rc1: Rc1, tmp_path: Path) -> None:
+    base = write_base(tmp_path / "base")
+    settings = [part for one in (*SMALL, f"model.base={base}") for part in ("--set", one)]
+    call = ("train", "--config", "configs/train_local.yaml", "--workspace", str(tmp_path / "place"), *settings)
+    done = rc1(*call, "--json")
+    body = json.loads(done.out)
+    assert (done.code, body["step"]) == (0, 2), done.err
+    assert (tmp_path / "place" / body["checkpoint"]).is_dir()
+    on = rc1(*call, "--set", "run.max_steps=3", "--resume-from", "latest")
+    assert on.code == 0, on.err
+    assert "step 3" in on.out and "resumed from step_00002" in on.out
+
+
+def test_the_small_local_configuration_takes_no_flags_of_the_flow(rc1: Rc1, tmp_path: Path) -> None:
+    config = str(PROJECT_ROOT / "configs/train_local.yaml")
+    done = rc1("train", "--config", config, "--workspace", str(tmp_path), "--no-evaluate")
+    assert done.code == 2
+    assert "it takes --resume-from, --set and --workspace alone" in done.err

@@ -1,0 +1,68 @@
+"""Episodes in figures: means over the episodes they are about, and none where there is no such episode."""
+
+from __future__ import annotations
+
+import pytest
+
+from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.summary import summary
+
+
+def outcome(
+    *, needs: bool = False, right: bool = False, asked: int = 0, turns: int = 2, hops: int = 0, errors: int = 0,
+    malformed: int = 0, status: EpisodeStatus = EpisodeStatus.ANSWERED,
+) -> Outcome:  # fmt: skip
+    return Outcome(
+        status=status, answer="", right=right, needs=needs, obtained=needs and asked > 0, asked=asked, off_target=0,
+        turns=turns, hops=hops, tool_errors=errors, malformed=malformed, tokens=50,
+    )  # fmt: skip
+
+
+EPISODES = (
+    outcome(needs=True, right=True, asked=1, turns=4, hops=2),  # solved
+    outcome(needs=True, right=True, turns=2, hops=1),  # a lucky guess
+    outcome(right=True, asked=2, turns=5, hops=1, errors=3),  # solved, asked needlessly
+    outcome(turns=1, malformed=2, status=EpisodeStatus.MALFORMED),
+    outcome(turns=3, hops=4, status=EpisodeStatus.MAX_TOKENS),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("env/success", 2 / 5),
+        ("env/success_needed", 1 / 2),
+        ("env/success_clear", 1 / 3),
+        ("env/lucky", 1 / 5),
+        ("env/asked_needed", 1 / 2),
+        ("env/asked_clear", 1 / 3),
+        ("env/malformed", 1 / 5),
+        ("env/tool_errors", 3 / 5),
+        ("num_turns/mean", 15 / 5),
+        ("tool_call_counts/mean", (8 + 3) / 5),
+        ("response_length/clip_ratio", 1 / 5),
+    ],
+)
+def test_a_figure_is_the_mean_over_the_episodes_that_it_is_about(name: str, value: float) -> None:
+    assert summary(EPISODES)[name] == pytest.approx(value)
+
+
+def test_there_are_no_other_figures() -> None:
+    assert len(summary(EPISODES)) == 11
+
+
+def test_a_figure_without_a_case_is_left_out_not_nothing() -> None:
+    figures = summary([outcome(right=True)])
+    assert not {"env/success_needed", "env/asked_needed"} & figures.keys()
+    assert figures["env/success_clear"] == 1.0
+    figures = summary([outcome(needs=True)])
+    assert not {"env/success_clear", "env/asked_clear"} & figures.keys()
+    assert figures["env/asked_needed"] == 0.0
+
+
+def test_no_episode_gives_no_figure() -> None:
+    assert summary([]) == {}
+
+
+def test_the_order_of_the_episodes_does_not_matter() -> None:
+    assert summary(EPISODES) == pytest.approx(summary(EPISODES[::-1]))

@@ -1,0 +1,109 @@
+"""Records of episodes: what is refused, and that they come back from disk as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.evaluation.episodes import EvaluationError, checked, episode_frame, read_episodes, record_of, records_of
+from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
+from rc1_lib.training.rollout.trajectory import Trajectory
+from tests.evaluation.tables import episode, outcome, row, table
+
+
+def played(row_id: str, came: Outcome) -> Trajectory:
+    return Trajectory(row_id, (1, 2), 1, (False, True), (float("nan"), -0.5), (1,), came, ())
+
+
+def test_a_record_says_what_the_row_and_the_outcome_say() -> None:
+    guess = outcome(needs=True, asked=1, off_target=1)
+    record = record_of(guess, row(0, task="gsm8k", bucket="hard"), policy="ppo", mode="greedy", seed=3)
+    assert (record.policy, record.mode, record.seed, record.row_id) == ("ppo", "greedy", 3, "row-0000")
+    assert (record.task, record.bucket, record.needs) == ("gsm8k", "hard", True)
+    assert (record.right, record.solved, record.lucky) == (True, False, True)
+    assert record.status == "answered"
+
+
+def test_records_are_matched_with_their_rows_by_id() -> None:
+    episodes = [played("row-0002", outcome()), played("row-0001", outcome(right=False))]
+    records = records_of(episodes, [row(1), row(2)], policy="sft", mode="sampled", seed=1)
+    assert [(record.row_id, record.solved) for record in records] == [("row-0002", True), ("row-0001", False)]
+    with pytest.raises(EvaluationError, match="row-0002"):
+        records_of(episodes, [row(1)], policy="sft", mode="sampled", seed=1)
+
+
+def test_an_unfinished_episode_is_refused() -> None:
+    with pytest.raises(EvaluationError, match="not over"):
+        episode(1, status=EpisodeStatus.RUNNING)
+
+
+def test_a_row_and_a_world_that_disagree_are_refused() -> None:
+    with pytest.raises(EvaluationError, match="needs_clarification"):
+        record_of(outcome(needs=True), row(1), policy="ppo", mode="sampled", seed=1)
+
+
+def test_a_row_without_its_bucket_is_refused() -> None:
+    with pytest.raises(EvaluationError, match="lacks bucket"):
+        record_of(outcome(), row(1, bucket=None), policy="ppo", mode="sampled", seed=1)
+
+
+def test_no_episode_is_refused() -> None:
+    with pytest.raises(EvaluationError, match="no episode"):
+        episode_frame([])
+
+
+def test_an_episode_twice_is_refused() -> None:
+    with pytest.raises(EvaluationError, match="more than once"):
+        episode_frame([episode(1), episode(1)])
+
+
+def test_episodes_that_disagree_about_their_prompt_are_refused() -> None:
+    with pytest.raises(EvaluationError, match="row-0001"):
+        episode_frame([episode(1, "sft"), episode(1, "ppo", prompt=row(1, bucket="hard"))])
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (pl.lit(None, pl.Boolean).alias("solved"), "solved"),
+        (pl.lit("beam").alias("mode"), "mode 'beam'"),
+        (pl.lit("running").alias("status"), "status 'running'"),
+        (pl.lit("1").alias("asked"), "asked"),
+    ],
+)
+def test_damaged_columns_are_named(damage: pl.Expr, named: str) -> None:
+    with pytest.raises(EvaluationError, match=named):
+        checked(table(prompts=9).with_columns(damage))
+
+
+def test_episodes_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    frame = table(prompts=9)
+    frame.write_ndjson(path)
+    assert read_episodes(path).equals(frame)
+
+
+@pytest.mark.parametrize("content", ["", "no json\n", '{"policy": "ppo"}\n'])
+def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "episodes.jsonl"
+    path.write_text(content)
+    with pytest.raises(EvaluationError):
+        read_episodes(path)
+    with pytest.raises(EvaluationError, match=r"missing\.jsonl"):
+        read_episodes(tmp_path / "missing.jsonl")
+
+
+def test_a_prompt_that_was_trained_on_is_refused() -> None:
+    check_held_out([row(1), row(2)], [row(3)])
+    with pytest.raises(EvaluationError, match="row-0002"):
+        check_held_out([row(1), row(2)], [row(2)])
+    with pytest.raises(EvaluationError, match="row-0001"):
+        check_held_out([row(1)], [row(3, source_id="source-0001")])
+
+
+def test_the_prompts_fingerprint_knows_every_value_and_no_order() -> None:
+    assert prompts_sha256([row(1), row(2)]) == prompts_sha256([row(2), row(1)])
+    assert prompts_sha256([row(1), row(2)]) != prompts_sha256([row(1), row(2, cue=False)])

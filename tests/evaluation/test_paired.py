@@ -1,0 +1,161 @@
+"""Paired changes by hand, and what their intervals rest on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.evaluation.ablation import dialogues_of
+from rc1_lib.evaluation.episodes import EvaluationError, episode_frame
+from rc1_lib.evaluation.evaluate import evaluate
+from rc1_lib.evaluation.metrics import FIGURES, figures_by
+from rc1_lib.evaluation.paired import OVERCLAR_DROP, Contrast, contrast, paired
+from rc1_lib.reward.ablation import compare_policies
+from tests.evaluation.tables import PPO, SFT, episode, row, table
+
+SETTINGS: dict[str, Any] = {"confidence": 0.95, "resamples": 50, "seed": 1}
+
+
+def compared(frame: pl.DataFrame) -> Contrast:
+    return contrast(frame.filter(pl.col("mode") == "sampled"), before="sft", after="ppo", **SETTINGS)
+
+
+def test_changes_by_hand() -> None:
+    found = compared(
+        episode_frame(
+            [
+                episode(0, "sft", right=False), episode(0, "ppo", asked=1, obtained=True, turns=4),
+                episode(3, "sft", asked=1, obtained=True, turns=4), episode(3, "ppo", asked=1, obtained=True, turns=4),
+                episode(1, "sft", asked=2, turns=5), episode(1, "ppo"),
+                episode(2, "sft", asked=1, turns=4), episode(2, "ppo", asked=1, turns=4),
+            ]
+        )
+    )  # fmt: skip
+    change = {name: interval.value for name, interval in found.change.items()}
+    assert found.prompts == 4
+    assert change["success"] == 25.0
+    assert change["success_needed"] == 50.0
+    assert change["ask_recall"] == 50.0
+    assert change["overclar_rate"] == -50.0
+    assert change[OVERCLAR_DROP] == 50.0
+    assert change["ask_gap"] == 100.0  # from 0.5 - 1.0 to 1.0 - 0.5
+    assert change["ask_precision"] == pytest.approx(100 * (2 / 3 - 1 / 3))
+    assert change["turns"] == pytest.approx((1 + 0 - 2 + 0) / 4)
+    assert change["needless_questions"] == -1.0
+    assert math.isnan(change["success_hard"])
+
+
+def test_both_sides_are_the_figures_of_the_frame() -> None:
+    frame = table(prompts=108)
+    found, whole = compared(frame), figures_by(frame.filter(pl.col("mode") == "sampled"), "policy")
+    for policy, side in (("sft", found.before), ("ppo", found.after)):
+        measured = whole.filter(pl.col("policy") == policy).row(0, named=True)
+        assert {name: side[name].value for name in FIGURES} == pytest.approx({name: measured[name] for name in FIGURES})
+
+
+def test_equal_policies_differ_by_exactly_nothing() -> None:
+    change = compared(table(SFT, SFT, prompts=108)).change
+    assert {(each.value, each.low, each.high) for each in change.values()} == {(0.0, 0.0, 0.0)}
+
+
+def test_the_order_of_the_episodes_does_not_matter() -> None:
+    frame = table(prompts=108)
+    assert compared(frame.sample(fraction=1.0, shuffle=True, seed=3)).to_dict() == compared(frame).to_dict()
+
+
+def test_a_rate_of_zero_falls_by_nothing_that_is_defined() -> None:
+    frame = table(prompts=54).with_columns(asked=pl.when(pl.col("needs")).then("asked").otherwise(0))
+    drop = compared(frame).change[OVERCLAR_DROP]
+    assert math.isnan(drop.value) and math.isnan(drop.low)
+    assert drop.to_dict()["value"] is None
+
+
+def test_prompts_about_one_source_question_are_drawn_together() -> None:
+    frame = table(prompts=108)
+    twins = frame.with_columns(row_id=pl.col("row_id") + "-again")
+    # Twice the same prompts, each pair about one source question: no more is known than before.
+    assert compared(pl.concat([frame, twins])).change == compared(frame).change
+    apart = twins.with_columns(source_id=pl.col("source_id") + "-again")
+    width = [
+        found.change["turns"].high - found.change["turns"].low
+        for found in (compared(pl.concat([frame, apart])), compared(frame))
+    ]
+    assert width[0] < width[1]
+
+
+def test_the_interval_holds_what_hard_and_easy_prompts_share() -> None:
+    """Paired: where the second policy solves what the first does and one prompt in ten more, chance is about those."""
+    frame = table(SFT, SFT, prompts=540)
+    more = pl.col("row_id").str.slice(-1) == "0"
+    frame = frame.with_columns(solved=pl.col("solved") | ((pl.col("policy") == "ppo") & more))
+    found = compared(frame)
+    alone = found.after["success"].high - found.after["success"].low
+    change = found.change["success"].high - found.change["success"].low
+    assert change < 100 * alone
+
+
+def test_a_prompt_that_one_policy_did_not_answer_is_refused() -> None:
+    frame = table(prompts=9).filter((pl.col("policy") == "sft") | (pl.col("row_id") != "row-0004"))
+    with pytest.raises(EvaluationError, match=r"'ppo' did not answer 1 .* 'row-0004'"):
+        compared(frame)
+    with pytest.raises(EvaluationError, match="policy 'dpo' answered no prompt"):
+        paired(frame, "sft", "dpo")
+
+
+def test_the_comparison_of_policies_for_the_ablation_finds_the_same_changes() -> None:
+    frame = table(prompts=108)
+    ours = compared(frame)
+    sides = [dialogues_of(frame, policy=name, mode="sampled") for name in ("sft", "ppo")]
+    theirs = compare_policies(*sides, **SETTINGS).overall
+    assert theirs.rate_drop_pct == pytest.approx(ours.change[OVERCLAR_DROP].value)
+    assert theirs.turns_up == pytest.approx(ours.change["turns"].value)
+    assert theirs.success_drop_pp == pytest.approx(-ours.change["success"].value)
+    assert theirs.with_penalty.ask_rate_where_needed == pytest.approx(ours.after["ask_recall"].value)
+    with pytest.raises(EvaluationError, match="'dpo'"):
+        dialogues_of(frame, policy="dpo", mode="sampled")
+
+
+def test_an_evaluation_holds_both_modes_and_every_group() -> None:
+    frame = table(SFT, PPO, prompts=108)
+    found = evaluate(frame, **SETTINGS)
+    assert list(found.modes) == ["sampled", "greedy"]
+    assert found.groups == {"all": 108, "need asking": 36, "clear": 72, "hard": 24}
+    by = found.modes["sampled"].by
+    assert {name: list(groups) for name, groups in by.items()} == {
+        "task": ["hotpotqa", "strategyqa", "gsm8k"],
+        "bucket": ["easy", "medium", "hard"],
+        "wording": ["plain", "vague"],
+    }
+    assert all(sum(part.prompts for part in groups.values()) == 108 for groups in by.values())
+    easy = frame.filter(pl.col("bucket") == "easy")
+    assert by["bucket"]["easy"].to_dict() == compared(easy).to_dict()
+
+
+def test_seeds_are_pooled_pair_by_pair() -> None:
+    first, second = table(prompts=54, seed=1), table(prompts=54, seed=2)
+    found = evaluate(pl.concat([first, second]), **SETTINGS)
+    assert [counts["all"] for counts in found.prompts.values()] == [54, 54]
+    assert found.groups["all"] == 108
+    # The same prompts answered alike under two seeds are the same source questions: nothing more is known.
+    assert found.modes["sampled"].overall.change == compared(first).change
+
+
+def test_an_evaluation_without_greedy_episodes_is_refused() -> None:
+    frame = table(prompts=9)
+    with pytest.raises(EvaluationError, match="9 prompts were not answered by both policies in both modes"):
+        evaluate(frame.filter(pl.col("mode") == "sampled"), **SETTINGS)
+
+
+def test_an_evaluation_with_a_third_policy_is_refused() -> None:
+    frame = table(prompts=9)
+    third = frame.filter(pl.col("policy") == "ppo").with_columns(policy=pl.lit("dpo"))
+    with pytest.raises(EvaluationError, match="dpo too"):
+        evaluate(pl.concat([frame, third]), **SETTINGS)
+
+
+def test_a_row_may_differ_between_seeds_in_nothing() -> None:
+    with pytest.raises(EvaluationError, match="row-0001"):
+        episode_frame([episode(1, "sft"), episode(1, "sft", seed=2, prompt=row(1, source_id="other"))])

@@ -1,0 +1,212 @@
+"""What an evaluation leaves on disk: a report that names everything, tables that fit, pictures, dialogues to read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from rc1_lib.artifacts import FileState, file_state, read_json, sha256_file
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation import plots
+from rc1_lib.evaluation.episodes import EvaluationError, read_episodes
+from rc1_lib.evaluation.evaluate import Evaluation, evaluate
+from rc1_lib.evaluation.examples import examples_markdown
+from rc1_lib.evaluation.report import Provenance, evaluation_key, evaluation_markdown, write_evaluation
+from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, seeds_rows, statuses_rows
+from rc1_lib.gates.ppo_eval import PPO_EVAL_CHECKS, ppo_eval_gate
+from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import Run, open_run
+from tests.evaluation.tables import PPO, SFT, table
+
+FROM = Provenance(
+    checkpoints={"sft": "a" * 64, "ppo": "b" * 64},
+    base_sha256="c" * 64,
+    prompts_sha256="d" * 64,
+    sampling={"temperature": 1.0},
+    seed=7,
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return open_run(profile="local", workspace=tmp_path, overrides=("gates.evaluation.min_prompts=100",))
+
+
+def evaluated(frame: pl.DataFrame) -> Evaluation:
+    return evaluate(frame, confidence=0.95, resamples=20, seed=7)
+
+
+def written(run: Run, frame: pl.DataFrame, **extra: Any) -> Evaluated:
+    evaluation = evaluated(frame)
+    gate = ppo_eval_gate(evaluation, run.config.gates.evaluation)
+    return write_evaluation(run, evaluation, gate, frame=frame, provenance=FROM, **extra)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
+    folder = tmp_path_factory.mktemp("report")
+    run = open_run(profile="local", workspace=folder)
+    return read_json(folder / written(run, table()).report)
+
+
+def test_a_report_names_everything_it_rests_on(run: Run) -> None:
+    frame = table(prompts=540)
+    step = written(run, frame, examples="# two dialogues\n")
+    report = read_json(run.workspace.path(step.report))
+    assert step.passed and report["pass"] is True
+    assert step.report == f"reports/ppo_eval_{report['key']}.json"
+    assert report["checkpoints"] == FROM.checkpoints
+    assert (report["base_sha256"], report["prompts_sha256"], report["seed"]) == ("c" * 64, "d" * 64, 7)
+    assert report["decided_by"] == "sampled"
+    episodes = run.workspace.path(report["episodes"]["path"])
+    assert sha256_file(episodes) == report["episodes"]["sha256"]
+    assert run.workspace.path(report["examples"]).read_text() == "# two dialogues\n"
+    assert all(run.workspace.path(file).exists() for file in step.plots.values())
+    assert {"gates.evaluation.min_prompts"} <= {item["key"] for item in report["thresholds_changed"]}
+    assert file_state(run.workspace, step.report, kind="ppo_eval") is FileState.FRESH
+    verdict = GateResult.from_dict({**report["gate"], "offenders": ()})
+    assert verdict.status is Status.PASSED
+    assert {check.name for check in verdict.checks if check.op != "info"} == PPO_EVAL_CHECKS
+
+
+def test_the_written_episodes_give_the_same_evaluation_again(run: Run) -> None:
+    frame = table(prompts=540)
+    body = written(run, frame).body
+    again = evaluated(read_episodes(run.workspace.path(body["episodes"]["path"])))
+    assert again.to_dict() == evaluated(frame).to_dict()
+
+
+def test_a_refused_evaluation_is_written_too(run: Run) -> None:
+    step = written(run, table(SFT, SFT, prompts=540))
+    assert not step.passed
+    assert read_json(run.workspace.path(step.report))["gate"]["status"] == "failed"
+
+
+def test_another_checkpoint_seed_or_threshold_is_another_report(run: Run) -> None:
+    found = evaluated(table(prompts=27))
+    strict = open_run(profile="local", workspace=run.workspace.root, overrides=("gates.evaluation.max_turns_up=-1",))
+    keys = [
+        evaluation_key(run, FROM, found),
+        evaluation_key(run, replace(FROM, checkpoints={**FROM.checkpoints, "ppo": "e" * 64}), found),
+        evaluation_key(run, replace(FROM, seed=8), found),
+        evaluation_key(run, FROM, evaluated(table(prompts=27, seed=2))),
+        evaluation_key(strict, FROM, found),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert keys[0] == evaluation_key(run, FROM, evaluated(table(prompts=27)))
+
+
+def shown(rows: Rows) -> list[str]:
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(rows.rich())
+    return [line.rstrip() for line in screen.getvalue().splitlines()]
+
+
+def test_tables_fit_a_hundred_columns(report: Mapping[str, Any]) -> None:
+    tables = [
+        *(make(report, mode) for make in (figures_rows, groups_rows, statuses_rows) for mode in ("sampled", "greedy")),
+        seeds_rows({"seed 1": report, "seed 2": report, "seed 3": report}),
+    ]
+    assert max(len(line) for rows in tables for line in shown(rows)) <= 100
+
+
+def test_the_figures_say_what_was_wanted_of_the_sampled_episodes(report: Mapping[str, Any]) -> None:
+    sampled = {row[0]: row for row in figures_rows(report, "sampled").rows}
+    change = report["modes"]["sampled"]["overall"]["change"]
+    assert sampled["success, asking needed"][3] == f"{change['success_needed']['value']:+.1f} pp"
+    assert sampled["success, asking needed"][5:] == (">= 5", "yes")
+    assert sampled["turns"][5:] == ("<= 0", "yes")
+    assert [row[5:] for row in figures_rows(report, "greedy").rows if row[5]] == []
+
+
+def test_what_is_undefined_is_said_to_be_none(run: Run) -> None:
+    silent = replace(SFT, asks_needed=0.0, asks_clear=0.0)
+    body = read_json(run.workspace.path(written(run, table(silent, PPO, prompts=540)).report))
+    rows = {row[0]: row for row in figures_rows(body, "sampled").rows}
+    assert rows["precision of asking"][1] == "none"
+    assert rows["  asks, not needed, down by"][3:] == ("none", "none", ">= 20", "NO")
+    assert "undefined" in evaluation_markdown(body)
+
+
+def test_seeds_stand_side_by_side_and_red_ones_are_marked(run: Run, report: Mapping[str, Any]) -> None:
+    red = read_json(run.workspace.path(written(run, table(SFT, SFT, prompts=540)).report))
+    found = {row[0]: row[1:] for row in seeds_rows({"1": report, "2": red}).rows}
+    assert found["gate"] == ("passed", "FAILED")
+    assert found["success where asking is needed up, pp"][1] == "+0.0 pp RED"
+    assert found["mean turns up"][1] == "+0.00"
+
+
+def test_markdown_tables_have_as_many_cells_in_every_line(report: Mapping[str, Any]) -> None:
+    text = evaluation_markdown(report)
+    assert text.startswith("# ppo_eval: passed")
+    lines = [line for line in groups_rows(report, "sampled").markdown().splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in lines} == {7}
+
+
+def dialogue(words: str) -> list[dict[str, Any]]:
+    call = {"id": "call_0", "type": "function", "function": {"name": "ask_user", "arguments": '{"question": "Which?"}'}}
+    return [
+        {"role": "system", "content": "the rules"},
+        {"role": "user", "content": "How many?"},
+        {"role": "assistant", "content": words, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_0", "name": "ask_user", "content": "The red ones."},
+    ]
+
+
+def examples(words: str = "Let me ask.", per_kind: int = 1) -> str:
+    frame = table(prompts=54)
+    spoken = {(policy, row_id): dialogue(words) for policy, row_id in frame.select("policy", "row_id").iter_rows()}
+    return examples_markdown(frame, spoken, before="sft", after="ppo", per_kind=per_kind)
+
+
+def test_examples_show_both_policies_and_count_every_kind() -> None:
+    text = examples()
+    frame = table(prompts=54).filter(pl.col("mode") == "sampled")
+    sides = [frame.filter(pl.col("policy") == name).sort("row_id") for name in ("sft", "ppo")]
+    learned = (sides[0]["needs"] & ~sides[0]["solved"] & sides[1]["solved"]).sum()
+    assert learned > 0
+    assert f"## Something was missing: unsolved before, solved now: {learned} of 54 prompts" in text
+    assert text.count("**sft**") == text.count("**ppo**") >= 3
+    assert '    -> ask_user {"question": "Which?"}' in text
+    assert "the rules" not in text
+
+
+def test_nothing_that_a_model_writes_ends_its_code_block() -> None:
+    text = examples("```\n# forged\n`````")
+    fences = [line for line in text.splitlines() if line.startswith("``````")]
+    assert fences and len(fences) % 2 == 0
+
+
+def test_a_dialogue_that_is_not_there_is_missed() -> None:
+    with pytest.raises(EvaluationError, match="is not there"):
+        examples_markdown(table(prompts=54), {}, before="sft", after="ppo", per_kind=1)
+
+
+def test_pictures_are_900_wide_and_the_same_every_time(tmp_path: Path, report: Mapping[str, Any]) -> None:
+    metrics = pl.DataFrame({"step": [1, 2, 3], "objective/kl": [0.0, 0.1, None], "env/success": [0.5, 0.6, 0.6]})
+    for name in ("first", "second"):
+        plots.asking(tmp_path / name / "asking.png", report)
+        plots.success(tmp_path / name / "success.png", report)
+        plots.curves(tmp_path / name / "curves.png", metrics)
+    for file in ("asking.png", "success.png", "curves.png"):
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
+        with Image.open(tmp_path / "first" / file) as image:
+            assert image.width == 900
+
+
+def test_a_training_without_known_metrics_has_no_curves(tmp_path: Path) -> None:
+    with pytest.raises(RC1Error, match="objective/kl"):
+        plots.curves(tmp_path / "curves.png", pl.DataFrame({"step": [1], "objective/kl": [None]}))
+    for content in ("no json", '{"loss": 1}\n'):
+        (tmp_path / "metrics.jsonl").write_text(content)
+        with pytest.raises(RC1Error, match=r"metrics\.jsonl"):
+            plots.read_metrics(tmp_path / "metrics.jsonl")

@@ -1,0 +1,153 @@
+"""The training as a flow: what opens it, what it tells, and how its evaluation ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.artifacts import Artifact
+
+import tasks.evaluation
+from flows.train import spans
+from rc1_lib.artifacts import read_json
+from rc1_lib.evaluation.evaluate import evaluate
+from rc1_lib.evaluation.report import Provenance, write_evaluation
+from rc1_lib.gates.ppo_eval import ppo_eval_gate
+from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from tests.evaluation.tables import PPO, SFT, Habits, table
+
+from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
+
+pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
+
+
+@pytest.mark.parametrize(
+    ("begun", "steps", "size", "found"),
+    [
+        (0, 5, 2, [(1, 2), (3, 4), (5, 5)]),
+        (0, 4, 4, [(1, 4)]),
+        (0, 3, 10, [(1, 3)]),
+        (3, 8, 2, [(4, 4), (5, 6), (7, 8)]),
+        (4, 8, 2, [(5, 6), (7, 8)]),
+        (8, 8, 2, []),
+    ],
+)
+def test_segments_end_on_multiples_of_their_size(
+    begun: int, steps: int, size: int, found: list[tuple[int, int]]
+) -> None:
+    assert spans(begun, steps, size) == found
+
+
+def test_without_a_ticket_nothing_is_trained(opened: Run, tmp_path: Path) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    revoke_ticket(run, "a test")
+    state = start(run)
+    assert (state.is_failed(), state.name) == (True, "Refused")
+    assert "the ticket is refused: it was revoked" in str(state.message)
+    assert not run.workspace.path("checkpoints").exists()
+
+
+def test_one_altered_byte_of_the_pool_closes_training(opened: Run, tmp_path: Path) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    alter(run.workspace.path(run.config.seed_pool))
+    state = start(run)
+    assert state.name == "Refused"
+    assert f"{run.config.seed_pool} has changed" in str(state.message)
+    assert not run.workspace.path("checkpoints").exists()
+
+
+def test_the_ticket_of_one_profile_opens_no_other(opened: Run, tmp_path: Path) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    state = start(run, profile="prod", overrides=[])
+    assert state.name == "Refused"
+    assert "it is of profile 'local' and opens no run of profile 'prod'" in str(state.message)
+    assert not run.workspace.path("checkpoints").exists()
+
+
+def test_a_seed_that_the_ticket_does_not_know_is_refused(opened: Run, tmp_path: Path) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    state = start(run, seeds=[5])
+    assert state.name == "Refused"
+    assert "seed 5 is none of `seeds` (20250820, 20250821, 20250822)" in str(state.message)
+    many = start(run, seeds="all", resume_from="latest")
+    assert "names the checkpoint of one run, but 3 seeds" in str(many.message)
+
+
+def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> None:
+    assert (done.state.is_completed(), done.state.name) == (True, "PolicyTrained"), done.state.message
+    assert list(prints(done.run)) == ["step_00002", "step_00004"]
+    assert logged(done.run) == [1, 2, 3, 4]
+    report = done.report
+    assert report["runs"][0]["sha256"] == fingerprint(done.run.workspace.path(LAST))
+    assert [part["last"] for part in report["runs"][0]["segments"]] == [2, 4]
+    assert (cached(done.run), report["evaluation"]) == (0, None)
+    assert list(report["seconds"]) == ["ticket", "warm start", "training"]
+    assert done.run.workspace.path("logs/train.log").is_file()
+    card = Artifact.get("rc1-train-20250820")
+    assert card is not None and "asked, not needed" in str(card.data)
+    assert Artifact.get("rc1-warm-start") is not None
+
+
+def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trained(
+    done: Ended, tmp_path: Path
+) -> None:
+    """A base that knows nothing asks nothing: what is undefined passes no gate."""
+    run = copied(done.run, tmp_path / "workspace")
+    state = start(run, evaluate=True)
+    assert (state.is_failed(), state.name) == (True, "GatesFailed"), state.message
+    assert "ppo_eval failed: " in str(state.message) and "the checkpoints stay" in str(state.message)
+    assert prints(run) == prints(done.run)
+    report = read_json(run.workspace.path("reports/train.json"))
+    assert (report["pass"], report["best"]) == (False, [])
+    assert read_json(run.workspace.path(report["evaluation"]))["gate"]["status"] == "failed"
+    assert not run.workspace.path(f"{RUN}/best").exists()
+    card, checks = Artifact.get("rc1-ppo-eval"), Artifact.get("rc1-train-gates")
+    assert card is not None and str(card.data).count("(data:image/png;base64,iVBOR") == 3
+    assert checks is not None and "FAILED" in str(checks.data)
+
+
+def of_habits(sft: Habits, ppo: Habits) -> Callable[..., Evaluated]:
+    """An evaluation of made-up episodes, judged and written as real ones are."""
+
+    def evaluate_run(prepared: Any, _seeds: Any) -> Evaluated:
+        run, frame = prepared.run, table(sft, ppo)
+        found = evaluate(frame, confidence=0.95, resamples=20, seed=1)
+        made = Provenance({"sft": "a" * 64}, "c" * 64, "d" * 64, {"temperature": 1.0}, 1)
+        gate = ppo_eval_gate(found, run.config.gates.evaluation)
+        return write_evaluation(run, found, gate, frame=frame, provenance=made)
+
+    return evaluate_run
+
+
+def test_a_policy_that_improved_is_kept_for_good(done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.evaluation, "evaluate_run", of_habits(SFT, PPO))
+    run = copied(done.run, tmp_path / "workspace")
+    state = start(run, evaluate=True)
+    assert (state.is_completed(), state.name) == (True, "PolicyImproved"), state.message
+    assert prints(run, f"{RUN}/best") == {"step_00004": prints(done.run)["step_00004"]}
+    assert read_json(run.workspace.path("reports/train.json"))["best"] == [f"{RUN}/best/step_00004"]
+
+
+def test_a_policy_that_stopped_asking_is_red(done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = replace(PPO, asks_needed=0.0, asks_clear=0.0)
+    monkeypatch.setattr(tasks.evaluation, "evaluate_run", of_habits(SFT, silent))
+    run = copied(done.run, tmp_path / "workspace")
+    state = start(run, evaluate=True)
+    assert state.name == "GatesFailed"
+    assert "asking where needed (recall) up, pp" in str(state.message)
+
+
+def test_a_fault_while_evaluating_is_no_verdict(done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_prepared: Any, _seeds: Any) -> Evaluated:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(tasks.evaluation, "evaluate_run", broken)
+    state = start(copied(done.run, tmp_path / "workspace"), evaluate=True)
+    assert (state.is_failed(), state.name) == (True, "Failed")
+    assert isinstance(state.result(raise_on_failure=False), ZeroDivisionError)

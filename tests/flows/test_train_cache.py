@@ -1,0 +1,104 @@
+"""Segments of a training are cached by content, looked at byte for byte, and begun at any checkpoint of the run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.run import Run
+
+from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
+
+pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
+
+
+def test_a_finished_training_is_cached(done: Ended, tmp_path: Path) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    assert start(run).name == "PolicyTrained"
+    assert cached(run) == 2
+    assert prints(run) == prints(done.run)
+
+
+@pytest.mark.parametrize("lost", ["step_00002", "step_00004"])
+def test_a_cached_segment_whose_checkpoint_is_gone_is_trained_again(done: Ended, tmp_path: Path, lost: str) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    shutil.rmtree(run.workspace.path(f"{RUN}/{lost}"))
+    assert start(run).name == "PolicyTrained"
+    assert cached(run) == 1
+    assert prints(run) == prints(done.run)
+    assert logged(run) == [1, 2, 3, 4]
+    assert run.workspace.path(f"{RUN}/latest").resolve().name == "step_00004"
+    assert sorted(path.name for path in run.workspace.path("checkpoints").iterdir()) == ["rc1"]
+
+
+@pytest.mark.parametrize("altered", ["step_00002", "step_00004"])
+def test_a_cached_segment_whose_checkpoint_was_altered_is_trained_again(
+    done: Ended, tmp_path: Path, altered: str
+) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    alter(run.workspace.path(f"{RUN}/{altered}/adapter.safetensors"))
+    assert start(run).name == "PolicyTrained"
+    assert cached(run) == 1
+    assert start(run).name == "PolicyTrained"
+    assert cached(run) == 2, "what was put back is whole"
+    assert prints(run) == prints(done.run)
+
+
+def test_damaged_cached_results_are_trained_again(done: Ended, tmp_path: Path) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    stored = list(Path(PREFECT_LOCAL_STORAGE_PATH.value()).glob("rc1-train-20250820-*"))
+    assert len(stored) >= 2
+    for place, path in enumerate(stored):
+        path.write_bytes((b"{", b'{"metadata": 1, "result": null}')[place % 2])
+    assert start(run).name == "PolicyTrained"
+    assert prints(run) == prints(done.run)
+
+
+def test_another_seed_has_a_run_of_its_own(done: Ended, tmp_path: Path) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    assert start(run, seeds=[20250821]).name == "PolicyTrained"
+    assert prints(run) == prints(done.run)
+    other = prints(run, f"{RUN}-20250821")
+    assert list(other) == ["step_00002", "step_00004"] and other["step_00004"] != prints(run)["step_00004"]
+
+
+def test_training_is_resumed_from_a_named_checkpoint(done: Ended, tmp_path: Path) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    shutil.rmtree(run.workspace.path(LAST))
+    state = start(run, resume_from=f"{RUN}/step_00002")
+    assert state.name == "PolicyTrained", state.message
+    assert prints(run) == prints(done.run)
+    (one,) = read_json(run.workspace.path("reports/train.json"))["runs"]
+    assert [(part["first"], part["last"]) for part in one["segments"]] == [(2, 2), (3, 4)]
+
+
+def test_a_checkpoint_that_lies_elsewhere_is_brought_home(done: Ended, opened: Run, tmp_path: Path) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    elsewhere = tmp_path / "usb" / "step_00002"
+    shutil.copytree(done.run.workspace.path(f"{RUN}/step_00002"), elsewhere)
+    state = start(run, resume_from=str(elsewhere))
+    assert state.name == "PolicyTrained", state.message
+    assert prints(run) == prints(done.run)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("checkpoints/rc1/latest", "there is no checkpoint"), ("7", "there is no checkpoint")],
+)
+def test_a_checkpoint_that_is_not_there_is_a_sentence(opened: Run, tmp_path: Path, name: str, words: str) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    state = start(run, resume_from=name)
+    assert state.name == "Refused"
+    assert words in str(state.message)
+    assert not run.workspace.path(f"{RUN}/step_00002").exists()
+
+
+def test_another_runs_checkpoint_is_not_resumed(done: Ended, tmp_path: Path) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    state = start(run, seeds=[20250822], resume_from=f"{RUN}/step_00002")
+    assert state.name == "Refused"
+    assert "belongs to another run, these differ: seed" in str(state.message)

@@ -1,0 +1,63 @@
+"""Trainings through Prefect in workspaces of their own, and what they left."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prefect import State
+
+from flows.train import train
+from rc1_lib.artifacts import read_json
+from rc1_lib.run import Run, open_run
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.metrics_log import MetricsLog
+
+RUN = "checkpoints/rc1"
+LAST = f"{RUN}/step_00004"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A workspace, and how a training in it ended."""
+
+    run: Run
+    state: State[Any]
+
+    @property
+    def report(self) -> Any:
+        return read_json(self.run.workspace.path("reports/train.json"))
+
+
+def start(run: Run, **parameters: Any) -> State[Any]:
+    """Train in a run's workspace, with its overrides, without an evaluation unless one is asked for."""
+    chosen = {"overrides": list(run.overrides), "workspace": str(run.workspace.root), "evaluate": False}
+    state: State[Any] = train(**{**chosen, **parameters}, return_state=True)
+    return state
+
+
+def copied(run: Run, root: Path) -> Run:
+    shutil.copytree(run.workspace.root, root, symlinks=True)
+    return open_run(profile="local", workspace=root, overrides=run.overrides)
+
+
+def cached(run: Run) -> int:
+    (one,) = read_json(run.workspace.path("reports/train.json"))["runs"]
+    return int(one["cached"])
+
+
+def prints(run: Run, folder: str = RUN) -> dict[str, str]:
+    """Checkpoint -> fingerprint."""
+    return {path.name: fingerprint(path) for path in sorted(run.workspace.path(folder).glob("step_*"))}
+
+
+def logged(run: Run) -> list[int]:
+    return [line["step"] for line in MetricsLog(run.workspace.path("reports/metrics.jsonl")).read()]
+
+
+def alter(path: Path) -> None:
+    body = bytearray(path.read_bytes())
+    body[len(body) // 2] ^= 1
+    path.write_bytes(body)

@@ -1,0 +1,177 @@
+"""The evaluation's gate: green on a policy that learned when to ask, red for the right reason on each that did not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.evaluation.episodes import EvaluationError
+from rc1_lib.evaluation.evaluate import evaluate
+from rc1_lib.gates import ppo_eval
+from rc1_lib.gates.ppo_eval import GAP, HARD, NEEDED, PPO_EVAL_CHECKS, PRECISION, PROMPTS, RATE, RECALL, TURNS
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import published_config
+from tests.evaluation.tables import PPO, SFT, table
+
+# Intervals decide nothing: a few samples keep the tests fast.
+RESAMPLES = 20
+THRESHOLDS = published_config().gates.evaluation
+
+
+def judged(frame: pl.DataFrame, **changed: Any) -> GateResult:
+    evaluation = evaluate(frame, confidence=THRESHOLDS.confidence, resamples=RESAMPLES, seed=1)
+    return ppo_eval.ppo_eval_gate(evaluation, THRESHOLDS.model_copy(update=changed))
+
+
+def red(result: GateResult) -> set[str]:
+    assert result.status is (Status.FAILED if result.failures else Status.PASSED)
+    assert all(check.advice for check in result.failures)
+    return {check.name for check in result.failures}
+
+
+def value(result: GateResult, name: str) -> Any:
+    return next(check.value for check in result.checks if check.name == name)
+
+
+def of_ppo(change: pl.Expr, mode: str = "sampled") -> pl.Expr:
+    return (pl.col("policy") == "ppo") & (pl.col("mode") == mode) & change
+
+
+def test_a_policy_that_learned_when_to_ask_is_green_in_every_check() -> None:
+    result = judged(table())
+    assert red(result) == set()
+    assert {check.name for check in result.checks if check.op != "info"} == PPO_EVAL_CHECKS
+    assert GateResult.from_dict(result.to_dict()) == result
+
+
+def test_the_thresholds_are_the_published_ones() -> None:
+    found = {check.name: check.threshold for check in judged(table()).checks if check.op != "info"}
+    assert found[PROMPTS] == 600
+    assert (found[NEEDED], found[HARD], found[RATE], found[TURNS]) == (5.0, 5.0, 20.0, 0.0)
+    assert (found[RECALL], found[PRECISION], found[GAP]) == (0.0, 0.0, 0.0)
+
+
+def test_a_policy_that_stopped_asking_is_red() -> None:
+    result = judged(table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85)))
+    assert red(result) == {NEEDED, RECALL, PRECISION, GAP}
+    assert value(result, RATE) == 100.0
+    assert value(result, PRECISION) != value(result, PRECISION)  # undefined, and that is no pass
+
+
+def test_where_guesses_counted_only_the_checks_on_asking_would_see_that_it_stopped() -> None:
+    stopped = table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85, guesses=0.6))
+    guesses_count = stopped.with_columns(solved="right", lucky=pl.lit(False))
+    assert red(judged(guesses_count)) == {RECALL, PRECISION, GAP}
+
+
+def test_asking_less_where_needed_is_red_in_recall_and_gap_alone() -> None:
+    base = replace(SFT, asks_needed=0.6, solves_asked=0.5)
+    fewer = replace(PPO, asks_needed=0.5, asks_clear=0.1, solves_asked=1.0)
+    assert red(judged(table(base, fewer))) == {RECALL, GAP}
+
+
+def test_asking_everywhere_is_red_in_over_clarification_precision_and_gap() -> None:
+    base = replace(SFT, wastes=1.0)  # so wasteful that even a question everywhere is no longer
+    everywhere = replace(PPO, asks_needed=0.9, asks_clear=0.9, wastes=0.0)
+    result = judged(table(base, everywhere))
+    assert red(result) == {RATE, PRECISION, GAP}
+    assert value(result, RATE) < 0
+    assert "asks where nothing is missing" in next(c.advice for c in result.failures if c.name == RATE)
+
+
+def test_asking_everywhere_costs_turns_where_the_base_wasted_none() -> None:
+    base = replace(SFT, wastes=0.0)
+    everywhere = replace(PPO, asks_needed=0.9, asks_clear=0.9, wastes=0.0)
+    assert red(judged(table(base, everywhere))) == {RATE, PRECISION, GAP, TURNS}
+
+
+def test_wasted_turns_are_red_in_turns_alone() -> None:
+    assert red(judged(table(ppo=replace(PPO, wastes=0.9)))) == {TURNS}
+
+
+def test_worse_answers_are_red_in_both_checks_on_success() -> None:
+    assert red(judged(table(ppo=replace(PPO, solves_asked=0.1, solves_clear=0.5)))) == {NEEDED, HARD}
+
+
+def test_worse_answers_on_hard_multi_hop_rows_are_red_in_the_hard_check() -> None:
+    hard = (pl.col("bucket") == "hard") & pl.col("task").is_in(["hotpotqa", "strategyqa"])
+    damaged = table().with_columns(solved=pl.col("solved") & ~of_ppo(hard & ~pl.col("needs")))
+    assert red(judged(damaged)) == {HARD}
+
+
+def test_hard_arithmetic_is_not_in_the_hard_check() -> None:
+    hard = (pl.col("bucket") == "hard") & (pl.col("task") == "gsm8k")
+    damaged = table().with_columns(solved=pl.col("solved") & ~of_ppo(hard))
+    assert value(judged(damaged), HARD) == value(judged(table()), HARD)
+
+
+def test_no_training_is_red_in_all_that_has_to_rise_and_green_in_what_must_not_fall() -> None:
+    assert red(judged(table(SFT, SFT))) == {NEEDED, HARD, RATE}
+
+
+def test_the_threshold_itself_passes_and_one_prompt_less_does_not() -> None:
+    untrained = table(SFT, SFT)
+    unsolved = (
+        untrained.filter((pl.col("policy") == "ppo") & pl.col("needs") & ~pl.col("solved"))["row_id"].unique().sort()
+    )
+
+    def rise(prompts: int) -> Any:
+        learned = pl.col("row_id").is_in(unsolved.head(prompts).to_list())
+        return judged(untrained.with_columns(solved=pl.col("solved") | of_ppo(learned)))
+
+    # 10 of the 200 prompts that need asking are exactly 5 points.
+    assert value(rise(10), NEEDED) == 5.0
+    assert NEEDED not in red(rise(10))
+    assert NEEDED in red(rise(9))
+
+
+def test_greedy_episodes_are_told_and_decide_nothing() -> None:
+    frame = table()
+    greedy = frame.with_columns(solved=pl.col("solved") & ~of_ppo(pl.lit(True), "greedy"))
+    sampled = frame.with_columns(solved=pl.col("solved") & ~of_ppo(pl.lit(True)))
+    assert red(judged(greedy)) == set()
+    assert value(judged(greedy), "success, greedy").endswith("-> 0.000")
+    assert red(judged(sampled)) == {NEEDED, HARD}
+
+
+def test_a_base_that_never_asks_needlessly_leaves_the_drop_undefined_and_red() -> None:
+    result = judged(table(replace(SFT, asks_clear=0.0), replace(PPO, asks_clear=0.0)))
+    assert red(result) == {RATE}
+    assert "undefined" in next(check.advice for check in result.failures)
+    assert value(result, f"{RATE}: interval") == "undefined"
+
+
+def test_the_point_value_decides_and_the_interval_is_told_beside_it() -> None:
+    base, little = replace(SFT, asks_clear=0.10), replace(PPO, asks_clear=0.075)
+    result = judged(table(base, little))
+    assert red(result) == set()
+    assert value(result, f"{RATE}: interval").endswith("clears 20: no")
+    assert value(result, f"{RECALL}: interval").endswith("clears 0: yes")
+
+
+@pytest.mark.parametrize(("prompts", "status"), [(599, Status.ERROR), (600, Status.PASSED)])
+def test_fewer_prompts_than_wanted_give_no_verdict(prompts: int, status: Status) -> None:
+    result = judged(table(prompts=prompts))
+    assert result.status is status
+    assert bool(result.error) is (status is Status.ERROR)
+
+
+def test_every_seed_needs_its_own_prompts() -> None:
+    both = pl.concat([table(seed=1), table(seed=2, prompts=599)])
+    assert judged(both).status is Status.ERROR
+    assert judged(pl.concat([table(seed=1), table(seed=2)])).status is Status.PASSED
+
+
+def test_without_enough_hard_prompts_there_is_no_verdict() -> None:
+    result = judged(table().filter((pl.col("bucket") != "hard") | (pl.col("task") == "gsm8k")), min_prompts=100)
+    assert result.status is Status.ERROR
+    assert "hard prompts of HotpotQA and StrategyQA 0" in result.error
+
+
+def test_a_missing_pair_is_refused() -> None:
+    frame = table()
+    with pytest.raises(EvaluationError, match="row-0007"):
+        judged(frame.filter(~of_ppo(pl.col("row_id") == "row-0007")))

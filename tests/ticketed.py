@@ -1,0 +1,49 @@
+"""A small pool, a tiny base that has learned to call tools, and a ticket: all that training asks for."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import orjson
+import torch
+
+from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.preflight.gates import evaluate, gates_of_round
+from rc1_lib.preflight.rounds import write_round
+from rc1_lib.preflight.ticket import issue_ticket
+from rc1_lib.run import Run, open_run
+from tests.training.tiny_world import OVERRIDES, write_base
+
+TINY = (
+    *OVERRIDES, "training.held_out.prompts=12", "gates.training.min_steps=1",
+    "gates.evaluation.min_prompts=1", "gates.evaluation.min_group=1", "gates.evaluation.resamples=20",
+)  # fmt: skip
+"""Training of seconds; the gates ask about as little as that can give."""
+
+ANYTHING_GOES = (
+    "gates.evaluation.min_needed_up_pp=-100", "gates.evaluation.min_hard_up_pp=-100",
+    "gates.evaluation.min_overclar_down_pct=-100000", "gates.evaluation.max_turns_up=100",
+    "gates.evaluation.min_recall_up_pp=-100", "gates.evaluation.min_precision_up_pp=-100",
+    "gates.evaluation.min_gap_up_pp=-100",
+)  # fmt: skip
+"""An evaluation that any policy passes whose figures are defined."""
+
+
+def copy_with_base(built: Run, root: Path) -> None:
+    """Copy a built workspace and put a tiny base beside it."""
+    shutil.copytree(built.workspace.root, root)
+    torch.set_num_threads(1)
+    with (root / built.config.seed_pool).open("rb") as lines:
+        rows = [row for row in map(orjson.loads, lines) if row["lang"] == "en"]
+    write_base(root / "base", rows[:200])
+
+
+def ticketed(root: Path, built: Run, *overrides: str) -> Run:
+    """The run of a workspace that holds pool and base, after two rounds that have passed under these very settings."""
+    run = open_run(profile="local", workspace=root, overrides=(*built.overrides, *TINY, *overrides))
+    for number in (1, 2):
+        evidence = Evidence(run)
+        write_round(run, number, [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)])
+    issue_ticket(run)
+    return run

@@ -1,0 +1,169 @@
+"""What each callback does to a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from rc1_lib.errors import ConfigError, RowError
+from rc1_lib.progress import listening
+from rc1_lib.training.api import Callback
+from rc1_lib.training.callbacks.checkpoints import Checkpoints
+from rc1_lib.training.callbacks.early_stop import EarlyStop
+from rc1_lib.training.callbacks.eval_shadow import EvalShadow
+from rc1_lib.training.callbacks.grad_clip import GradClip
+from rc1_lib.training.callbacks.logs import Logging
+from rc1_lib.training.callbacks.lr_schedule import LRSchedule
+from rc1_lib.training.checkpoint.due import SaveRule
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.names import resolve, steps
+from rc1_lib.training.checkpoint.state import CheckpointState
+from rc1_lib.training.metrics_log import NAMED, MetricsLog
+from rc1_lib.training.train_log import TrainLog
+from rc1_lib.training.trainer import Trainer
+from tests.training.toys import Counting, Doubling, Scale
+
+
+def run(max_steps: int, *callbacks: Callback, resume: CheckpointState | None = None, lr: float = 0.1) -> Trainer:
+    torch.manual_seed(0)
+    trainer = Trainer(Scale(), Doubling(), Counting(), callbacks, max_steps, {})
+    trainer.fit({"lr": lr}, resume)
+    return trainer
+
+
+def logging_to(folder: Path) -> Logging:
+    return Logging(folder / "reports/metrics.jsonl", folder / "logs/tensorboard", TrainLog(folder / "logs/train.log"))
+
+
+def saving_to(folder: Path, every: int, keep_last: int | None = None) -> Checkpoints:
+    log = TrainLog(folder / "logs/train.log")
+    return Checkpoints(folder / "ckpt", folder / "reports/ledger.jsonl", SaveRule(every, None), keep_last, log)
+
+
+def test_logging_writes_every_step_with_all_named_fields(tmp_path: Path) -> None:
+    heard = []
+    with listening(lambda stage, done, total, note: heard.append((stage, done, total))):
+        run(3, logging_to(tmp_path))
+    lines = MetricsLog(tmp_path / "reports/metrics.jsonl").read()
+    assert [line["step"] for line in lines] == [1, 2, 3]
+    assert all(set(NAMED) <= line.keys() for line in lines)
+    assert lines[0]["kl"] is None
+    assert lines[0]["rows"] == 2.0
+    assert heard == [("train", 1, 3), ("train", 2, 3), ("train", 3, 3)]
+    assert "step 3/3 loss" in (tmp_path / "logs/train.log").read_text()
+    assert list((tmp_path / "logs/tensorboard").iterdir())
+
+
+def test_a_resumed_run_neither_repeats_nor_leaves_out_a_step(tmp_path: Path) -> None:
+    run(5, logging_to(tmp_path), saving_to(tmp_path, every=2))
+    path = tmp_path / "reports/metrics.jsonl"
+    before = MetricsLog(path).read()
+    with path.open("ab") as stream:
+        stream.write(b'{"step":6,"lo')  # a kill within a line
+    state = load_checkpoint(resolve(4, tmp_path / "ckpt"))
+    run(7, logging_to(tmp_path), saving_to(tmp_path, every=2), resume=state)
+    after = MetricsLog(path).read()
+    assert [line["step"] for line in after] == [1, 2, 3, 4, 5, 6, 7]
+    assert after[:4] == before[:4]
+    assert after[4]["loss"] == before[4]["loss"]
+
+
+def test_metrics_that_are_none_are_told_by_their_line(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path / "m.jsonl")
+    assert log.truncate(3) == 0
+    log.path.write_bytes(b'{"loss": 1}\n')
+    with pytest.raises(RowError, match="is no metrics of a step"):
+        log.truncate(3)
+
+
+def test_lost_metrics_are_told_in_the_log(tmp_path: Path) -> None:
+    run(2, saving_to(tmp_path, every=2))
+    run(3, logging_to(tmp_path), resume=load_checkpoint(resolve(2, tmp_path / "ckpt")))
+    assert "metrics.jsonl ends at step 0, the checkpoint is of step 2" in (tmp_path / "logs/train.log").read_text()
+
+
+def test_checkpoints_come_on_time_and_at_the_end(tmp_path: Path) -> None:
+    run(7, saving_to(tmp_path, every=3))
+    assert list(steps(tmp_path / "ckpt")) == [3, 6, 7]
+    assert resolve("latest", tmp_path / "ckpt").name == "step_00007"
+
+
+def test_only_the_wanted_number_of_checkpoints_is_kept(tmp_path: Path) -> None:
+    run(7, saving_to(tmp_path, every=2, keep_last=2))
+    assert list(steps(tmp_path / "ckpt")) == [6, 7]
+
+
+def test_held_out_batches_count_by_their_tokens() -> None:
+    trainer = Trainer(Scale(), Doubling(), Counting(), [], 10, {})
+    trainer.engine.setup({"lr": 0.1})
+    losses = iter([1.0, 4.0])
+    trainer.engine.eval_step = lambda batch: {"loss": next(losses), "tokens": float(len(batch["x"]))}
+    metrics: dict[str, float | None] = {}
+    shadow = EvalShadow([{"x": torch.zeros(3)}, {"x": torch.zeros(1)}], every=5)
+    for trainer.step in (1, 4, 5):
+        shadow.on_step(trainer, metrics)
+    assert metrics == {"eval/loss": (1.0 * 3 + 4.0 * 1) / 4}
+
+
+def test_the_last_step_is_evaluated_too() -> None:
+    calls = run(3, EvalShadow([{"x": torch.zeros(3)}], every=2)).engine.calls
+    assert calls[-5:] == ["train_step", "eval_step", "on_batch", "train_step", "eval_step"]
+
+
+def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
+    stop = EarlyStop("m", patience=2, min_delta=0.1, higher_is_better=False)
+    trainer = Trainer(Scale(), Doubling(), Counting(), [], 99, {})
+    for value in (1.0, 0.95, None, 0.8, 0.75, None):
+        stop.on_step(trainer, {"m": value})
+    assert trainer.stop_reason is None  # 0.95 failed, 0.8 was better, 0.75 failed
+    stop.on_step(trainer, {"m": 0.71})
+    assert trainer.stop_reason == "m did not become better than 0.8 in 2 measurements"
+    higher = EarlyStop("m", patience=1, min_delta=0.0, higher_is_better=True)
+    trainer.stop_reason = None
+    for value in (1.0, 2.0):
+        higher.on_step(trainer, {"m": value})
+    assert trainer.stop_reason is None
+
+
+def test_a_metric_that_never_comes_is_a_mistake() -> None:
+    with pytest.raises(ConfigError, match="'los' was never measured in 2 steps"):
+        run(2, EarlyStop("los", patience=1, min_delta=0.0, higher_is_better=False))
+
+
+def test_clipping_keeps_the_direction_and_bounds_the_norm() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(2))
+    parameter.grad = torch.tensor([3.0, 4.0])
+    assert GradClip(0.5).clip([parameter]) == {"grad_norm": 5.0}
+    assert torch.allclose(parameter.grad, torch.tensor([0.3, 0.4]))
+
+
+def test_an_engine_without_an_optimizer_in_reach_cannot_be_clipped() -> None:
+    class Closed(Scale):
+        def setup(self, cfg: dict) -> None:
+            super().setup(cfg)
+            del self.gradient_hooks
+
+    trainer = Trainer(Closed(), Doubling(), Counting(), [GradClip(1.0)], 1, {})
+    with pytest.raises(ConfigError, match="'grad_clip' needs an engine that shows its gradients, Closed does not"):
+        trainer.fit({"lr": 0.1}, None)
+
+
+def test_rates_follow_the_step() -> None:
+    linear, cosine = LRSchedule("linear", warmup_steps=2), LRSchedule("cosine", warmup_steps=0)
+    assert [linear.factor(step, 6) for step in range(7)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0]
+    assert [round(cosine.factor(step, 4), 6) for step in (0, 2, 4, 5)] == [1.0, 0.5, 0.0, 0.0]
+    assert LRSchedule("constant", warmup_steps=0).factor(99, 4) == 1.0
+
+
+def test_a_resumed_schedule_goes_on_from_the_configured_rate(tmp_path: Path) -> None:
+    def schedule() -> LRSchedule:
+        return LRSchedule("linear", warmup_steps=0)
+
+    run(4, schedule(), logging_to(tmp_path / "whole"))
+    run(4, schedule(), saving_to(tmp_path, every=2))
+    run(4, schedule(), logging_to(tmp_path), resume=load_checkpoint(resolve(2, tmp_path / "ckpt")))
+    whole = [line["lr"] for line in MetricsLog(tmp_path / "whole/reports/metrics.jsonl").read()]
+    assert whole == pytest.approx([0.1, 0.075, 0.05, 0.025])
+    assert [line["lr"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == whole[2:]

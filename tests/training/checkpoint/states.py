@@ -1,0 +1,40 @@
+"""A state with something of everything that a checkpoint holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from rc1_lib.training.checkpoint.rng import rng_state
+from rc1_lib.training.checkpoint.state import CheckpointState
+
+
+def trained(seed: int = 0) -> tuple[torch.nn.Module, torch.optim.AdamW, torch.optim.lr_scheduler.LRScheduler]:
+    """A linear layer after one AdamW step, its bias in a group of its own."""
+    torch.manual_seed(seed)
+    layer = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW([{"params": [layer.weight]}, {"params": [layer.bias], "lr": 0.5}], lr=0.1)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+    layer(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    scheduler.step()
+    return layer, optimizer, scheduler
+
+
+def state_of(step: int) -> CheckpointState:
+    """A state whose content is decided by its step alone."""
+    layer, optimizer, scheduler = trained(step)
+    generator = torch.Generator().manual_seed(step)
+    return CheckpointState.build(
+        step,
+        tensors={
+            "adapter": {"a.weight": torch.full((2, 3), step, dtype=torch.bfloat16), "b": torch.arange(step + 1)},
+            "value_head": dict(layer.state_dict()),
+        },
+        trees={
+            "optimizer": optimizer.state_dict(),
+            "scheduler": scheduler.state_dict(),
+            "rng": {"own": rng_state({"rollout": generator, "rows": np.random.default_rng(step)})["own"]},
+        },
+        values={"kl_coef": 0.1 + 0.2, "sampler": {"position": step * 7}, "reference": "ab" * 32},
+    )

@@ -1,0 +1,50 @@
+"""What differs between two checkpoints is told, and nothing else."""
+
+from __future__ import annotations
+
+import torch
+
+from rc1_lib.training.checkpoint.diff import Difference, diff_checkpoints
+from rc1_lib.training.checkpoint.state import CheckpointState
+
+
+def of(value: torch.Tensor, **values: object) -> CheckpointState:
+    return CheckpointState({"adapter": {"w": value}}, {"step": 1, **values})
+
+
+def test_equal_states_differ_in_nothing() -> None:
+    nan = torch.tensor([float("nan"), 0.0])
+    assert diff_checkpoints(of(nan), of(nan.clone()), exact=True) == []
+    assert diff_checkpoints(of(nan), of(nan.clone()), exact=False) == []
+
+
+def test_numbers_are_counted_and_their_largest_gap_told() -> None:
+    a, b = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 2.25, 2.5])
+    expected = [Difference("adapter/w", "2 of 3 numbers differ, by 0.5 at most")]
+    assert diff_checkpoints(of(a), of(b), exact=True) == expected
+    assert diff_checkpoints(of(a), of(b), exact=False) == expected
+
+
+def test_only_an_exact_look_sees_dtypes_and_signed_zeros() -> None:
+    zero, minus = torch.tensor([0.0]), torch.tensor([-0.0])
+    assert diff_checkpoints(of(zero), of(minus), exact=False) == []
+    assert diff_checkpoints(of(zero), of(minus), exact=True) == [Difference("adapter/w", "equal numbers, other bits")]
+    assert diff_checkpoints(of(zero), of(zero.half()), exact=False) == []
+    [found] = diff_checkpoints(of(zero), of(zero.half()), exact=True)
+    assert found.what == "dtype torch.float32 and torch.float16"
+
+
+def test_shapes_groups_names_and_values_are_told() -> None:
+    a = CheckpointState(
+        {"adapter": {"w": torch.zeros(2), "x": torch.zeros(1)}, "old": {}}, {"kl": {"coef": 0.1}, "t": 1}
+    )
+    b = CheckpointState({"adapter": {"w": torch.zeros(3)}, "value_head": {}}, {"kl": {"coef": 0.2}, "t": True, "u": 1})
+    assert [(found.where, found.what) for found in diff_checkpoints(a, b, exact=False)] == [
+        ("state.json/kl.coef", "0.1 and 0.2"),
+        ("state.json/t", "1 and True"),
+        ("state.json/u", "only in the second"),
+        ("adapter/w", "shape (2,) and (3,)"),
+        ("adapter/x", "only in the first"),
+        ("old", "only in the first"),
+        ("value_head", "only in the second"),
+    ]

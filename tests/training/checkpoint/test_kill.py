@@ -1,0 +1,140 @@
+"""A kill -9 in the middle of a write leaves the old checkpoint or the new one.
+
+Children are forked, so that none pays for importing torch. They kill themselves at one file-system event after the
+other (Python's audit hooks tell of each), and are killed from outside at random moments.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from rc1_lib.training.checkpoint.diff import diff_checkpoints
+from rc1_lib.training.checkpoint.ledger import read_ledger
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.names import resolve, steps
+from rc1_lib.training.checkpoint.retention import prune
+from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointState
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+FORK = multiprocessing.get_context("fork")
+EVENTS = {"open", "os.rename", "os.symlink", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
+
+
+def state_of(step: int, mark: int = 0) -> CheckpointState:
+    tensors = {"w": torch.full((64, 64), float(step)), "mark": torch.tensor(mark)}
+    return CheckpointState.build(step, {"adapter": tensors}, {"rng": {"state": torch.arange(step)}}, {})
+
+
+def run_and_kill_at(event: int, work: Callable[[], object]) -> bool:
+    """Run `work` in a child that kills itself at its n-th event; whether it got to the end without one."""
+
+    def child() -> None:
+        count = 0
+
+        def hook(name: str, args: object) -> None:
+            nonlocal count
+            if name in EVENTS:
+                count += 1
+                if count == event:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        torch.set_num_threads(1)
+        sys.addaudithook(hook)
+        work()
+        os._exit(0)
+
+    process = FORK.Process(target=child)
+    process.start()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode == 0
+
+
+def is_state(path: Path, wanted: CheckpointState) -> bool:
+    return diff_checkpoints(load_checkpoint(path), wanted, exact=True) == []
+
+
+def test_killed_at_every_event_of_a_save_the_old_or_the_new_state_is_there(tmp_path: Path) -> None:
+    for event in range(1, 200):
+        folder, ledger = tmp_path / str(event) / "ckpt", tmp_path / str(event) / "reports/ledger.jsonl"
+        save_checkpoint(state_of(1), folder, ledger)
+        whole = run_and_kill_at(event, partial(save_checkpoint, state_of(2), folder, ledger))
+        newest = resolve("latest", folder)
+        assert is_state(newest, state_of(2 if newest.name == "step_00002" else 1)), event
+        save_checkpoint(state_of(3), folder, ledger)
+        assert not list(folder.glob(".new-*")), "leftovers are cleaned by the next save"
+        assert {line["path"].rpartition("/")[2] for line in read_ledger(ledger)} == {
+            path.name for path in steps(folder).values()
+        }
+        if whole:
+            assert newest.name == "step_00002"
+            assert event > 10, "the hook saw the save's events"
+            return
+    pytest.fail("the save never came to its end")
+
+
+def test_killed_at_every_event_of_a_replacement_one_of_both_is_there(tmp_path: Path) -> None:
+    seen = set()
+    for event in range(1, 200):
+        folder, ledger = tmp_path / str(event) / "ckpt", tmp_path / str(event) / "reports/ledger.jsonl"
+        save_checkpoint(state_of(1, mark=1), folder, ledger)
+        whole = run_and_kill_at(event, partial(save_checkpoint, state_of(1, mark=2), folder, ledger))
+        mark = int(load_checkpoint(resolve("latest", folder)).tensors["adapter"]["mark"])
+        assert is_state(folder / "latest", state_of(1, mark)), event
+        seen.add(mark)
+        if whole:
+            assert seen == {1, 2}
+            return
+    pytest.fail("the save never came to its end")
+
+
+def test_killed_at_every_event_of_a_removal_nothing_is_left_half(tmp_path: Path) -> None:
+    for event in range(1, 60):
+        folder, ledger = tmp_path / str(event) / "ckpt", tmp_path / str(event) / "reports/ledger.jsonl"
+        for step in (1, 2):
+            save_checkpoint(state_of(step), folder, ledger)
+        whole = run_and_kill_at(event, partial(prune, folder, last=1, best=0, scores={}))
+        for step, path in steps(folder).items():
+            assert is_state(path, state_of(step)), event
+        assert 2 in steps(folder)
+        if whole:
+            assert list(steps(folder)) == [2]
+            return
+    pytest.fail("the removal never came to its end")
+
+
+def test_killed_at_random_moments_of_a_write_loop_latest_always_loads(tmp_path: Path) -> None:
+    folder, ledger = tmp_path / "ckpt", tmp_path / "reports/ledger.jsonl"
+    save_checkpoint(state_of(1), folder, ledger)
+    draw = random.Random(20250820)
+    reached = [1]
+
+    def loop(first: int) -> None:
+        torch.set_num_threads(1)
+        for step in range(first, 10_000):
+            save_checkpoint(state_of(step), folder, ledger)
+            prune(folder, last=2, best=0, scores={})
+
+    for _ in range(12):
+        process = FORK.Process(target=loop, args=(reached[-1],))
+        process.start()
+        time.sleep(draw.uniform(0.01, 0.25))
+        process.kill()
+        process.join()
+        newest = load_checkpoint(resolve("latest", folder))
+        assert diff_checkpoints(newest, state_of(newest.step), exact=True) == []
+        assert newest.step >= reached[-1]
+        reached.append(newest.step)
+    assert reached[-1] > 1, "no child came to write anything"

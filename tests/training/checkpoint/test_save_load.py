@@ -1,0 +1,165 @@
+"""Saved is loaded bit for bit; every kind of damage is refused by the name of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+import torch
+from filelock import FileLock
+
+from rc1_lib.training.checkpoint.diff import diff_checkpoints
+from rc1_lib.training.checkpoint.due import SaveRule
+from rc1_lib.training.checkpoint.ledger import read_ledger
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.names import resolve
+from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from tests.training.checkpoint.states import state_of, trained
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> tuple[Path, Path]:
+    return tmp_path / "checkpoints/rc1", tmp_path / "reports/ckpt_manifest.jsonl"
+
+
+def test_what_is_loaded_is_what_was_saved(place: tuple[Path, Path]) -> None:
+    saved = save_checkpoint(state_of(3), *place)
+    assert saved.name == "step_00003"
+    loaded = load_checkpoint(saved)
+    assert diff_checkpoints(state_of(3), loaded, exact=True) == []
+    assert loaded.step == 3
+    assert loaded.values["kl_coef"] == 0.1 + 0.2
+    assert loaded.tensors["adapter"]["a.weight"].dtype == torch.bfloat16
+    assert loaded.tree("optimizer")["param_groups"] == trained(3)[1].state_dict()["param_groups"]
+
+
+def test_latest_leads_to_the_newest_and_the_ledger_lists_all(place: tuple[Path, Path]) -> None:
+    folder, ledger = place
+    paths = [save_checkpoint(state_of(step), folder, ledger) for step in (1, 2)]
+    assert (folder / "latest").is_symlink()
+    assert resolve("latest", folder) == resolve(2, folder) == resolve(str(paths[1]), folder) == paths[1]
+    assert resolve(str(folder / "latest"), folder) == paths[1]
+    lines = read_ledger(ledger)
+    assert [(line["step"], line["path"]) for line in lines] == [
+        (1, "checkpoints/rc1/step_00001"),
+        (2, "checkpoints/rc1/step_00002"),
+    ]
+    assert [line["sha256"] for line in lines] == [fingerprint(path) for path in paths]
+    assert set(lines[0]["files"]) == {path.name for path in paths[0].iterdir()} - {"manifest.json"}
+
+
+def test_equal_states_have_equal_fingerprints(tmp_path: Path) -> None:
+    one, other = (save_checkpoint(state_of(4), tmp_path / name, tmp_path / f"{name}.jsonl") for name in "ab")
+    assert fingerprint(one) == fingerprint(other)
+
+
+def test_a_checkpoint_of_the_same_step_is_replaced(place: tuple[Path, Path]) -> None:
+    save_checkpoint(state_of(1), *place)
+    other = CheckpointState.build(1, {"adapter": {"w": torch.ones(1)}}, {}, {})
+    path = save_checkpoint(other, *place)
+    assert diff_checkpoints(load_checkpoint(path), other, exact=True) == []
+    assert len(read_ledger(place[1])) == 2
+    assert {entry.name for entry in place[0].iterdir()} == {"step_00001", "latest", ".write.lock"}
+
+
+@pytest.mark.parametrize("name", ["adapter.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
+def test_one_changed_byte_is_refused_by_name(place: tuple[Path, Path], name: str) -> None:
+    path = save_checkpoint(state_of(1), *place)
+    content = bytearray((path / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (path / name).write_bytes(content)
+    with pytest.raises(CheckpointError):
+        load_checkpoint(path, read_ledger(place[1])[0]["sha256"])
+    if name != "manifest.json":
+        with pytest.raises(CheckpointError, match=rf"{name}: has SHA-256 .* was altered"):
+            load_checkpoint(path)
+
+
+def test_missing_and_foreign_files_are_refused_by_name(place: tuple[Path, Path]) -> None:
+    path = save_checkpoint(state_of(1), *place)
+    (path / "extra.bin").write_bytes(b"x")
+    with pytest.raises(CheckpointError, match=r"extra\.bin: does not belong"):
+        load_checkpoint(path)
+    (path / "extra.bin").unlink()
+    (path / "value_head.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"value_head\.safetensors: cannot be read"):
+        load_checkpoint(path)
+    (path / "manifest.json").unlink()
+    with pytest.raises(CheckpointError, match=r"manifest\.json: cannot be read"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 1, "files": {"a": {"sha256": 1}}}', b"\xff"])
+def test_a_manifest_that_is_none_is_refused(place: tuple[Path, Path], content: bytes) -> None:
+    path = save_checkpoint(state_of(1), *place)
+    (path / "manifest.json").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"manifest\.json: is not a checkpoint's manifest"):
+        load_checkpoint(path)
+
+
+def test_a_manifest_of_another_format_is_refused(place: tuple[Path, Path]) -> None:
+    path = save_checkpoint(state_of(1), *place)
+    body = orjson.loads((path / "manifest.json").read_bytes())
+    (path / "manifest.json").write_bytes(orjson.dumps(body | {"format": 2}))
+    with pytest.raises(CheckpointError, match="has format 2, expected 1"):
+        load_checkpoint(path)
+
+
+def test_a_renamed_checkpoint_is_refused(place: tuple[Path, Path]) -> None:
+    path = save_checkpoint(state_of(1), *place)
+    with pytest.raises(CheckpointError, match="holds step 1, but its name says step 9"):
+        load_checkpoint(path.rename(path.parent / "step_00009"))
+
+
+def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(place: tuple[Path, Path]) -> None:
+    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: none"):
+        resolve("latest", place[0])
+    save_checkpoint(state_of(5), *place)
+    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 5"):
+        resolve("7", place[0])
+
+
+def test_a_state_that_was_not_saved_is_told_with_those_that_were() -> None:
+    with pytest.raises(CheckpointError, match="holds no state 'scaler', it holds: optimizer, rng, scheduler"):
+        state_of(1).tree("scaler")
+
+
+def test_values_that_json_would_change_are_refused_and_leave_nothing(place: tuple[Path, Path]) -> None:
+    with pytest.raises(AssertionError, match="survive JSON"):
+        save_checkpoint(CheckpointState({}, {"step": 1, "kl": float("nan")}), *place)
+    assert {entry.name for entry in place[0].iterdir()} == {".write.lock"}
+
+
+def test_a_second_writer_is_refused(place: tuple[Path, Path]) -> None:
+    place[0].mkdir(parents=True)
+    with (
+        FileLock(place[0] / ".write.lock"),
+        pytest.raises(CheckpointError, match="another process is writing"),
+    ):
+        save_checkpoint(state_of(1), *place)
+
+
+def test_something_else_in_the_place_of_latest_is_not_removed(place: tuple[Path, Path]) -> None:
+    (place[0] / "latest").mkdir(parents=True)
+    with pytest.raises(CheckpointError, match="latest: is no link"):
+        save_checkpoint(state_of(1), *place)
+
+
+def test_saving_is_due_on_multiples_and_after_the_time() -> None:
+    rule = SaveRule(every_steps=10, every_minutes=30)
+    assert [step for step in range(41) if rule.due(step, saved_step=0, minutes_since=0)] == [10, 20, 30, 40]
+    assert rule.due(13, saved_step=10, minutes_since=30)
+    assert not rule.due(13, saved_step=10, minutes_since=29.9)
+    assert not rule.due(10, saved_step=10, minutes_since=99)
+    assert not SaveRule(every_steps=10, every_minutes=None).due(13, saved_step=0, minutes_since=1e9)
+
+
+def test_tied_tensors_views_and_empty_groups_are_saved(place: tuple[Path, Path]) -> None:
+    whole = torch.arange(6.0).reshape(2, 3)
+    state = CheckpointState.build(1, {"adapter": {"a": whole, "b": whole, "row": whole.T[1]}, "empty": {}}, {}, {})
+    loaded = load_checkpoint(save_checkpoint(state, *place))
+    assert diff_checkpoints(state, loaded, exact=True) == []
+    assert loaded.tensors["adapter"]["row"].tolist() == [1.0, 4.0]

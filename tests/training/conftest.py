@@ -1,0 +1,65 @@
+"""A workspace with a small pool and a tiny taught base, made once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rc1_lib.run import Run
+from rc1_lib.training.chat_format import ChatFormat
+from tests.training.tiny_world import learned_tokenizer, pool_rows, tiny_run, write_base, write_pool
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before() -> Iterator[None]:
+    """Engines set the number of threads; a test must not leave its own to the next."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def pool() -> list[dict[str, Any]]:
+    """English rows. Never change one."""
+    return pool_rows(30)
+
+
+@pytest.fixture(scope="session")
+def mixed_pool() -> list[dict[str, Any]]:
+    """English and Chinese rows. Never change one."""
+    return pool_rows(30, chinese=0.4)
+
+
+@pytest.fixture(scope="session")
+def form(mixed_pool: list[dict[str, Any]]) -> ChatFormat:
+    """The chat format of a tokenizer as the embedded base has it."""
+    return ChatFormat(learned_tokenizer(mixed_pool))
+
+
+@pytest.fixture(scope="session")
+def tiny_workspace(tmp_path_factory: pytest.TempPathFactory, pool: list[dict[str, Any]]) -> Path:
+    """A pool and a base. Never write into it: take `tiny`."""
+    workspace = tmp_path_factory.mktemp("tiny")
+    torch.set_num_threads(1)
+    write_pool(workspace, pool)
+    write_base(workspace / "base", pool)
+    return workspace
+
+
+@pytest.fixture
+def tiny(tiny_workspace: Path, tmp_path: Path) -> Callable[..., Run]:
+    """Makes a run in a workspace of the test's own: `tiny("steps=2", name="other")`."""
+
+    def make(*overrides: str, name: str = "workspace") -> Run:
+        root = tmp_path / name
+        if not root.exists():
+            shutil.copytree(tiny_workspace, root)
+        return tiny_run(root, *overrides)
+
+    return make

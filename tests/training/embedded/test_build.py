@@ -1,0 +1,87 @@
+"""Building the embedded base by a tiny recipe: a loadable folder, its record, and the same bytes twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_file
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.embedded.build import RECORD, build_base
+from rc1_lib.training.embedded.recipe import Recipe, read_recipe
+
+Built = tuple[Path, dict[str, Any]]
+
+
+def tiny_recipe(**changed: Any) -> Recipe:
+    tree = read_recipe(PROJECT_ROOT / "configs/base.yaml").model_dump(mode="json")
+    tree["corpus"] |= {"rows": 90, "per_shard": 15, "workers": 1, "held_out": 6, "max_tokens": 500}
+    tree["model"] |= {"hidden_size": 16, "intermediate_size": 32, "layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 8}
+    short = {"batch_tokens": 1024, "warm_up": 2, "short_tokens": 300}
+    tree["training"] = [phase | short | {"steps": steps} for phase, steps in zip(tree["training"], (5, 3), strict=True)]
+    return Recipe.model_validate({**tree, "vocabulary": 2048, "threads": 1, **changed})
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("base")
+    return folder, build_base(tiny_recipe(), folder)
+
+
+def test_the_record_names_every_file_with_its_bytes(built: Built) -> None:
+    folder, record = built
+    assert record == read_json(folder / RECORD)
+    assert record["files"].keys() == {path.name for path in folder.iterdir()} - {RECORD}
+    assert all(sha256_file(folder / name) == digest for name, digest in record["files"].items())
+
+
+def test_the_record_says_how_it_was_made_and_how_good_it_is(built: Built) -> None:
+    record = built[1]
+    assert Recipe.model_validate(record["recipe"]) == tiny_recipe()
+    assert [curve[-1]["step"] for curve in record["loss_by_phase"]] == [5, 3]
+    assert record["accuracy_by_stage"]["n answer"] > 0
+    assert record["rows_learned"] > 0 and record["parameters"] > 0
+
+
+def test_the_folder_is_read_as_any_other_model(built: Built) -> None:
+    folder, record = built
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    form = ChatFormat(AutoTokenizer.from_pretrained(folder))
+    assert sum(value.numel() for value in model.parameters()) == record["parameters"]
+    assert (model.config.eos_token_id, model.config.pad_token_id) == (form.end_id, form.pad_id)
+    assert form.decode([form.end_id]) == "<|im_end|>"
+    ids = form.prompt_ids([{"role": "user", "content": "Well?"}])
+    assert model(input_ids=torch.tensor([ids])).logits.shape == (1, len(ids), 2048)
+
+
+def test_the_same_recipe_gives_the_same_bytes_and_another_seed_gives_others(built: Built, tmp_path: Path) -> None:
+    torch.manual_seed(99)
+    again = build_base(tiny_recipe(), tmp_path / "again")
+    assert again["files"] == built[1]["files"]
+    other = build_base(tiny_recipe(seed=8), tmp_path / "other")
+    assert other["files"]["model.safetensors"] != again["files"]["model.safetensors"]
+
+
+def test_the_shipped_recipe_can_be_read() -> None:
+    recipe = read_recipe(PROJECT_ROOT / "configs/base.yaml")
+    assert recipe.corpus.held_out < recipe.corpus.rows
+    assert recipe.model.positions >= recipe.corpus.max_tokens
+
+
+@pytest.mark.parametrize(
+    ("line", "where"),
+    [("stranger: 1", "stranger"), ("vocabulary: 7", "vocabulary"), ("corpus: {rows: -1}", r"corpus\.")],
+)
+def test_a_recipe_that_is_wrong_is_refused_with_file_and_key(tmp_path: Path, line: str, where: str) -> None:
+    key = line.split(":")[0]
+    text = (PROJECT_ROOT / "configs/base.yaml").read_text()
+    kept = [each for each in text.splitlines() if not each.startswith(f"{key}:")]
+    path = tmp_path / "base.yaml"
+    path.write_text("\n".join([*kept, line]))
+    with pytest.raises(ConfigError, match=rf"base\.yaml: {where}.*found .*; correct it"):
+        read_recipe(path)

@@ -1,0 +1,48 @@
+"""One whole update equals the same thing done one token at a time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from rc1_lib.training.ppo.batch import collate
+from rc1_lib.training.ppo.settings import PPOSettings
+from rc1_lib.training.ppo.update import ppo_update
+from tests.training.ppo.plain_update import plain_update
+from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
+
+
+def adam(policy: ToyPolicy) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(policy.trained(), lr=0.01)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        settings(),
+        settings(minibatches=3, epochs=2, temperature=0.7, entropy_coef=0.05),
+        settings(whiten=False, gamma=1.0, lam=1.0, minibatches=2, max_grad_norm=0.05, value_clip=0.01),
+    ],
+    ids=["one step", "epochs of minibatches, tempered, with an entropy bonus", "not whitened, much clipped"],
+)
+def test_an_update_equals_the_plain_one(chosen: PPOSettings) -> None:
+    episodes, scores = random_episodes(7)
+    policy, plain = ToyPolicy(), ToyPolicy()
+    metrics = ppo_update(
+        policy,
+        collate(episodes, scores, pad_id=0, dtype=torch.float64),
+        adam(policy),
+        chosen,
+        kl_coef=0.1,
+        iteration=0,
+        generator=torch.Generator().manual_seed(5),
+    )
+    losses = plain_update(
+        plain, episodes, scores, adam(plain), chosen, kl_coef=0.1, generator=torch.Generator().manual_seed(5)
+    )
+    assert metrics["update/steps"] == len(losses) == chosen.epochs * chosen.minibatches
+    assert metrics["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-9)
+    assert 0 < metrics["policy/clipfrac_avg"] < 1, "the case is to reach both sides of the clipping"
+    for mine, theirs, first in zip(policy.trained(), plain.trained(), ToyPolicy().trained(), strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=0)
+        assert not torch.equal(mine, first), "the update is to move every parameter"

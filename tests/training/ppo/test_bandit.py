@@ -1,0 +1,85 @@
+"""A bandit whose optimum is known is solved, with a price on moving away from the reference and without."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from rc1_lib.training.ppo.batch import collate
+from rc1_lib.training.ppo.kl_control import AdaptiveKL, FixedKL
+from rc1_lib.training.ppo.settings import PPOSettings
+from rc1_lib.training.ppo.update import ppo_update
+from rc1_lib.training.rollout.trajectory import Trajectory
+from tests.training.ppo.toys import ToyPolicy, episode, settings
+
+ARMS = torch.tensor([0.1, 0.9, 0.3, 0.5], dtype=torch.float64)
+
+
+class Bandit(ToyPolicy):
+    """One distribution over four arms, any value; the reference draws the arms 4 : 1 : 2 : 1."""
+
+    def __init__(self) -> None:
+        super().__init__(vocabulary=4, width=4)
+        self.unembedding = nn.Identity()
+        self.prior = torch.tensor([4.0, 1, 2, 1], dtype=torch.float64).log()
+        for parameter in self.adapter.parameters():
+            nn.init.zeros_(parameter)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        return super().logits(hidden) + self.prior
+
+    def hidden(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor | None = None) -> torch.Tensor:
+        nothing = torch.zeros(*ids_BT.shape, 4, dtype=torch.float64)
+        return self.adapter(nothing) if self.adapted else nothing
+
+    def arms(self) -> torch.Tensor:
+        return torch.softmax(self.logits(self.hidden(torch.zeros(1, 1, dtype=torch.long)))[0, 0], -1).detach()
+
+
+def play_bandit(policy: Bandit, draw: torch.Generator, count: int) -> tuple[list[Trajectory], list[float]]:
+    arms = policy.arms()
+    pulls = torch.multinomial(arms, count, replacement=True, generator=draw).tolist()
+    episodes = [
+        episode(str(number), [(False, [0]), (True, [arm])], [float(arms[arm].log())])
+        for number, arm in enumerate(pulls)
+    ]
+    return episodes, [float(ARMS[arm]) for arm in pulls]
+
+
+def train_bandit(policy: Bandit, chosen: PPOSettings, control: FixedKL, iterations: int, *, decay: bool) -> list[float]:
+    """The mean KL of the episodes of every iteration."""
+    draw, kls = torch.Generator().manual_seed(0), []
+    optimizer = torch.optim.Adam(policy.trained(), lr=0.05)
+    for iteration in range(iterations):
+        optimizer.param_groups[0]["lr"] = 0.05 * (1 - decay * iteration / iterations)
+        batch = collate(*play_bandit(policy, draw, 256), pad_id=0, dtype=torch.float64)
+        metrics = ppo_update(
+            policy, batch, optimizer, chosen, kl_coef=control.coef, iteration=iteration, generator=draw
+        )
+        control.update(metrics["objective/kl"])
+        kls.append(metrics["objective/kl"])
+    return kls
+
+
+def test_without_a_kl_term_the_bandit_pulls_the_best_arm() -> None:
+    policy = Bandit()
+    train_bandit(policy, settings(micro_tokens=1024, epochs=2, minibatches=2), FixedKL(0.0), 40, decay=True)
+    assert float(policy.arms()[1]) > 0.95
+
+
+def test_with_a_kl_term_the_bandit_ends_where_the_optimum_is() -> None:
+    """The best of E[reward] - beta * KL(policy, reference) is the reference times exp(reward / beta), normalised."""
+    policy, beta = Bandit(), 0.4
+    chosen = settings(micro_tokens=1024, whiten=False, epochs=2, minibatches=2)
+    train_bandit(policy, chosen, FixedKL(beta), 60, decay=True)
+    best = torch.softmax(policy.prior + ARMS / beta, -1)
+    torch.testing.assert_close(policy.arms(), best, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("start", [0.2, 1.5])
+def test_an_adaptive_coefficient_brings_the_kl_to_its_target_from_both_sides(start: float) -> None:
+    control = AdaptiveKL(start, target=0.15, gain=0.1, bound=0.2)
+    kls = train_bandit(Bandit(), settings(micro_tokens=1024, whiten=False), control, 120, decay=False)
+    assert sum(kls[-40:]) / 40 == pytest.approx(0.15, abs=0.03)
+    assert (control.coef > start) == (start < 1)

@@ -1,0 +1,86 @@
+"""Neither the order of episodes nor micro-batches nor padding change what a real model learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn.functional import pad
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from rc1_lib.training.policy import Adapter, Policy
+from rc1_lib.training.ppo.batch import PPOBatch, collate
+from rc1_lib.training.ppo.update import ppo_update
+from tests.training.ppo.toys import random_episodes, settings
+
+VOCABULARY = 40
+
+
+def small_qwen() -> Policy:
+    """Random weights and an adapter that is no longer zero."""
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        tie_word_embeddings=True,
+    )
+    policy = Policy(Qwen3ForCausalLM(config), Adapter(4, 8, 0.0, ["q_proj", "v_proj", "down_proj"]), seed=1)
+    for parameter in policy.parameters():
+        if parameter.requires_grad:
+            torch.nn.init.normal_(parameter, std=0.1)
+    return policy
+
+
+def learn(batch: PPOBatch, micro_tokens: int) -> tuple[dict[str, float], torch.Tensor]:
+    """Two steps, small enough that Adam's division by small gradients does not blow rounding up."""
+    policy = small_qwen()
+    metrics = ppo_update(
+        policy,
+        batch,
+        torch.optim.SGD([p for p in policy.parameters() if p.requires_grad], lr=0.1),
+        settings(minibatches=2, micro_tokens=micro_tokens, entropy_coef=0.01),
+        kl_coef=0.05,
+        iteration=0,
+        generator=torch.Generator().manual_seed(0),
+    )
+    return metrics, torch.cat([p.detach().flatten() for p in policy.parameters() if p.requires_grad])
+
+
+def batch_of(order: int = 1, pad_id: int = 0) -> PPOBatch:
+    episodes, scores = random_episodes(9, vocabulary=VOCABULARY)
+    return collate(episodes[::order], scores[::order], pad_id)
+
+
+def wider(batch: PPOBatch) -> PPOBatch:
+    columns = {name: pad(getattr(batch, name), (0, 7)) for name in ("ids", "own", "old_logprobs")}
+    return replace(batch, **columns)
+
+
+@pytest.mark.parametrize(
+    ("other", "micro_tokens"),
+    [
+        (lambda: batch_of(), 1),
+        (lambda: batch_of(), 40),
+        (lambda: batch_of(order=-1), 10_000),
+        (lambda: batch_of(pad_id=17), 10_000),
+        (lambda: wider(batch_of()), 10_000),
+    ],
+    ids=["each row alone", "small micro-batches", "episodes reversed", "another pad id", "more padding"],
+)
+def test_what_is_learned_does_not_depend_on(other: Callable[[], PPOBatch], micro_tokens: int) -> None:
+    expected, expected_weights = learn(batch_of(), micro_tokens=10_000)
+    found, weights = learn(other(), micro_tokens)
+    assert found == pytest.approx(expected, abs=1e-5)
+    torch.testing.assert_close(weights, expected_weights, atol=1e-5, rtol=0)
+
+
+def test_the_same_update_twice_has_the_same_bits() -> None:
+    (one, weights), (other, again) = (learn(batch_of(), micro_tokens=40) for _ in range(2))
+    assert one == other and torch.equal(weights, again)

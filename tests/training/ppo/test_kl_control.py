@@ -1,0 +1,60 @@
+"""The KL coefficient's controllers."""
+
+from __future__ import annotations
+
+import pytest
+
+from rc1_lib.training.ppo.kl_control import AdaptiveKL, FixedKL
+
+
+def adaptive(coef: float = 0.05) -> AdaptiveKL:
+    return AdaptiveKL(coef, target=2.0, gain=0.1, bound=0.2)
+
+
+@pytest.mark.parametrize(
+    ("kl", "expected"),
+    [
+        (2.0, 0.05),
+        (2.2, 0.05 * 1.01),
+        (1.8, 0.05 * 0.99),
+        (20.0, 0.05 * 1.02),
+        (-3.0, 0.05 * 0.98),
+    ],
+)
+def test_the_coefficient_moves_towards_the_target_and_never_by_more_than_the_bound(kl: float, expected: float) -> None:
+    control = adaptive()
+    control.update(kl)
+    assert control.coef == pytest.approx(expected)
+
+
+def test_a_resumed_controller_goes_on_where_the_first_one_was() -> None:
+    first = adaptive()
+    for kl in (3.0, 0.5, 2.1):
+        first.update(kl)
+    second = adaptive(coef=1.0)
+    second.load_state_dict(first.state_dict())
+    first.update(2.3)
+    second.update(2.3)
+    assert first.coef == second.coef
+
+
+def test_a_fixed_coefficient_stays() -> None:
+    control = FixedKL(0.0)
+    control.update(100.0)
+    assert control.coef == 0.0
+
+
+@pytest.mark.parametrize("coef", [0.0, -1.0, float("nan")])
+def test_an_adaptive_coefficient_that_could_never_move_is_refused(coef: float) -> None:
+    with pytest.raises(ValueError, match="KL coefficient"):
+        adaptive(coef)
+
+
+def test_a_step_that_could_turn_the_coefficient_negative_is_refused() -> None:
+    with pytest.raises(ValueError, match="below 1"):
+        AdaptiveKL(0.1, target=1.0, gain=5.0, bound=0.2)
+
+
+def test_a_negative_fixed_coefficient_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 0"):
+        FixedKL(-0.1)

@@ -1,0 +1,199 @@
+"""What an update does to the policy, when it stops, and what it reports."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import pad
+
+from rc1_lib.training.ppo.batch import PPOBatch, collate
+from rc1_lib.training.ppo.metrics import explained_variance
+from rc1_lib.training.ppo.stepper import DivergedError
+from rc1_lib.training.ppo.targets import targets_of
+from rc1_lib.training.ppo.update import ppo_update
+from tests.training.ppo.toys import ToyPolicy, episode, random_episodes, settings
+
+
+def batch_of(policy: ToyPolicy) -> PPOBatch:
+    """Episodes whose old log-probabilities are the policy's own, as after a rollout."""
+    episodes, scores = random_episodes(8)
+    batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
+    with torch.no_grad():
+        log_p_BTV = torch.log_softmax(policy.logits(policy.hidden(batch.ids)), -1)
+    sampled_BT = log_p_BTV[:, :-1].gather(2, batch.ids[:, 1:, None])[..., 0]
+    return replace(batch, old_logprobs=pad(sampled_BT, (1, 0)) * batch.own)
+
+
+def update(
+    policy: ToyPolicy, batch: PPOBatch, *, iteration: int = 0, rate: float = 0.05, **changes: object
+) -> dict[str, float]:
+    scaler = changes.pop("scaler", None)
+    return ppo_update(
+        policy,
+        batch,
+        torch.optim.AdamW(policy.trained(), lr=rate, weight_decay=0.1),
+        settings(**changes),
+        kl_coef=0.1,
+        iteration=iteration,
+        generator=torch.Generator().manual_seed(0),
+        scaler=scaler,  # type: ignore[arg-type]
+    )
+
+
+def weights(module: nn.Module) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in module.parameters() if parameter.requires_grad]
+
+
+def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_during_the_warm_up_only_the_value_head_moves() -> None:
+    policy = ToyPolicy()
+    batch = batch_of(policy)
+    adapter, head = weights(policy.adapter), weights(policy.value_head)
+    metrics = update(policy, batch, iteration=1, value_warmup=2, epochs=3)
+    assert same(weights(policy.adapter), adapter) and not same(weights(policy.value_head), head)
+    assert metrics["ratio"] == pytest.approx(1, abs=1e-12)
+    update(policy, batch, iteration=2, value_warmup=2)
+    assert not same(weights(policy.adapter), adapter)
+
+
+def test_the_base_is_never_touched() -> None:
+    policy = ToyPolicy()
+    update(policy, batch_of(policy), epochs=3)
+    fresh = ToyPolicy()
+    assert torch.equal(policy.embedding.weight, fresh.embedding.weight)
+    assert torch.equal(policy.unembedding.weight, fresh.unembedding.weight)
+
+
+def test_the_update_ends_before_the_step_at_which_the_kl_is_beyond_its_bound() -> None:
+    policy, once = ToyPolicy(), ToyPolicy()
+    stopped = update(policy, batch_of(policy), epochs=3, kl_stop=1e-6)
+    expected = update(once, batch_of(once), epochs=1)
+    assert stopped["update/stopped"] == 1 and stopped["update/steps"] == 1
+    assert same(weights(policy), weights(once)), "the first step stands, the second was never taken"
+    assert all(parameter.grad is None for parameter in policy.parameters())
+    assert expected["update/stopped"] == 0
+
+
+def test_within_the_bound_every_step_is_taken() -> None:
+    policy = ToyPolicy()
+    metrics = update(policy, batch_of(policy), epochs=3, minibatches=2, kl_stop=1e6)
+    assert metrics["update/stopped"] == 0 and metrics["update/steps"] == 6
+
+
+def test_a_gap_between_sampling_and_learning_is_reported() -> None:
+    policy = ToyPolicy()
+    batch = batch_of(policy)
+    assert update(policy, batch, rate=0.0)["policy/sampling_gap"] == pytest.approx(0, abs=1e-12)
+    shifted = replace(batch, old_logprobs=batch.old_logprobs - 0.25 * batch.own)
+    metrics = update(policy, shifted, rate=0.0)
+    assert metrics["policy/sampling_gap"] == pytest.approx(0.25)
+    assert metrics["ratio"] == metrics["val/ratio"] == pytest.approx(math.exp(0.25))
+    assert metrics["val/ratio_var"] == pytest.approx(0, abs=1e-9)
+
+
+def test_metrics_of_episodes_by_hand() -> None:
+    """Two episodes of 2 and 1 own tokens; the adapter is switched off, so policy and reference are one."""
+    policy = ToyPolicy()
+    for parameter in policy.adapter.parameters():
+        nn.init.zeros_(parameter)
+    episodes = [
+        episode("a", [(False, [1]), (True, [2]), (False, [3]), (True, [4])], [-1.0, -2.0]),
+        episode("b", [(False, [1, 2]), (True, [3])], [-0.5]),
+    ]
+    batch = collate(episodes, [1.0, 0.0], pad_id=0, dtype=torch.float64)
+    metrics = update(policy, batch, rate=0.0)
+    states = policy.hidden(torch.tensor([[1, 2, 3, 0], [1, 2, 0, 0]]))
+    log_p = torch.log_softmax(policy.logits(states), -1).detach()
+    total = float(log_p[0, 0, 2] + log_p[0, 2, 4] + log_p[1, 1, 3])
+    kl = (-3.5 - total) / 2
+    assert metrics["kl"] == metrics["objective/kl"] == pytest.approx(kl)
+    assert metrics["objective/kl_per_token"] == pytest.approx(kl * 2 / 3)
+    assert metrics["objective/entropy"] == pytest.approx(3.5 / 2)
+    assert metrics["objective/scores"] == 0.5 and metrics["objective/scores_std"] == 0.5
+    assert metrics["objective/non_score_reward"] == pytest.approx(-0.1 * kl)
+    assert metrics["objective/rlhf_reward"] == pytest.approx(0.5 - 0.1 * kl)
+    assert metrics["objective/kl_coef"] == 0.1
+    assert metrics["response_length/mean"] == 1.5
+    picked = log_p[[0, 0, 1], [0, 2, 1]]
+    assert metrics["policy/entropy_avg"] == pytest.approx(float(-(picked.exp() * picked).sum() / 3))
+    assert all(isinstance(value, float) for value in metrics.values())
+
+
+def test_explained_variance_by_hand() -> None:
+    returns = torch.tensor([0.0, 2.0, 4.0])
+    assert explained_variance(returns + 7, returns) == pytest.approx(1)
+    assert explained_variance(torch.zeros(3), returns) == pytest.approx(0)
+    assert explained_variance(torch.tensor([0.0, 1.0, 2.0]), returns) == pytest.approx(0.75)
+    assert math.isnan(explained_variance(torch.zeros(3), torch.ones(3)))
+
+
+def test_gradients_that_are_not_finite_end_the_run_and_leave_the_weights_alone() -> None:
+    policy = ToyPolicy()
+    batch = batch_of(policy)
+    before = weights(policy)
+    with pytest.raises(DivergedError, match="lower the learning rate"):
+        update(policy, replace(batch, old_logprobs=batch.old_logprobs - 2000.0 * batch.own))
+    assert same(weights(policy), before)
+
+
+def test_gradients_left_over_from_elsewhere_do_not_leak_in() -> None:
+    policy, clean = ToyPolicy(), ToyPolicy()
+    for parameter in policy.trained():
+        parameter.grad = torch.ones_like(parameter)
+    update(policy, batch_of(policy))
+    update(clean, batch_of(clean))
+    assert same(weights(policy), weights(clean))
+
+
+def test_a_loss_scaled_by_a_power_of_two_teaches_the_same() -> None:
+    policy, plain = ToyPolicy(), ToyPolicy()
+    scaled = update(policy, batch_of(policy), scaler=torch.amp.GradScaler("cpu", init_scale=2.0**12))
+    assert scaled == pytest.approx(update(plain, batch_of(plain)), abs=1e-9)
+    for one, other in zip(weights(policy), weights(plain), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-9, rtol=0)
+
+
+def test_active_dropout_is_an_error() -> None:
+    policy = ToyPolicy()
+    policy.dropout = nn.Dropout(0.1)
+    batch = batch_of(policy)
+    with pytest.raises(AssertionError, match="dropout"):
+        update(policy, batch)
+    policy.eval()
+    update(policy, batch)
+
+
+def test_a_model_in_bf16_has_fp32_losses() -> None:
+    policy = ToyPolicy()
+    batch = batch_of(policy)
+    policy.bfloat16()
+    policy.value_head.float()
+    half = replace(batch, old_logprobs=batch.old_logprobs.float(), scores=batch.scores.float())
+    targets = targets_of(policy, half, settings(), 0.1)
+    assert targets.values.dtype == targets.ref_logprobs.dtype == torch.float32
+    metrics = update(policy, half)
+    assert all(math.isfinite(value) for value in metrics.values())
+    assert metrics["policy/sampling_gap"] < 0.05
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"clip": 0.0}, "clip"),
+        ({"gamma": 1.1}, "gamma"),
+        ({"lam": -0.1}, "lam"),
+        ({"temperature": math.nan}, "temperature"),
+        ({"epochs": 0}, "epochs"),
+        ({"value_warmup": -1}, "value_warmup"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_by_name(changes: dict[str, float], name: str) -> None:
+    with pytest.raises(ValueError, match=f"'{name}'"):
+        settings(**changes)

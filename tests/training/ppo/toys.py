@@ -1,0 +1,116 @@
+"""A policy of a few dozen parameters, and episodes to learn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.training.ppo.settings import PPOSettings
+from rc1_lib.training.ppo.value_head import ValueHead
+from rc1_lib.training.rollout.trajectory import Trajectory
+
+VOCABULARY = 9
+
+
+class ToyPolicy(nn.Module):
+    """A recurrent network that only looks back; its adapter is a layer on top, its base is frozen."""
+
+    def __init__(self, *, vocabulary: int = VOCABULARY, width: int = 4, seed: int = 0, spread: float = 0.5) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.embedding = nn.Embedding(vocabulary, width)
+            self.recurrent = nn.GRU(width, width, batch_first=True)
+            self.unembedding = nn.Linear(width, vocabulary)
+            for parameter in self.parameters():
+                parameter.requires_grad_(False)
+            self.adapter = nn.Linear(width, width)
+            self.value_head = ValueHead(width)
+            for parameter in (*self.adapter.parameters(), *self.value_head.parameters()):
+                nn.init.normal_(parameter, std=spread)
+        self.adapted = True
+        self.double()
+
+    def hidden(self, ids_BT: Tensor, mask_BT: Tensor | None = None) -> Tensor:
+        states_BTD = self.recurrent(self.embedding(ids_BT))[0]
+        return states_BTD + self.adapter(states_BTD) if self.adapted else states_BTD
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return self.unembedding(hidden)
+
+    @contextmanager
+    def reference(self) -> Iterator[None]:
+        self.adapted = False
+        yield
+        self.adapted = True
+
+    def trained(self) -> list[nn.Parameter]:
+        return [parameter for parameter in self.parameters() if parameter.requires_grad]
+
+
+def settings(**changes: object) -> PPOSettings:
+    plain = dict(
+        clip=0.2,
+        value_clip=0.3,
+        gamma=0.95,
+        lam=0.9,
+        value_coef=0.5,
+        entropy_coef=0.0,
+        epochs=1,
+        minibatches=1,
+        micro_tokens=64,
+        max_grad_norm=1.0,
+        whiten=True,
+        kl_stop=math.inf,
+        value_warmup=0,
+        temperature=1.0,
+    )
+    return PPOSettings(**(plain | changes))  # type: ignore[arg-type]
+
+
+def episode(row_id: str, parts: Sequence[tuple[bool, Sequence[int]]], logprobs: Sequence[float]) -> Trajectory:
+    """An episode from runs of tokens, (own, ids) each, and the log-probabilities of its own tokens in order."""
+    ids = tuple(token for _, run in parts for token in run)
+    own = tuple(mine for mine, run in parts for _ in run)
+    rest = iter(logprobs)
+    ends = [at for at, mine in enumerate(own) if mine and not (at + 1 < len(own) and own[at + 1])]
+    outcome = Outcome(EpisodeStatus.ANSWERED, "", True, False, False, 0, 0, len(ends), 0, 0, 0, len(ids))
+    return Trajectory(
+        row_id=row_id,
+        ids=ids,
+        prompt_tokens=own.index(True),
+        own=own,
+        logprobs=tuple(next(rest) if mine else math.nan for mine in own),
+        turn_ends=tuple(ends),
+        outcome=outcome,
+        messages=(),
+    )
+
+
+def random_episodes(count: int, *, vocabulary: int = VOCABULARY, seed: int = 0) -> tuple[list[Trajectory], list[float]]:
+    """Episodes of one to three turns of different lengths, some with an observation after the last turn, and scores."""
+    draw = torch.Generator().manual_seed(seed)
+
+    def number(low: int, high: int) -> int:
+        return int(torch.randint(low, high, (), generator=draw))
+
+    def run(longest: int) -> list[int]:
+        return torch.randint(0, vocabulary, (number(1, longest + 1),), generator=draw).tolist()
+
+    episodes, scores = [], []
+    for row in range(count):
+        parts: list[tuple[bool, list[int]]] = [(False, run(4))]
+        for _ in range(number(1, 4)):
+            parts += [(True, run(4)), (False, run(3))]
+        if row % 3:
+            parts.pop()
+        own = sum(len(tokens) for mine, tokens in parts if mine)
+        logprobs = (torch.rand(own, generator=draw, dtype=torch.float64) * 0.8 - 2.6).tolist()
+        episodes.append(episode(f"row-{row:02}", parts, logprobs))
+        scores.append(float(torch.rand((), generator=draw)))
+    return episodes, scores

@@ -1,0 +1,26 @@
+"""The chat and the model that knows its dialogues by heart, taught once."""
+
+from __future__ import annotations
+
+import pytest
+from transformers import PreTrainedModel
+
+from tests.training.rollout.standin import StandInChat, taught_model, wiki
+
+ASK = '<tool_call>{"name": "ask_user", "arguments": {"question": "How many jars?"}}</tool_call>'
+DIALOGUES = (
+    (wiki("Box"), "It is so. Answer: 384"),
+    (ASK, wiki("Jar"), "Answer: 384"),
+    (wiki("Nix"), wiki("Box"), "Answer: 7"),
+)
+
+
+@pytest.fixture(scope="session")
+def chat() -> StandInChat:
+    return StandInChat()
+
+
+@pytest.fixture(scope="session")
+def taught(chat: StandInChat) -> PreTrainedModel:
+    """Never change it: take a copy."""
+    return taught_model(chat, DIALOGUES, steps=80)

@@ -1,0 +1,125 @@
+"""The log-probabilities of a rollout are those of the model, read afresh from the first token to the last."""
+
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import (
+    BitsAndBytesConfig,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedModel,
+    Qwen3ForCausalLM,
+)
+
+from rc1_lib.training.rollout.roll_out import roll_out
+from rc1_lib.training.rollout.settings import Batching
+from rc1_lib.training.rollout.trajectory import Trajectory
+from tests.training.rollout.standin import WIDE, StandInChat, random_model, sampling, starts, with_lora
+
+NUMBERS = [0, 8, 3, 1, 5, 2]
+FEW = Batching(rows=4, prefill_tokens=64)
+
+
+@torch.no_grad()
+def furthest(model: PreTrainedModel, trajectories: list[Trajectory], temperature: float) -> float:
+    """The largest difference to a forward pass of each whole trajectory alone."""
+    worst = 0.0
+    for each in trajectories:
+        logits_TV = model(input_ids=torch.tensor([each.ids])).logits[0].float()
+        logprobs_TV = torch.log_softmax(logits_TV / temperature, dim=-1)
+        for place, own in enumerate(each.own):
+            assert math.isnan(each.logprobs[place]) is not own
+            if own:
+                worst = max(worst, abs(float(logprobs_TV[place - 1, each.ids[place]]) - each.logprobs[place]))
+    return worst
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_log_probabilities_are_those_of_the_tempered_model(
+    chat: StandInChat, taught: PreTrainedModel, temperature: float
+) -> None:
+    played = roll_out(taught, chat, starts(chat, NUMBERS), sampling(temperature), WIDE)
+    assert max(trajectory.outcome.turns for trajectory in played) >= 2
+    assert furthest(taught, played, temperature) < 1e-5
+
+
+def test_greedy_tokens_are_scored_at_temperature_one(chat: StandInChat, taught: PreTrainedModel) -> None:
+    played = roll_out(taught, chat, starts(chat, NUMBERS), sampling(0.0), WIDE)
+    assert furthest(taught, played, 1.0) < 1e-5
+
+
+def test_an_adapter_counts_and_leaves_no_trace(chat: StandInChat, taught: PreTrainedModel) -> None:
+    model = with_lora(copy.deepcopy(taught)).train()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
+    assert model.training
+    after = model.state_dict()
+    assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
+    model.eval()
+    assert furthest(model, played, 1.0) < 1e-5
+    assert furthest(taught, played, 1.0) > 1e-2, "the adapter changed nothing, so it was not tested"
+
+
+def test_a_model_quantised_to_nf4_with_an_adapter(chat: StandInChat, taught: PreTrainedModel, tmp_path: Path) -> None:
+    taught.save_pretrained(tmp_path)
+    nf4 = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.float32)
+    model = with_lora(Qwen3ForCausalLM.from_pretrained(tmp_path, quantization_config=nf4, device_map="cpu"))
+    assert type(model.model.layers[0].mlp.up_proj.base_layer).__name__ == "Linear4bit"
+    model.eval()
+    played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
+    assert furthest(model, played, 1.0) < 1e-5
+
+
+def test_sixteen_bits_keep_the_adapter_apart(chat: StandInChat, taught: PreTrainedModel) -> None:
+    model = with_lora(copy.deepcopy(taught)).to(torch.bfloat16)
+    played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
+    # Eight bits of mantissa: the shape of a batch alone moves a log-probability in the second decimal.
+    assert furthest(model, played, 1.0) < 0.5
+    assert len(played) == len(NUMBERS)
+
+
+def other_models(chat: StandInChat) -> dict[str, PreTrainedModel]:
+    torch.manual_seed(5)
+    small = {"vocab_size": chat.size, "max_position_embeddings": 256, "pad_token_id": 0, "bos_token_id": 1}
+    small["eos_token_id"] = chat.end_id
+    wide = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    wide |= {"num_key_value_heads": 2, "head_dim": 8, "sliding_window": 16}
+    heads = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}
+    return {
+        "sliding windows": MistralForCausalLM(MistralConfig(**small, **wide)).eval(),
+        "capped logits and windows in every other layer": Gemma2ForCausalLM(Gemma2Config(**small, **wide)).eval(),
+        "learned positions": GPT2LMHeadModel(GPT2Config(**{**small, **heads})).eval(),
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["sliding windows", "capped logits and windows in every other layer", "learned positions"]
+)
+def test_models_of_other_kinds(chat: StandInChat, name: str) -> None:
+    model = other_models(chat)[name]
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() > 1:
+                weight.mul_(8.0)  # else the fresh weights tell every context alike
+    played = roll_out(model, chat, starts(chat, NUMBERS), sampling(turn_tokens=60), FEW)
+    assert max(len(trajectory.ids) for trajectory in played) > 60
+    assert furthest(model, played, 1.0) < 1e-4
+
+
+def test_the_padding_token_may_be_any(chat: StandInChat) -> None:
+    model = random_model(chat)
+    first = roll_out(model, chat, starts(chat, NUMBERS), sampling(turn_tokens=30), FEW)
+    other = StandInChat()
+    other.pad_id = 17
+    assert [a.ids for a in roll_out(model, other, starts(chat, NUMBERS), sampling(turn_tokens=30), FEW)] == [
+        a.ids for a in first
+    ]

@@ -1,0 +1,78 @@
+"""What a row samples is its own business: neighbours, order, batch and padding change nothing."""
+
+from __future__ import annotations
+
+import pytest
+from transformers import PreTrainedModel
+
+from rc1_lib.training.rollout.roll_out import roll_out
+from rc1_lib.training.rollout.settings import Batching
+from rc1_lib.training.rollout.trajectory import Trajectory
+from tests.training.rollout.standin import WIDE, StandInChat, same_numbers, sampling, starts
+
+NUMBERS = [0, 9, 3, 0, 5, 1, 12, 2] * 3
+
+
+def same(left: list[Trajectory], right: list[Trajectory], within: float = 1e-5) -> bool:
+    return len(left) == len(right) and all(
+        (a.ids, a.own, a.turn_ends, a.outcome, a.messages) == (b.ids, b.own, b.turn_ends, b.outcome, b.messages)
+        and same_numbers(a.logprobs, b.logprobs, within)
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+@pytest.fixture(scope="module")
+def played(chat: StandInChat, taught: PreTrainedModel) -> list[Trajectory]:
+    return roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE)
+
+
+def test_the_dialogues_differ_from_one_another(played: list[Trajectory]) -> None:
+    assert len({trajectory.ids for trajectory in played}) > 10
+    assert len({trajectory.outcome.turns for trajectory in played}) > 1
+
+
+def test_results_stand_in_the_order_of_the_starts(played: list[Trajectory]) -> None:
+    assert [trajectory.row_id for trajectory in played] == [f"row-{number}" for number in NUMBERS]
+
+
+def test_the_order_of_the_rows_changes_no_token(
+    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory]
+) -> None:
+    turned = roll_out(taught, chat, starts(chat, NUMBERS)[::-1], sampling(), WIDE)
+    assert same(turned[::-1], played)
+
+
+@pytest.mark.parametrize(
+    "batching",
+    [
+        Batching(rows=1, prefill_tokens=4096),
+        Batching(rows=5, prefill_tokens=4096),
+        Batching(rows=7, prefill_tokens=1),
+        Batching(rows=24, prefill_tokens=60),
+    ],
+)
+def test_rows_at_once_and_prompts_at_once_change_no_token(
+    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory], batching: Batching
+) -> None:
+    assert same(roll_out(taught, chat, starts(chat, NUMBERS), sampling(), batching), played)
+
+
+def test_other_rows_beside_it_change_no_token_of_a_row(
+    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory]
+) -> None:
+    alone = roll_out(taught, chat, starts(chat, NUMBERS)[6:7], sampling(), WIDE)
+    assert same(alone, played[6:7])
+
+
+def test_the_same_seeds_give_the_same_episodes_and_others_give_others(
+    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory]
+) -> None:
+    assert same(roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE), played, within=0.0)
+    for other in (sampling(seed=4), sampling(iteration=2)):
+        again = roll_out(taught, chat, starts(chat, NUMBERS), other, WIDE)
+        assert sum(a.ids != b.ids for a, b in zip(again, played, strict=True)) > len(played) / 2
+
+
+def test_two_episodes_of_one_row_have_numbers_of_their_own(played: list[Trajectory]) -> None:
+    of_row_0 = [trajectory for trajectory in played if trajectory.row_id == "row-0"]
+    assert len({trajectory.ids for trajectory in of_row_0}) > 1

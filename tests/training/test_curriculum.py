@@ -1,0 +1,176 @@
+"""The curriculum: shares, the schedule, what was not solved, and a state that decides everything."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from rc1_lib.config import PrioritySampling
+from rc1_lib.training.curriculum import Curriculum
+
+ROWS = [
+    {"id": f"{bucket}-{number}", "bucket": bucket}
+    for bucket, count in (("easy", 4), ("medium", 9), ("hard", 7))
+    for number in range(count)
+]
+
+
+def sampling(*ratios: tuple[int, float], cap: float = 0.3, enable: bool = True) -> PrioritySampling:
+    return PrioritySampling.model_validate(
+        {
+            "enable": enable,
+            "by_difficulty": {"easy": 0.2, "medium": 0.4, "hard": 0.4},
+            "low_perf_cap": cap,
+            "seed_ratio_schedule": [{"step": step, "ratio": ratio} for step, ratio in ratios],
+        }
+    )
+
+
+def curriculum(settings: PrioritySampling | None = None, size: int = 10, seed: int = 1) -> Curriculum:
+    return Curriculum(ROWS, settings or sampling((0, 0.5)), size, seed)
+
+
+def given(batch: dict[str, Any]) -> list[str]:
+    return [row["id"] for row in batch["rows"]]
+
+
+def step(source: Curriculum, solved: bool) -> dict[str, Any]:
+    """The next batch, played: all of it solved, or nothing."""
+    batch = source.next()
+    batch["solved"] = [solved] * len(batch["rows"])
+    return batch
+
+
+def test_the_first_step_has_the_buckets_shares() -> None:
+    assert Counter(row["bucket"] for row in curriculum().next()["rows"]) == {"easy": 2, "medium": 4, "hard": 4}
+
+
+def test_rows_that_were_not_solved_come_again_up_to_the_cap() -> None:
+    source = curriculum()
+    first = given(step(source, solved=False))
+    second = source.next()
+    again = given(second)[:3]
+    # 3 of 10 again; of the other 7, exactly 1.4, 2.8 and 2.8, the larger remainders get what is left over.
+    assert set(again) <= set(first)
+    assert Counter(row["bucket"] for row in second["rows"][3:]) == {"easy": 1, "medium": 3, "hard": 3}
+
+
+def test_nothing_comes_again_where_all_was_solved() -> None:
+    source = curriculum()
+    step(source, solved=True)
+    assert Counter(row["bucket"] for row in source.next()["rows"]) == {"easy": 2, "medium": 4, "hard": 4}
+    assert source.state_dict()["unsolved"] == []
+
+
+def test_the_schedule_leaves_no_more_free_than_it_says() -> None:
+    # 1 - 0.9 of 10 rows is one row, however binary fractions round.
+    source = curriculum(sampling((0, 0.9), cap=1.0))
+    first = set(given(step(source, solved=False)))
+    passed = given(source.next())
+    assert passed[0] in first
+    assert sum(source.state_dict()["passed"].values()) == 10 + 9
+
+
+def test_a_row_that_is_solved_later_does_not_come_again() -> None:
+    source = curriculum()
+    step(source, solved=False)
+    again = given(step(source, solved=True))[:3]
+    left = source.state_dict()["unsolved"]
+    assert not set(again) & set(left) and len(left) > 0
+
+
+def test_a_row_that_stands_twice_in_a_step_counts_by_its_last_episode() -> None:
+    source = Curriculum([{"id": b, "bucket": b} for b in ("easy", "medium", "hard")], sampling((0, 1.0)), 10, 1)
+    batch = source.next()
+    last = {row_id: place for place, row_id in enumerate(given(batch))}
+    batch["solved"] = [last[row_id] == place for place, row_id in enumerate(given(batch))]
+    assert source.state_dict()["unsolved"] == []
+
+
+@pytest.mark.parametrize(("at", "ratio"), [(0, 0.5), (15, 0.5), (16, 0.35), (31, 0.35), (32, 0.2), (400, 0.2)])
+def test_the_seed_ratio_is_the_last_point_of_the_schedule(at: int, ratio: float) -> None:
+    # Out of order in the file, in order in time.
+    assert curriculum(sampling((32, 0.2), (0, 0.5), (16, 0.35))).seed_ratio(at) == ratio
+
+
+def test_before_its_first_point_everything_comes_from_the_pool() -> None:
+    assert curriculum(sampling((5, 0.5))).seed_ratio(4) == 1.0
+
+
+def test_a_pass_gives_every_row_of_a_bucket_once() -> None:
+    source = curriculum(sampling((0, 1.0)))
+    hard = [row_id for _ in range(7) for row_id in given(step(source, solved=True)) if row_id.startswith("hard")]
+    passes = [hard[first : first + 7] for first in range(0, 28, 7)]
+    assert [len(set(each)) for each in passes] == [7] * 4
+    assert len({tuple(each) for each in passes}) > 1, "each pass has an order of its own"
+
+
+def test_without_priorities_rows_come_in_the_pools_own_shares_and_never_again() -> None:
+    source = curriculum(sampling((0, 0.5), enable=False), size=20)
+    for _ in range(3):
+        assert Counter(row["bucket"] for row in step(source, solved=False)["rows"]) == {
+            "easy": 4, "medium": 9, "hard": 7,
+        }  # fmt: skip
+
+
+def test_the_episodes_of_a_step_have_names_of_their_own() -> None:
+    source = Curriculum([{"id": b, "bucket": b} for b in ("easy", "medium", "hard")], sampling((0, 0.5)), 10, 1)
+    for number in range(4):
+        batch = step(source, solved=False)
+        assert batch["step"] == number
+        assert len(batch["keys"]) == len(set(batch["keys"])) == 10
+        assert all(key.startswith(f"{row_id}/") for key, row_id in zip(batch["keys"], given(batch), strict=True))
+
+
+def played(source: Curriculum, steps: int) -> list[list[str]]:
+    """Steps in which every third row is solved."""
+    found = []
+    for _ in range(steps):
+        batch = source.next()
+        batch["solved"] = [place % 3 == 0 for place in range(len(batch["rows"]))]
+        found.append(batch["keys"])
+    return found
+
+
+@pytest.mark.parametrize("before", [0, 1, 5])
+def test_a_state_that_went_through_json_has_the_same_future(before: int) -> None:
+    source = curriculum()
+    played(source, before)
+    state = json.loads(json.dumps(source.state_dict()))
+    other = curriculum()
+    other.load_state_dict(state)
+    assert played(other, 6) == played(source, 6)
+
+
+def test_looking_at_the_state_changes_nothing() -> None:
+    watched, alone = curriculum(), curriculum()
+    found = []
+    for _ in range(5):
+        watched.state_dict()
+        found += played(watched, 1)
+        watched.state_dict()
+    assert found == played(alone, 5)
+
+
+def test_a_state_does_not_change_with_what_comes_after() -> None:
+    source = curriculum()
+    played(source, 2)
+    state = source.state_dict()
+    kept = json.dumps(state)
+    played(source, 3)
+    assert json.dumps(state) == kept
+
+
+def test_the_seed_decides_the_order() -> None:
+    assert played(curriculum(seed=1), 3) == played(curriculum(seed=1), 3)
+    assert played(curriculum(seed=1), 3) != played(curriculum(seed=2), 3)
+
+
+def test_a_batch_that_was_not_played_teaches_nothing() -> None:
+    source = curriculum()
+    source.next()
+    source.next()
+    assert source.state_dict()["unsolved"] == []

@@ -1,0 +1,73 @@
+"""Devices and precisions in the order that is promised, and one way to move tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.training import device
+from rc1_lib.training.device import Precision, get_device, get_precision, to_device
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Kinds that torch claims to have."""
+    kinds: set[str] = set()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in kinds)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in kinds)
+    return kinds
+
+
+def test_cuda_comes_before_mps_before_cpu(there: set[str]) -> None:
+    assert get_device().type == "cpu"
+    there.add("mps")
+    assert get_device().type == "mps"
+    there.add("cuda")
+    assert get_device().type == "cuda"
+
+
+def test_the_preferred_order_is_kept(there: set[str]) -> None:
+    there |= {"cuda", "mps"}
+    assert get_device(["cpu", "cuda"]).type == "cpu"
+    assert get_device(["mps", "cuda"]).type == "mps"
+
+
+def test_a_machine_without_any_preferred_device_is_told(there: set[str]) -> None:
+    with pytest.raises(ConfigError, match="has none of cuda, mps; add cpu"):
+        get_device(["cuda", "mps"])
+    with pytest.raises(ConfigError, match="found 'tpu', expected cuda, mps, cpu"):
+        get_device(["tpu"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "bf16", "wanted", "got"),
+    [
+        ("cuda", True, "bf16", "bf16"),
+        ("cuda", False, "bf16", "fp16"),
+        ("mps", False, "bf16", "fp16"),
+        ("cuda", True, "fp16", "fp16"),
+        ("cpu", True, "bf16", "bf16"),
+        ("cpu", True, "fp16", "fp32"),  # no loss scaler there
+        ("cuda", True, "fp32", "fp32"),
+    ],
+)
+def test_bf16_else_fp16_else_fp32(
+    kind: str, bf16: bool, wanted: str, got: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "_has_bf16", lambda _: bf16)
+    assert get_precision(torch.device(kind), Precision(wanted)) is Precision(got)
+
+
+def test_a_cpu_computes_in_bf16() -> None:
+    assert get_precision(torch.device("cpu"), Precision.BF16).dtype == torch.bfloat16
+
+
+def test_whatever_holds_tensors_is_moved_whole() -> None:
+    batch = {"ids": torch.zeros(2), "parts": [torch.ones(1), (torch.ones(1), "text")], "meta": {"n": 3}}
+    moved = to_device(batch, torch.device("meta"))
+    assert moved["ids"].device.type == "meta"
+    assert moved["parts"][0].device.type == moved["parts"][1][0].device.type == "meta"
+    assert (moved["parts"][1][1], moved["meta"]) == ("text", {"n": 3})
+    assert isinstance(moved["parts"][1], tuple)
+    assert to_device(torch.nn.Linear(1, 1), torch.device("meta")).weight.device.type == "meta"

@@ -1,0 +1,54 @@
+"""Which model a run trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
+from rc1_lib.training.models import base_name, fingerprint_of, model_section
+
+Tiny = Callable[..., Run]
+
+
+def test_a_folder_of_the_workspace_is_taken_before_a_name_on_the_hub(tiny: Tiny) -> None:
+    run = tiny()
+    assert base_name(run.config, run.workspace) == str(run.workspace.path("base"))
+
+
+def test_what_is_no_folder_is_a_name_on_the_hub(tiny: Tiny) -> None:
+    run = tiny("base_model=Qwen/Qwen3-4B-Instruct")
+    assert base_name(run.config, run.workspace) == "Qwen/Qwen3-4B-Instruct"
+
+
+@pytest.mark.parametrize("name", ["models/none", "./none", "/none/at/all"])
+def test_what_reads_like_a_folder_has_to_be_there(tiny: Tiny, name: str) -> None:
+    run = tiny(f"base_model={name}")
+    with pytest.raises(ConfigError, match=r"base_model: .* is not there; build it with `rc1 build-base`, or name"):
+        base_name(run.config, run.workspace)
+
+
+@pytest.mark.parametrize(("method", "quantization"), [("lora", None), ("qlora", "nf4")])
+def test_the_method_decides_how_the_weights_are_held(tiny: Tiny, method: str, quantization: str | None) -> None:
+    section = model_section(tiny(f"finetune.method={method}").config, "base")
+    assert section.quantization == quantization
+    assert (section.base, section.lora.enable, section.lora.r) == ("base", True, 4)
+
+
+def test_another_method_is_refused_with_those_known(tiny: Tiny) -> None:
+    with pytest.raises(ConfigError, match=r"finetune\.method is 'full', expected one of lora, qlora"):
+        model_section(tiny("finetune.method=full").config, "base")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json", "chat_template.jinja"])
+def test_every_byte_of_a_base_counts_for_its_fingerprint(tiny: Tiny, name: str) -> None:
+    run = tiny()
+    base = run.workspace.path("base")
+    before = fingerprint_of(run.config, str(base))
+    assert fingerprint_of(run.config, str(base)) == before
+    content = bytearray((base / name).read_bytes())
+    content[-1] ^= 1
+    (base / name).write_bytes(content)
+    assert fingerprint_of(run.config, str(base)) != before

@@ -1,0 +1,156 @@
+"""The policy: a frozen base, an adapter that can be switched off, and a value head."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.training.policy import Adapter, Policy
+
+ADAPTER = Adapter(rank=4, alpha=8.0, dropout=0.0, targets=("q_proj", "v_proj", "down_proj"))
+IDS_BT = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8, 9, 7, 9, 3]])
+
+
+def base() -> Qwen3ForCausalLM:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        return Qwen3ForCausalLM(
+            Qwen3Config(
+                vocab_size=16,
+                hidden_size=16,
+                intermediate_size=32,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                num_key_value_heads=1,
+                head_dim=8,
+                max_position_embeddings=32,
+                tie_word_embeddings=True,
+            )
+        ).eval()
+
+
+def policy(seed: int = 0, adapter: Adapter = ADAPTER) -> Policy:
+    made = Policy(base(), adapter, seed)
+    made.train(False)
+    return made
+
+
+def trained(made: Policy, steps: int = 3) -> Policy:
+    optimizer = torch.optim.AdamW([*made.adapter_parameters(), *made.value_head.parameters()], lr=0.05)
+    for _ in range(steps):
+        hidden_BTD = made.hidden(IDS_BT)
+        loss = torch.nn.functional.cross_entropy(made.logits(hidden_BTD[:, :-1]).flatten(0, 1), IDS_BT[:, 1:].flatten())
+        (loss + (made.value_head(hidden_BTD) - 1.0).pow(2).mean()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return made
+
+
+@torch.no_grad()
+def logits_of(made: Policy) -> Tensor:
+    return made.logits(made.hidden(IDS_BT))
+
+
+def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
+    return left.keys() == right.keys() and all(torch.equal(value, right[name]) for name, value in left.items())
+
+
+@torch.no_grad()
+def test_a_fresh_policy_is_the_base_bit_for_bit_and_values_everything_at_nothing() -> None:
+    made = policy()
+    assert torch.equal(logits_of(made), base()(input_ids=IDS_BT).logits)
+    assert torch.equal(made.value_head(made.hidden(IDS_BT)), torch.zeros(2, 8))
+
+
+@torch.no_grad()
+def test_the_reference_stays_the_base_bit_for_bit_while_the_policy_learns() -> None:
+    with torch.enable_grad():
+        made = trained(policy())
+    pinned = base()(input_ids=IDS_BT).logits
+    assert not torch.equal(logits_of(made), pinned)
+    with made.reference():
+        assert torch.equal(logits_of(made), pinned)
+    assert not torch.equal(logits_of(made), pinned)
+
+
+def test_the_adapter_is_on_again_after_an_error_under_the_reference() -> None:
+    made = trained(policy())
+    before = logits_of(made)
+    with pytest.raises(ValueError, match="inside"), made.reference():
+        raise ValueError("inside")
+    assert torch.equal(logits_of(made), before)
+
+
+def test_learning_changes_no_weight_of_the_base() -> None:
+    made, pinned = trained(policy()), base().state_dict()
+    found = {name.replace(".base_layer", ""): value for name, value in made.causal.state_dict().items()}
+    assert all(torch.equal(found[name], value) for name, value in pinned.items())
+
+
+def test_only_the_adapter_and_the_value_head_are_trained() -> None:
+    made = policy()
+    learning = {id(value) for value in made.parameters() if value.requires_grad}
+    listed = [*made.adapter_parameters(), *made.value_head.parameters()]
+    assert {id(value) for value in listed} == learning and len(listed) == len(learning)
+    assert len(made.adapter_parameters()) == 2 * 3 * 2
+    shapes = [value.shape for value in made.adapter_parameters()]
+    assert shapes == [value.shape for value in policy(seed=4).adapter_parameters()]
+
+
+def test_an_adapter_put_into_another_policy_makes_it_the_same() -> None:
+    made, other = trained(policy()), policy(seed=9)
+    other.load_adapter_state(made.adapter_state())
+    assert torch.equal(logits_of(other), logits_of(made))
+
+
+def test_a_state_that_was_taken_does_not_change_with_the_policy() -> None:
+    made = trained(policy())
+    state = made.adapter_state()
+    kept = {name: value.clone() for name, value in state.items()}
+    trained(made)
+    assert same(state, kept) and not same(made.adapter_state(), kept)
+
+
+def test_the_seed_alone_decides_the_first_weights() -> None:
+    torch.manual_seed(1)
+    one = policy(seed=5).adapter_state()
+    torch.manual_seed(2)
+    assert same(policy(seed=5).adapter_state(), one)
+    assert not same(policy(seed=6).adapter_state(), one)
+
+
+def test_making_a_policy_touches_no_other_randomness() -> None:
+    torch.manual_seed(3)
+    np.random.seed(3)
+    wanted = torch.rand(4), np.random.random(4)
+    model = base()
+    torch.manual_seed(3)
+    np.random.seed(3)
+    Policy(model, ADAPTER, seed=8)
+    assert torch.equal(torch.rand(4), wanted[0]) and np.array_equal(np.random.random(4), wanted[1])
+
+
+@pytest.mark.parametrize("other", [replace(ADAPTER, rank=2), replace(ADAPTER, targets=("q_proj",))])
+def test_a_foreign_adapter_is_refused_and_changes_nothing(other: Adapter) -> None:
+    made = trained(policy())
+    before = made.adapter_state()
+    with pytest.raises(RC1Error, match=r"the adapter's weights do not fit the model: .*take the run that wrote them"):
+        made.load_adapter_state(policy(adapter=other).adapter_state())
+    assert same(made.adapter_state(), before)
+
+
+@torch.no_grad()
+def test_padding_on_the_right_changes_nothing_with_a_mask_or_without() -> None:
+    with torch.enable_grad():
+        made = trained(policy())
+    padded_BT = torch.cat([IDS_BT, torch.zeros(2, 3, dtype=torch.long)], dim=1)
+    mask_BT = torch.arange(11)[None, :].expand(2, -1) < 8
+    plain_BTD = made.hidden(IDS_BT)
+    for mask in (None, mask_BT):
+        assert torch.allclose(made.hidden(padded_BT, mask)[:, :8], plain_BTD, atol=1e-6)

@@ -1,0 +1,224 @@
+"""Bringing a run to a step: the same bytes in one go, in segments, and over kills and damaged checkpoints."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.ppo_run import Prepared, advance, places_of, prepare, resumable
+
+Tiny = Callable[..., Run]
+
+
+@pytest.fixture(scope="module")
+def whole(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which the run was brought to its step 4 in one go. Never write into it."""
+    from tests.training.tiny_world import tiny_run
+
+    root = tmp_path_factory.mktemp("whole") / "workspace"
+    shutil.copytree(tiny_workspace, root)
+    torch.set_num_threads(1)
+    prepared = prepare(tiny_run(root))
+    advance(prepared, first_seed(prepared), 4, lambda _: None)
+    return root
+
+
+def first_seed(prepared: Prepared) -> int:
+    return prepared.run.config.seeds[0]
+
+
+def measured(root: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in (root / "reports/metrics.jsonl").read_text().splitlines()]
+
+
+def end_of(root: Path) -> str:
+    return fingerprint(root / "checkpoints/rc1/step_00004")
+
+
+def go(run: Run, last: int) -> list[str]:
+    """Bring the run to a step; returns what was told."""
+    told: list[str] = []
+    prepared = prepare(run)
+    assert advance(prepared, first_seed(prepared), last, told.append).name == f"step_{last:05d}"
+    return told
+
+
+def test_segments_end_with_the_bytes_of_one_go(tiny: Tiny, whole: Path) -> None:
+    run = tiny()
+    for last in (1, 2, 4):
+        go(run, last)
+    assert end_of(run.workspace.root) == end_of(whole)
+    assert measured(run.workspace.root) == [1, 2, 3, 4]
+
+
+def test_one_go_writes_checkpoints_by_the_rule_and_every_step_once(whole: Path) -> None:
+    assert list(steps(whole / "checkpoints/rc1")) == [2, 4]
+    assert measured(whole) == [1, 2, 3, 4]
+    assert (whole / "checkpoints/rc1/latest").resolve().name == "step_00004"
+
+
+def test_a_step_that_is_there_is_not_trained_again(tiny: Tiny, whole: Path) -> None:
+    run = copied(whole, tiny)
+    before = (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns
+    assert go(run, 4) == ["goes on from step_00004"]
+    assert (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns == before
+
+
+def test_a_damaged_checkpoint_is_told_and_trained_again(tiny: Tiny, whole: Path) -> None:
+    run = copied(whole, tiny)
+    adapter = run.workspace.root / "checkpoints/rc1/step_00004/adapter.safetensors"
+    content = bytearray(adapter.read_bytes())
+    content[-1] ^= 1
+    adapter.write_bytes(content)
+    told = go(run, 4)
+    assert told[0].startswith("not used: ") and "adapter.safetensors: has SHA-256" in told[0]
+    assert told[1] == "goes on from step_00002"
+    assert end_of(run.workspace.root) == end_of(whole)
+    assert measured(run.workspace.root) == [1, 2, 3, 4]
+
+
+def test_another_configuration_is_another_run_and_replaces_the_old(tiny: Tiny, whole: Path) -> None:
+    copied(whole, tiny)
+    run = tiny("lr=0.02")
+    told = go(run, 2)
+    assert told == ["step_00002 is of another run (config differ) and will be replaced"]
+    assert fingerprint(run.workspace.root / "checkpoints/rc1/step_00002") != fingerprint(
+        whole / "checkpoints/rc1/step_00002"
+    )
+    assert measured(run.workspace.root) == [1, 2]
+
+
+def test_another_reference_is_another_run(tiny: Tiny, whole: Path) -> None:
+    run = copied(whole, tiny)
+    settings = run.workspace.root / "base/generation_config.json"
+    settings.write_text(settings.read_text() + "\n")
+    prepared = prepare(run)
+    with pytest.raises(CheckpointError, match=r"belongs to another run, these differ: reference\. Go on with"):
+        resumable(prepared, first_seed(prepared), "4")
+
+
+def test_keys_that_no_step_learns_from_do_not_make_another_run(tiny: Tiny) -> None:
+    mine, other = prepare(tiny()), prepare(tiny("training.segment_steps=1", "training.checkpoints.keep_last=9"))
+    assert mine.facts(1) == other.facts(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "differs"),
+    [
+        ("data/rollouts/rc1_seed.balanced.jsonl", "coins", "pence", "pool"),
+        ("data/rollouts/rc1_seed.metrics.jsonl", '"hard"', '"medium"', "rows"),
+    ],
+)
+def test_other_contents_or_buckets_of_the_same_rows_make_another_run(
+    tiny: Tiny, name: str, old: str, new: str, differs: str
+) -> None:
+    run = tiny()
+    before = prepare(run).facts(1)
+    path = run.workspace.path(name)
+    text = path.read_text()
+    path.write_text(text.replace(old, new, 3))
+    assert path.read_text() != text
+    found = prepare(run).facts(1)
+    assert [key for key in before if before[key] != found[key]] == [differs]
+
+
+@pytest.mark.parametrize("override", ["lr=0.5", "steps=5", "training.ppo.gamma=0.9", "overclar.cap=1", "clip=0.1"])
+def test_keys_that_a_step_learns_from_make_another_run(tiny: Tiny, override: str) -> None:
+    assert prepare(tiny()).facts(1) != prepare(tiny(override)).facts(1)
+
+
+def test_another_seed_has_places_of_its_own_and_ends_elsewhere(tiny: Tiny, whole: Path) -> None:
+    run = copied(whole, tiny)
+    prepared = prepare(run)
+    second = run.config.seeds[1]
+    path = advance(prepared, second, 2, lambda _: None)
+    assert path.parent.name == f"rc1-{second}"
+    assert places_of(run, second).metrics == f"reports/metrics-{second}.jsonl"
+    theirs, ours = path / "adapter.safetensors", whole / "checkpoints/rc1/step_00002/adapter.safetensors"
+    assert theirs.read_bytes() != ours.read_bytes()
+    assert end_of(run.workspace.root) == end_of(whole)
+
+
+def test_what_the_process_did_before_does_not_show_in_the_bytes(tiny: Tiny, whole: Path) -> None:
+    random.seed(1)
+    np.random.seed(2)
+    torch.manual_seed(3)
+    run = tiny()
+    go(run, 4)
+    assert end_of(run.workspace.root) == end_of(whole)
+
+
+def test_more_steps_than_the_configuration_has_are_refused(tiny: Tiny) -> None:
+    prepared = prepare(tiny())
+    with pytest.raises(ConfigError, match=r"step 5 was asked for, but `steps` is 4; raise it"):
+        advance(prepared, first_seed(prepared), 5)
+
+
+@pytest.mark.parametrize("name", ["latest", "4", "checkpoints/rc1/step_00004", "checkpoints/rc1/latest"])
+def test_a_checkpoint_to_resume_from_has_several_names(tiny: Tiny, whole: Path, name: str) -> None:
+    prepared = prepare(copied(whole, tiny))
+    assert resumable(prepared, first_seed(prepared), name).name == "step_00004"
+
+
+def test_resuming_from_what_is_not_there_says_what_is(tiny: Tiny, whole: Path) -> None:
+    prepared = prepare(copied(whole, tiny))
+    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 2, 4\. Name one"):
+        resumable(prepared, first_seed(prepared), "3")
+
+
+def test_the_checkpoint_of_another_seed_is_refused(tiny: Tiny, whole: Path) -> None:
+    run = copied(whole, tiny)
+    with pytest.raises(CheckpointError, match="belongs to another run, these differ: seed"):
+        resumable(prepare(run), run.config.seeds[1], "checkpoints/rc1/step_00004")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(tiny: Tiny, whole: Path) -> None:
+    run = tiny()
+    prepared = prepare(run)
+    fork = multiprocessing.get_context("fork")
+    moments = random.Random(11)
+
+    def child() -> None:
+        torch.set_num_threads(1)
+        advance(prepared, first_seed(prepared), 4, lambda _: None)
+
+    kills = 0
+    for _ in range(40):
+        process = fork.Process(target=child)
+        process.start()
+        # Early kills come often, later ones let it come further: both a step and a write are hit.
+        process.join(moments.uniform(0.05, 0.6 * (1 + kills)))
+        if process.is_alive():
+            process.kill()
+            kills += 1
+        process.join()
+        if process.exitcode == 0:
+            break
+        time.sleep(0.01)
+    assert process.exitcode == 0 and kills >= 1
+    assert end_of(run.workspace.root) == end_of(whole)
+    assert measured(run.workspace.root) == [1, 2, 3, 4]
+
+
+def copied(whole: Path, tiny: Tiny) -> Run:
+    """A copy of the finished run's workspace as the test's own."""
+    run = tiny()
+    for part in ("checkpoints", "reports"):
+        shutil.copytree(whole / part, run.workspace.root / part, symlinks=True)
+    return run

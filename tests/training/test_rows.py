@@ -1,0 +1,148 @@
+"""Which rows are trained on and which are held out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.run import Run
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.rows import Selection, select_rows
+from tests.training.tiny_world import tiny_run, write_pool
+
+Select = Callable[..., Selection]
+
+
+@pytest.fixture
+def world(tmp_path: Path, mixed_pool: list[dict[str, Any]]) -> Path:
+    write_pool(tmp_path, mixed_pool)
+    return tmp_path
+
+
+@pytest.fixture
+def select(world: Path, form: ChatFormat) -> Select:
+    return lambda *overrides: select_rows(tiny_run(world, *overrides), form)
+
+
+def ids(rows: list[Any]) -> set[str]:
+    return {row["id"] for row in rows}
+
+
+def change_buckets(run: Run, change: Callable[[str], str]) -> None:
+    path = run.workspace.path(run.config.difficulty.metrics_path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**line, "bucket": change(line["bucket"])}) + "\n" for line in lines))
+
+
+def test_only_rows_that_the_model_can_read_and_hold_are_kept(select: Select, form: ChatFormat) -> None:
+    found = select("training.max_tokens=450")
+    rows = [*found.train, *found.held_out]
+    assert rows and {row["lang"] for row in rows} == {"en"}
+    assert max(len(form.dialogue_ids(row["messages"])[0]) for row in rows) <= 450
+
+
+def test_a_row_is_kept_exactly_up_to_the_bound(select: Select, form: ChatFormat) -> None:
+    longest = max(len(form.dialogue_ids(row["messages"])[0]) for row in select("training.max_tokens=450").train)
+    at, below = (ids(select(f"training.max_tokens={bound}").train) for bound in (longest, longest - 1))
+    assert below < at
+
+
+def test_words_in_the_metrics_are_never_more_than_the_embedded_tokenizers_tokens(
+    form: ChatFormat, mixed_pool: list[dict[str, Any]]
+) -> None:
+    """Rows with too many words are left out without being tokenised, which is right only then."""
+    from rc1_lib.text import text_length
+
+    for row in mixed_pool:
+        words = sum(text_length(message["content"]) for message in row["messages"])
+        assert words <= len(form.dialogue_ids(row["messages"])[0])
+
+
+def test_every_row_of_the_pool_is_trained_on_kept_back_or_counted_as_left_out(
+    select: Select, mixed_pool: list[dict[str, Any]]
+) -> None:
+    found = select("training.held_out.prompts=100000")
+    left_out = found.report["left_out"]
+    assert len(found.train) + len(found.held_out) + sum(left_out.values()) == len(mixed_pool)
+    assert not ids(found.train) & ids(found.held_out)
+    chinese = sum(row["lang"] == "zh" for row in mixed_pool)
+    assert left_out["language zh"] == chinese > 0
+    assert left_out["longer than 420 tokens"] > 0
+
+
+def test_the_report_counts_what_was_selected(select: Select) -> None:
+    found = select()
+    assert found.report["train"] == len(found.train)
+    assert found.report["held_out"] == len(found.held_out)
+    assert found.report["train_by_bucket"] == dict(Counter(row["bucket"] for row in found.train))
+    assert sum(found.report["train_by_task_and_bucket"].values()) == len(found.train)
+    assert sum(found.report["held_out_by_task_and_bucket"].values()) == len(found.held_out)
+
+
+def test_no_source_question_stands_on_both_sides(select: Select) -> None:
+    found = select("training.held_out.prompts=100000", "training.held_out.share=0.4")
+    sources = Counter(row["source_id"] for row in found.train)
+    assert max(sources.values()) == 2, "a question that is used twice would show a wrong split"
+    assert not sources.keys() & {row["source_id"] for row in found.held_out}
+
+
+def test_what_is_trained_on_depends_neither_on_how_many_are_asked_nor_on_the_draw(select: Select) -> None:
+    few = select("training.held_out.prompts=6")
+    assert ids(few.train) == ids(select().train)
+    assert ids(few.train) == ids(select("training.held_out.seed=1", "training.held_out.prompts=6").train)
+
+
+def test_the_draw_depends_on_its_seed_alone(select: Select) -> None:
+    one = select("training.held_out.prompts=9")
+    assert one.held_out_sha256 == select("training.held_out.prompts=9").held_out_sha256
+    assert one.held_out_sha256 != select("training.held_out.prompts=9", "training.held_out.seed=1").held_out_sha256
+
+
+def test_the_prompts_are_drawn_in_the_buckets_shares(select: Select) -> None:
+    found = select("training.held_out.prompts=10", "training.held_out.share=0.5", "training.max_tokens=1200")
+    assert Counter(row["bucket"] for row in found.held_out) == {"easy": 2, "medium": 4, "hard": 4}
+
+
+def test_where_a_bucket_has_too_few_the_others_fill_up(select: Select, world: Path) -> None:
+    seen = [0]
+
+    def rarely_hard(bucket: str) -> str:
+        seen[0] += bucket == "hard"
+        return bucket if bucket != "hard" or seen[0] % 8 == 0 else "easy"
+
+    change_buckets(tiny_run(world), rarely_hard)
+    found = select("training.held_out.prompts=20", "training.held_out.share=0.5", "training.max_tokens=1200")
+    counts = Counter(row["bucket"] for row in found.held_out)
+    assert len(found.held_out) == 20 and 0 < counts["hard"] < 8
+
+
+def test_the_bucket_is_the_measured_one_not_the_intended(select: Select, world: Path) -> None:
+    turned = {"easy": "hard", "hard": "easy", "medium": "medium"}
+    before = {row["id"]: row["bucket"] for row in select().train}
+    change_buckets(tiny_run(world), lambda bucket: turned[bucket])
+    assert {row["id"]: row["bucket"] for row in select().train} == {key: turned[old] for key, old in before.items()}
+
+
+def test_a_bucket_without_rows_is_refused_with_what_to_do(select: Select, world: Path) -> None:
+    change_buckets(tiny_run(world), lambda bucket: "medium" if bucket == "hard" else bucket)
+    with pytest.raises(RC1Error, match=r"no hard rows are left for training, of \d+ that fit; raise training\.max_tok"):
+        select()
+
+
+def test_every_empty_bucket_is_named(select: Select) -> None:
+    with pytest.raises(RC1Error, match="no easy and no medium and no hard rows are left for training, of 0 that fit"):
+        select("training.max_tokens=20")
+
+
+@pytest.mark.parametrize("key", ["pool", "metrics"])
+def test_without_a_pool_or_its_metrics_the_preflight_is_named(select: Select, world: Path, key: str) -> None:
+    config = tiny_run(world).config
+    (world / (config.seed_pool if key == "pool" else config.difficulty.metrics_path)).unlink()
+    with pytest.raises(RC1Error, match="is not there; run `rc1 preflight`"):
+        select()

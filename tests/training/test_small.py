@@ -1,0 +1,162 @@
+"""The small local configuration trains, saves and goes on, in the folder it is given."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.training.checkpoint.diff import diff_checkpoints
+from rc1_lib.training.checkpoint.ledger import read_ledger
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.names import resolve, steps
+from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.small import SmallResult, train_small
+from tests.training.tiny import write_base
+
+SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
+SHORT = (
+    "run.device_pref=[cpu]", "run.mixed_precision=fp32", "run.max_steps=6", "run.save_steps=2", "run.eval_steps=3",
+    "data.max_length=96", "engine.lr=0.01",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_base(tmp_path_factory.mktemp("base"), pad_token=None)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which six steps were trained in one go."""
+    place = tmp_path_factory.mktemp("whole")
+    train(place, base)
+    return place
+
+
+def train(
+    place: Path, base: Path, *overrides: str, resume: str | None = None, told: list[str] | None = None
+) -> SmallResult:
+    say = (told if told is not None else []).append
+    return train_small(SHIPPED, Workspace(place), resume, [f"model.base={base}", *SHORT, *overrides], say)
+
+
+def test_ten_rows_and_twenty_steps_leave_increasing_steps_with_a_loss(base: Path, tmp_path: Path) -> None:
+    rows = "".join(f'{{"input": "{n} plus 1?", "output": "{n + 1}.", "meta": {{}}}}\n' for n in range(10))
+    for name in ("train", "eval"):
+        (tmp_path / f"{name}.jsonl").write_text(rows)
+    data = ("data.train_path=train.jsonl", "data.eval_path=eval.jsonl", "run.max_steps=20", "run.save_steps=6")
+    assert train(tmp_path, base, *data) == SmallResult(20, resolve("latest", tmp_path / "checkpoints/local"), None)
+    lines = MetricsLog(tmp_path / "reports/metrics.jsonl").read()
+    assert [line["step"] for line in lines] == list(range(1, 21))
+    assert all(line["loss"] > 0 and line["sec_per_step"] > 0 and line["mem_used_mb"] > 0 for line in lines)
+    assert lines[-1]["eval/loss"] < lines[2]["eval/loss"]
+    assert list(steps(tmp_path / "checkpoints/local")) == [6, 12, 18, 20]
+
+
+def test_everything_that_was_promised_is_written(undisturbed: Path) -> None:
+    assert len(steps(undisturbed / "checkpoints/local")) >= 3
+    assert [line["step"] for line in read_ledger(undisturbed / "reports/ckpt_manifest.jsonl")] == [2, 4, 6]
+    effective = yaml.safe_load((undisturbed / "reports/config_effective.yaml").read_text())
+    assert effective["run"]["max_steps"] == 6
+    log = (undisturbed / "logs/train.log").read_text()
+    assert "train_min.jsonl: was missing; minimal data made up" in log
+    assert "ended at step 6: all steps done" in log
+    assert list((undisturbed / "logs/tensorboard").iterdir())
+    written = {path.name for path in resolve("latest", undisturbed / "checkpoints/local").iterdir()}
+    assert written == {"adapter.safetensors", "optimizer.safetensors", "rng.safetensors", "state.json", "manifest.json"}
+
+
+@pytest.mark.parametrize("step", [2, 4])
+def test_resumed_from_any_checkpoint_the_end_is_the_same(
+    undisturbed: Path, base: Path, tmp_path: Path, step: int
+) -> None:
+    place = tmp_path / "copy"
+    shutil.copytree(undisturbed, place, symlinks=True)
+    torch.manual_seed(999)  # nothing of this process may matter
+    train(place, base, resume=str(step))
+    assert fingerprint(resolve(6, place / "checkpoints/local")) == fingerprint(
+        resolve(6, undisturbed / "checkpoints/local")
+    )
+    before, after = (MetricsLog(folder / "reports/metrics.jsonl").read() for folder in (undisturbed, place))
+    assert [(line["step"], line["loss"]) for line in after] == [(line["step"], line["loss"]) for line in before]
+
+
+def test_killed_within_a_checkpoint_and_resumed_in_a_new_process_the_end_is_the_same(
+    undisturbed: Path, base: Path, tmp_path: Path
+) -> None:
+    script = f"""
+import os, signal, sys
+import torch
+torch.set_num_threads(1)
+from pathlib import Path
+from rc1_lib.artifacts import Workspace
+from rc1_lib.training.small import train_small
+
+def hook(name, args):
+    if name == "os.rename" and str(args[1]).endswith("step_00004"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(hook)
+train_small(Path({str(SHIPPED)!r}), Workspace(Path({str(tmp_path)!r})), None, {[f"model.base={base}", *SHORT]!r})
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT_ROOT, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+    assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == [1, 2, 3, 4]
+    train(tmp_path, base, resume="latest")
+    ours, theirs = (resolve(6, folder / "checkpoints/local") for folder in (tmp_path, undisturbed))
+    assert diff_checkpoints(load_checkpoint(ours), load_checkpoint(theirs), exact=True) == []
+    assert fingerprint(ours) == fingerprint(theirs)
+    assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_more_steps_may_follow_and_another_run_may_not(undisturbed: Path, base: Path, tmp_path: Path) -> None:
+    place = tmp_path / "copy"
+    shutil.copytree(undisturbed, place, symlinks=True)
+    assert train(place, base, "run.max_steps=7", resume="latest").step == 7
+    with pytest.raises(
+        CheckpointError, match=r"belongs to another run, these differ: engine\.lr \(0\.01 there, 0\.02 now"
+    ):
+        train(place, base, "engine.lr=0.02", resume="latest")
+    (place / "data/train_min.jsonl").write_text('{"input": "a", "output": "b", "meta": {}}\n')
+    with pytest.raises(CheckpointError, match="these differ: data"):
+        train(place, base, resume="latest")
+    other = write_base(tmp_path / "other", hidden=64)
+    with pytest.raises(CheckpointError, match=r"these differ: base, data, model\.base"):
+        train(place, other, resume="latest")
+
+
+def test_the_checkpoints_threads_are_taken_over_and_told(undisturbed: Path, base: Path, tmp_path: Path) -> None:
+    place = tmp_path / "copy"
+    shutil.copytree(undisturbed, place, symlinks=True)
+    told: list[str] = []
+    torch.set_num_threads(2)
+    train(place, base, resume="4", told=told)
+    assert torch.get_num_threads() == 1
+    assert told[0] == "threads: 2 here, 1 in the checkpoint: taken from the checkpoint"
+    assert fingerprint(resolve(6, place / "checkpoints/local")) == fingerprint(
+        resolve(6, undisturbed / "checkpoints/local")
+    )
+
+
+def test_a_key_without_a_meaning_for_the_engine_is_told(base: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    train(tmp_path, base, "run.max_steps=1", "engine.clip_coef=0.2", told=told)
+    assert "engine.clip_coef: means nothing to trl_sft, it is not used" in told

@@ -1,0 +1,75 @@
+"""The strategy: rows become episodes with scores, and figures of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
+from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.ppo_run import prepare
+from rc1_lib.training.registry import make_strategy
+from rc1_lib.training.strategies.ppo import PPO
+from tests.training.toys import Scale
+
+Tiny = Callable[..., Run]
+
+
+def played(run: Run) -> tuple[TorchPPO, dict[str, Any], dict[str, float]]:
+    """Engine, batch with its episodes, and what was measured."""
+    engine = TorchPPO()
+    base = str(run.workspace.path(run.config.base_model))
+    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "seed": 5})
+    rows = prepare(run).selection.train
+    batch = Curriculum(rows, run.config.priority_sampling, run.config.batch_size, 5).next()
+    strategy = PPO()
+    strategy.attach_engine(engine)
+    return engine, batch, strategy.on_batch(batch)
+
+
+def test_the_batch_holds_every_rows_episode_and_what_it_was_worth(tiny: Tiny) -> None:
+    engine, batch, _ = played(tiny())
+    assert [each.row_id for each in batch["trajectories"]] == [row["id"] for row in batch["rows"]]
+    worth = [
+        engine.playground.terms(each, row).total for each, row in zip(batch["trajectories"], batch["rows"], strict=True)
+    ]
+    assert batch["scores"] == worth
+    assert batch["solved"] == [each.outcome.solved for each in batch["trajectories"]]
+
+
+def test_the_terms_of_the_reward_explain_the_mean_score(tiny: Tiny) -> None:
+    _, batch, metrics = played(tiny("difficulty_beta=0"))
+    gains, costs = ("success", "judge"), ("penalty", "format", "turns")
+    total = sum(metrics[f"reward/{name}"] for name in gains) - sum(metrics[f"reward/{name}"] for name in costs)
+    assert metrics["reward/factor"] == 1
+    assert total == pytest.approx(fmean(batch["scores"]))
+
+
+def test_its_figures_and_the_engines_have_different_names(tiny: Tiny) -> None:
+    engine, batch, metrics = played(tiny())
+    assert {"env/success", "env/malformed", "num_turns/mean"} <= metrics.keys()
+    assert not metrics.keys() & engine.train_step(batch).keys()
+
+
+def test_the_curriculum_learns_from_the_batch_what_was_solved(tiny: Tiny) -> None:
+    run = tiny()
+    engine = TorchPPO()
+    base = str(run.workspace.path("base"))
+    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "seed": 5})
+    source = Curriculum(prepare(run).selection.train, run.config.priority_sampling, 4, 5)
+    strategy = PPO()
+    strategy.attach_engine(engine)
+    batch = source.next()
+    strategy.on_batch(batch)
+    unsolved = {row["id"] for row, well in zip(batch["rows"], batch["solved"], strict=True) if not well}
+    assert set(source.state_dict()["unsolved"]) == unsolved
+
+
+def test_an_engine_that_plays_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="found 'ppo', but the engine Scale plays no episodes; take 'sft'"):
+        make_strategy("ppo").attach_engine(Scale())

@@ -1,0 +1,150 @@
+"""The small local configuration: both versions of the original load as written, everything else is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.train_config import PROJECTIONS, EarlyStop, TrainConfig, is_small
+from rc1_lib.training.train_config_file import load_train_config
+
+SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
+FIRST = """
+run:
+  seed: 20250823
+  output_dir: "checkpoints/local"
+  save_steps: 500
+  eval_steps: 1000
+  max_steps: 2000
+  mixed_precision: "bf16"
+  gradient_accumulation: 2
+  device_pref: ["mps","cpu"]
+  log_file: "logs/train.log"
+data:
+  train_path: "data/train_min.jsonl"
+  eval_path:  "data/eval_min.jsonl"
+  max_length: 1024
+  batch_size: 1
+model:
+  base: "Qwen/Qwen2.5-3B-Instruct"
+  lora:
+    enable: true
+    r: 8
+    alpha: 16
+    dropout: 0.05
+engine:
+  name: "trl_ppo"
+  target_kl: 0.03
+  lr: 1.0e-5
+  clip_coef: 0.2
+strategy:
+  name: "ppo"
+callbacks:
+  - "logging"
+  - "checkpoint"
+  - "eval_shadow"
+"""
+SECOND = """
+data: {padding_side: right}
+model:
+  base: Qwen/Qwen3-4B-Thinking-2507
+  trust_remote_code: true
+  use_flash_attention_2: false
+  use_cache: false
+  gradient_checkpointing: true
+  lora: {target_modules: [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]}
+engine: {max_grad_norm: 1.0}
+run: {mixed_precision: fp16}
+"""
+
+
+def merged(base: dict, more: dict) -> dict:
+    return base | {
+        key: merged(base[key], value) if isinstance(value, dict) and key in base else value
+        for key, value in more.items()
+    }
+
+
+def write(folder: Path, tree: dict) -> Path:
+    path = folder / "train.yaml"
+    path.write_text(yaml.safe_dump(tree))
+    return path
+
+
+def test_both_versions_of_the_original_load_as_written(tmp_path: Path) -> None:
+    first = load_train_config(write(tmp_path, yaml.safe_load(FIRST)))
+    assert not first.model.trust_remote_code
+    assert first.model.lora.target_modules == PROJECTIONS
+    assert first.model.gradient_checkpointing
+    second = load_train_config(write(tmp_path, merged(yaml.safe_load(FIRST), yaml.safe_load(SECOND))))
+    assert second.model.trust_remote_code
+    assert second.engine.max_grad_norm == 1.0
+    assert [callback.name for callback in second.callbacks] == ["logging", "checkpoint", "eval_shadow"]
+
+
+def test_the_shipped_file_loads_and_is_known_by_its_sections() -> None:
+    config = load_train_config(SHIPPED)
+    assert is_small(yaml.safe_load(SHIPPED.read_text()))
+    assert not is_small(yaml.safe_load((PROJECT_ROOT / "configs/local.yaml").read_text()))
+    assert TrainConfig.model_validate(config.model_dump(mode="json")) == config
+
+
+def test_callbacks_may_carry_settings(tmp_path: Path) -> None:
+    tree = yaml.safe_load(FIRST)
+    tree["callbacks"].append({"early_stop": {"metric": "eval/loss", "patience": 3, "min_delta": 0.01}})
+    config = load_train_config(write(tmp_path, tree))
+    assert config.callbacks[-1] == EarlyStop(name="early_stop", metric="eval/loss", patience=3, min_delta=0.01)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("run.max_steps", 0, r"run\.max_steps: found '0', expected: Input should be greater than 0"),
+        ("run.output_dir", "../out", r"run\.output_dir: found '\.\./out', expected a file below the workspace"),
+        ("run.device_pref", [], r"run\.device_pref: found '\[\]'"),
+        ("run.device_pref", ["cpu", "cpu"], r"run\.device_pref: names one twice: cpu, cpu"),
+        ("run.steps", 3, r"unknown key 'run\.steps'"),
+        ("engines", {}, r"unknown key 'engines'; did you mean 'engine'\?"),
+        ("engine.name", "trl_dpo", r"engine\.name: found 'trl_dpo', expected one of torch_ppo, trl_ppo, trl_sft"),
+        ("engine.lr", float("nan"), r"engine\.lr: found 'nan'"),
+        ("strategy.name", "dpo", r"strategy\.name: found 'dpo', expected one of ppo, sft"),
+        ("model.use_cache", True, r"model\.use_cache: found 'True'"),
+        ("callbacks", ["loging"], r"callbacks\.0: .*expected tags: 'logging', 'checkpoint'"),
+        ("callbacks", ["logging", "logging"], "names one twice: logging, logging"),
+        ("callbacks", ["grad_clip"], "grad_clip needs its bound once"),
+        ("callbacks", ["early_stop"], r"the key 'callbacks\.0\.early_stop\.metric' is missing"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_its_key(tmp_path: Path, key: str, value: object, sentence: str) -> None:
+    tree = yaml.safe_load(FIRST)
+    *parents, leaf = key.split(".")
+    node = tree
+    for parent in parents:
+        node = node[parent]
+    node[leaf] = value
+    with pytest.raises(ConfigError, match=sentence):
+        load_train_config(write(tmp_path, tree))
+
+
+def test_a_missing_key_is_named(tmp_path: Path) -> None:
+    tree = yaml.safe_load(FIRST)
+    del tree["model"]["lora"]["r"]
+    with pytest.raises(ConfigError, match=r"the key 'model\.lora\.r' is missing"):
+        load_train_config(write(tmp_path, tree))
+
+
+def test_overrides_replace_values_and_bad_ones_are_refused() -> None:
+    config = load_train_config(SHIPPED, ["run.max_steps=7", "callbacks=[logging]"])
+    assert config.run.max_steps == 7
+    assert len(config.callbacks) == 1
+    for bad, sentence in (
+        ("max_steps", "expected KEY=VALUE"),
+        ("rum.max_steps=3", "there is no section 'rum'"),
+        ("run.seed=[", "is not a YAML value"),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            load_train_config(SHIPPED, [bad])

@@ -1,0 +1,113 @@
+"""The loop calls its parts in the promised order, and goes on from a snapshot bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.callbacks.early_stop import EarlyStop
+from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.checkpoint.diff import diff_checkpoints
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.registry import ENGINES, STRATEGIES, make_engine, make_strategy
+from rc1_lib.training.trainer import Trainer
+from tests.training.toys import Counting, Doubling, Scale
+
+
+def trainer(max_steps: int, *callbacks: Any) -> Trainer:
+    return Trainer(Scale(), Doubling(), Counting(), callbacks, max_steps, {"base": "none"})
+
+
+class Seen(Quiet):
+    name = "seen"
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, dict[str, float | None]]] = []
+        self.around: list[str] = []
+
+    def on_start(self, trainer: Trainer) -> None:
+        self.around.append("start")
+
+    def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
+        self.lines.append((trainer.step, dict(metrics)))
+
+    def on_end(self, trainer: Trainer) -> None:
+        self.around.append("end")
+
+
+def test_setup_then_batch_strategy_engine_for_every_step() -> None:
+    seen = Seen()
+    run = trainer(2, seen)
+    assert run.fit({"lr": 0.1}, None) == 2
+    assert run.engine.calls == ["setup", "attach_engine", *["on_batch", "train_step"] * 2]
+    assert seen.around == ["start", "end"]
+    assert [step for step, _ in seen.lines] == [1, 2]
+    assert {"loss", "lr", "rows", "mem_used_mb", "sec_per_step"} == set(seen.lines[0][1])
+
+
+def test_one_name_for_two_metrics_is_not_resolved() -> None:
+    run = trainer(1)
+    run.strategy.on_batch = lambda batch: batch.update(x=batch["n"]) or {"loss": 1.0}
+    with pytest.raises(AssertionError, match=r"both report \['loss'\]"):
+        run.fit({"lr": 0.1}, None)
+
+
+def test_a_resumed_run_ends_with_the_bits_of_an_undisturbed_one(tmp_path) -> None:
+    torch.manual_seed(1)
+    whole = trainer(6)
+    whole.fit({"lr": 0.1}, None)
+
+    torch.manual_seed(1)
+    first = trainer(3)
+    first.fit({"lr": 0.1}, None)
+    saved = save_checkpoint(first.snapshot(), tmp_path / "ckpt", tmp_path / "ledger.jsonl")
+    torch.manual_seed(99)
+    second = trainer(6)
+    assert second.fit({"lr": 0.1}, load_checkpoint(saved)) == 6
+    assert diff_checkpoints(whole.snapshot(), second.snapshot(), exact=True) == []
+    assert not torch.equal(second.engine.weight, first.engine.weight)
+
+
+def test_a_state_of_another_engine_is_refused() -> None:
+    run = trainer(1)
+    run.fit({"lr": 0.1}, None)
+    state = run.snapshot()
+    other = CheckpointState(state.tensors, {**state.values, "engine": ["adapter", "value_head"]})
+    with pytest.raises(CheckpointError, match="holds an engine's adapter, value_head; this one has adapter, optimizer"):
+        trainer(2).fit({"lr": 0.1}, other)
+
+
+def test_a_run_stopped_early_stays_stopped_when_resumed() -> None:
+    def stopper() -> EarlyStop:
+        return EarlyStop("rows", patience=2, min_delta=0.0, higher_is_better=False)
+
+    first = trainer(9, stopper())
+    assert first.fit({"lr": 0.1}, None) == 3
+    assert first.stop_reason == "rows did not become better than 2 in 2 measurements"
+    again = trainer(9, stopper())
+    assert again.fit({"lr": 0.1}, first.snapshot()) == 3
+
+
+def test_names_are_registered_and_others_told_which_are() -> None:
+    assert {"torch_ppo", "trl_sft"} <= set(ENGINES)
+    assert {"ppo", "sft"} <= set(STRATEGIES)
+    with pytest.raises(
+        ConfigError, match=r"engine\.name: found 'trl_dpo', expected one of torch_ppo, trl_ppo, trl_sft"
+    ):
+        make_engine("trl_dpo", print)
+    with pytest.raises(ConfigError, match=r"strategy\.name: found 'dpo', expected one of ppo, sft"):
+        make_strategy("dpo")
+
+
+def test_the_name_that_trl_gave_up_is_an_alias_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENGINES, "torch_ppo", Scale)
+    told: list[str] = []
+    assert isinstance(make_engine("trl_ppo", told.append), Scale)
+    assert told == ["engine trl_ppo: TRL has no PPO any more, so RC1's own takes its place: torch_ppo"]
+    make_engine("torch_ppo", told.append)
+    assert len(told) == 1

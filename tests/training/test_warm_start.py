@@ -1,0 +1,179 @@
+"""The warm start: made once from its inputs, made again when they or its bytes differ, and it learns."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from rc1_lib.artifacts import read_json, sha256_file
+from rc1_lib.run import Run
+from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.models import base_name, fingerprint_of, model_section
+from rc1_lib.training.rows import PoolRow, select_rows
+from rc1_lib.training.warm_start import FOLDER, RECORD, Reference, reference_of
+from tests.training.tiny_world import tiny_run
+
+Tiny = Callable[..., Run]
+Inputs = tuple[ChatFormat, list[PoolRow]]
+FEW = ("training.warm_start.steps=3", "training.warm_start.batch_size=4", "training.warm_start.lr=0.005")
+
+
+@pytest.fixture(scope="module")
+def inputs(tiny_workspace: Path) -> Inputs:
+    """The chat format, and the rows to learn from."""
+    run = tiny_run(tiny_workspace)
+    form = ChatFormat(load_tokenizer(model_section(run.config, base_name(run.config, run.workspace))))
+    return form, list(select_rows(run, form).train)
+
+
+@pytest.fixture(scope="module")
+def warm(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory, inputs: Inputs) -> tuple[Path, Reference]:
+    """A workspace in which the warm start was made, and what it is. Never write into it: take `made`."""
+    root = tmp_path_factory.mktemp("warm") / "workspace"
+    shutil.copytree(tiny_workspace, root)
+    torch.set_num_threads(1)
+    return root, reference(tiny_run(root, *FEW), inputs)
+
+
+@pytest.fixture
+def made(warm: tuple[Path, Reference], tmp_path: Path) -> Run:
+    """A run whose warm start was made."""
+    shutil.copytree(warm[0], tmp_path / "made")
+    return tiny_run(tmp_path / "made", *FEW)
+
+
+def reference(run: Run, inputs: Inputs) -> Reference:
+    form, rows = inputs
+    return reference_of(run, rows, form)
+
+
+def folder_of(run: Run) -> Path:
+    return run.workspace.path(FOLDER)
+
+
+def made_at(run: Run) -> int:
+    return (folder_of(run) / RECORD).stat().st_ino
+
+
+def test_without_steps_the_base_itself_is_the_reference(tiny: Tiny, inputs: Inputs) -> None:
+    run = tiny()
+    base = str(run.workspace.path("base"))
+    assert reference(run, inputs) == Reference(base, fingerprint_of(run.config, base))
+    assert not folder_of(run).exists()
+
+
+def test_it_is_a_model_that_can_be_loaded_with_its_tokenizer_and_its_record(made: Run) -> None:
+    record = read_json(folder_of(made) / RECORD)
+    assert record["files"].keys() == {path.name for path in folder_of(made).iterdir()} - {RECORD}
+    assert all(sha256_file(folder_of(made) / name) == digest for name, digest in record["files"].items())
+    assert ChatFormat(load_tokenizer(model_section(made.config, str(folder_of(made))))).end_id > 0
+    AutoModelForCausalLM.from_pretrained(folder_of(made))
+
+
+def test_it_learns_what_the_assistant_says_and_the_file_holds_it(tiny: Tiny, inputs: Inputs) -> None:
+    run = tiny("training.warm_start.steps=25", "training.warm_start.batch_size=4", "training.warm_start.lr=0.005")
+    form, rows = inputs
+
+    @torch.no_grad()
+    def loss(folder: str) -> float:
+        model = AutoModelForCausalLM.from_pretrained(folder)
+        total = 0.0
+        for row in rows[:20]:
+            ids, own = form.dialogue_ids(row["messages"])
+            labels = [token if mine else -100 for token, mine in zip(ids, own, strict=True)]
+            total += float(model(input_ids=torch.tensor([ids]), labels=torch.tensor([labels])).loss)
+        return total / 20
+
+    found = reference(run, inputs)
+    curve = read_json(folder_of(run) / RECORD)["loss"]
+    assert len(curve) == 25 and sum(curve[-5:]) < sum(curve[:5])
+    assert loss(found.base) < loss(str(run.workspace.path("base"))) - 0.1
+
+
+def test_it_is_made_once(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+    when = made_at(made)
+    assert reference(made, inputs).sha256 == warm[1].sha256
+    assert made_at(made) == when
+
+
+def test_the_same_inputs_give_the_same_bytes(tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+    random.seed(8)
+    torch.manual_seed(9)
+    run = tiny(*FEW)
+    assert reference(run, inputs) == Reference(str(folder_of(run)), warm[1].sha256)
+
+
+@pytest.mark.parametrize("change", ["training.warm_start.lr=0.004", "seeds=[7,8,9]"])
+def test_other_settings_make_it_again(made: Run, warm: tuple[Path, Reference], inputs: Inputs, change: str) -> None:
+    when = made_at(made)
+    assert reference(tiny_run(made.workspace.root, *FEW, change), inputs).sha256 != warm[1].sha256
+    assert made_at(made) != when
+
+
+def test_other_rows_make_it_again(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+    form, rows = inputs
+    assert reference(made, (form, rows[1:])).sha256 != warm[1].sha256
+
+
+def test_another_base_makes_it_again(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+    settings = made.workspace.path("base") / "generation_config.json"
+    settings.write_text(settings.read_text() + "\n")
+    assert reference(made, inputs).sha256 != warm[1].sha256
+
+
+@pytest.mark.parametrize("damage", ["altered", "foreign", "no record", "empty record", "broken record"])
+def test_a_folder_that_is_not_what_was_made_is_made_again(
+    made: Run, warm: tuple[Path, Reference], inputs: Inputs, damage: str
+) -> None:
+    folder, record = folder_of(made), folder_of(made) / RECORD
+    match damage:
+        case "altered":
+            content = bytearray((folder / "model.safetensors").read_bytes())
+            content[-1] ^= 1
+            (folder / "model.safetensors").write_bytes(content)
+        case "foreign":
+            # transformers would take this for an adapter on top of the weights.
+            (folder / "adapter_config.json").write_text("{}")
+        case "no record":
+            record.unlink()
+        case "empty record":
+            record.write_text("{}")
+        case "broken record":
+            record.write_bytes(record.read_bytes()[:-40])
+    assert reference(made, inputs).sha256 == warm[1].sha256
+    assert "files" in read_json(record)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_kill_half_way_leaves_nothing_that_is_taken_for_whole(
+    tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs
+) -> None:
+    run = tiny(*FEW)
+    fork, moments, kills = multiprocessing.get_context("fork"), random.Random(4), 0
+
+    def child() -> None:
+        torch.set_num_threads(1)
+        reference(run, inputs)
+
+    for _ in range(40):
+        process = fork.Process(target=child)
+        process.start()
+        process.join(moments.uniform(0.05, 0.3 * (1 + kills)))
+        if process.is_alive():
+            process.kill()
+            kills += 1
+        process.join()
+        if process.exitcode == 0:
+            break
+    assert process.exitcode == 0 and kills >= 1
+    assert reference(run, inputs).sha256 == warm[1].sha256
+    assert [path.name for path in folder_of(run).parent.iterdir()] == [folder_of(run).name]

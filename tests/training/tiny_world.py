@@ -1,0 +1,136 @@
+"""A small pool of real rows, a tiny Qwen3 that can hold a dialogue, and the run that puts them together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import torch
+from transformers import PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
+
+from rc1_lib.artifacts import PROJECT_ROOT, atomic_write
+from rc1_lib.config import RunConfig
+from rc1_lib.config_file import load_config
+from rc1_lib.pool.dialogue import write_row
+from rc1_lib.pool.plan import PlannedRow
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.records import BUCKETS, TASKS
+from rc1_lib.run import Run, open_run
+from rc1_lib.sources.embedded import generate
+from rc1_lib.text import text_length
+from rc1_lib.training.chat_format import ChatFormat, turn_text
+from rc1_lib.training.embedded.tokenizer import train_tokenizer
+
+VOCABULARY = 2560
+
+OVERRIDES = (
+    "base_model=base", "training.threads=1", "training.max_tokens=420", "training.warm_start.steps=0", "steps=4",
+    "batch_size=8", "rollout_len=24", "lr=0.01", "training.rollout.rows=8", "training.ppo.minibatches=2",
+    "training.ppo.value_warm_up=1", "training.ppo.micro_tokens=2048", "training.held_out.prompts=12",
+    "training.checkpoints.every_steps=2", "training.segment_steps=2", "training.adapter.rank=4",
+    "training.adapter.alpha=8", "training.ppo.kl_stop=100.0",
+)  # fmt: skip
+"""A run of seconds. Only what decides how long it takes differs from the shipped configuration."""
+
+
+def pool_rows(count: int, *, chinese: float = 0.0) -> list[dict[str, Any]]:
+    """`count` questions of every task as rows of the pool, in all three buckets; each question is used twice."""
+    config = shipped()
+    pack = load_pack(PROJECT_ROOT / config.pool.templates_dir)
+    rng = random.Random(5)
+    rows = []
+    for task in TASKS:
+        for index, question in enumerate(generate(task, count, 99, chinese)):
+            for use in (0, 1):
+                planned = PlannedRow(f"pool-{task}-{index:03d}-{use}", "pool", question, use)
+                row = write_row(planned, rng.choice(BUCKETS), config.pool, pack)
+                if row is not None:
+                    rows.append(row)
+    return rows
+
+
+def shipped() -> RunConfig:
+    """The configuration of the profile local."""
+    return load_config(PROJECT_ROOT / "configs/local.yaml", [])
+
+
+def learned_tokenizer(rows: Sequence[dict[str, Any]], vocabulary: int = VOCABULARY) -> PreTrainedTokenizerBase:
+    """The embedded base's kind of tokenizer, trained on these rows."""
+    texts = (
+        "\n" + (turn_text(message) if message["role"] == "assistant" else message["content"])
+        for row in rows
+        for message in row["messages"]
+    )
+    return train_tokenizer(texts, vocabulary)
+
+
+def random_base(tokenizer: PreTrainedTokenizerBase) -> Qwen3ForCausalLM:
+    """A tiny Qwen3 that knows nothing; its weights are decided by a fixed seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        return Qwen3ForCausalLM(
+            Qwen3Config(
+                vocab_size=len(tokenizer),
+                hidden_size=32,
+                intermediate_size=64,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                num_key_value_heads=1,
+                head_dim=16,
+                max_position_embeddings=1024,
+                tie_word_embeddings=True,
+                eos_token_id=tokenizer.eos_token_id,
+                pad_token_id=tokenizer.pad_token_id,
+                bos_token_id=None,
+            )
+        ).eval()
+
+
+def teach(model: Qwen3ForCausalLM, form: ChatFormat, rows: Sequence[dict[str, Any]], steps: int) -> None:
+    """Enough that it calls tools and ends its turns, some of them well formed: episodes differ in what they earn."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    rng = random.Random(3)
+    model.train()
+    for _ in range(steps):
+        dialogues = [form.dialogue_ids(row["messages"]) for row in rng.sample(list(rows), 6)]
+        width = max(len(ids) for ids, _ in dialogues)
+        ids_BT = torch.tensor([ids + [form.pad_id] * (width - len(ids)) for ids, _ in dialogues])
+        labels_BT = torch.tensor(
+            [
+                [token if mine else -100 for token, mine in zip(ids, own, strict=True)] + [-100] * (width - len(ids))
+                for ids, own in dialogues
+            ]
+        )
+        optimizer.zero_grad()
+        model(input_ids=ids_BT, labels=labels_BT).loss.backward()
+        optimizer.step()
+    model.eval()
+
+
+def write_base(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    """Write a taught model and its tokenizer as `from_pretrained` reads them."""
+    tokenizer = learned_tokenizer(rows)
+    model, form = random_base(tokenizer), ChatFormat(tokenizer)
+    teach(model, form, [row for row in rows if len(form.dialogue_ids(row["messages"])[0]) <= 300], 60)
+    tokenizer.save_pretrained(folder)
+    model.save_pretrained(folder)
+    return folder
+
+
+def write_pool(workspace: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows as the balanced pool, and what its metrics say of them; the bucket is the recipe's."""
+    config = shipped()
+    with atomic_write(workspace / config.seed_pool) as stream:
+        stream.writelines(orjson.dumps(row) + b"\n" for row in rows)
+    with atomic_write(workspace / config.difficulty.metrics_path) as stream:
+        for row in rows:
+            words = sum(text_length(message["content"]) for message in row["messages"])
+            stream.write(orjson.dumps({"id": row["id"], "bucket": row["recipe"], "len_tokens": words}) + b"\n")
+
+
+def tiny_run(workspace: Path, *overrides: str) -> Run:
+    """The run of a workspace that holds a pool and a folder `base`."""
+    return open_run(profile="local", workspace=workspace, overrides=(*OVERRIDES, *overrides))

@@ -1,0 +1,71 @@
+"""The smallest engine, strategy and batches that a trainer can run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+class Scale:
+    """Learns one factor w so that w * x = 2 * x, with noise from the global generator."""
+
+    def setup(self, cfg: dict[str, Any]) -> None:
+        self.calls = ["setup"]
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.optimizer: torch.optim.Optimizer = torch.optim.AdamW([self.weight], lr=cfg["lr"])
+        self.gradient_hooks: list[Any] = []
+
+    def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        self.calls.append("train_step")
+        loss = (self.weight * batch["x"] - 2 * batch["x"] + 0.01 * torch.randn(1)).pow(2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        measured = {"loss": float(loss.detach())}
+        for hook in self.gradient_hooks:
+            measured |= hook([self.weight])
+        measured["lr"] = float(self.optimizer.param_groups[0]["lr"])
+        self.optimizer.step()
+        return measured
+
+    def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        self.calls.append("eval_step")
+        return {"loss": float((self.weight.detach() - 2).abs()), "tokens": float(len(batch["x"]))}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"adapter": {"w": self.weight.detach()}, "optimizer": self.optimizer.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        with torch.no_grad():
+            self.weight.copy_(state["adapter"]["w"])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+
+class Doubling:
+    """Puts x = 2 * n into the batch."""
+
+    def attach_engine(self, engine: Scale) -> None:
+        engine.calls.append("attach_engine")
+        self.engine = engine
+
+    def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
+        self.engine.calls.append("on_batch")
+        batch["x"] = 2 * batch["n"]
+        return {"rows": float(len(batch["n"]))}
+
+
+class Counting:
+    """Batches 1, 2, 3, ..."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def next(self) -> dict[str, Any]:
+        self.count += 1
+        return {"n": torch.full((2,), float(self.count))}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.count = state["count"]
