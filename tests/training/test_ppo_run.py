@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +19,8 @@ from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.ppo_run import Prepared, advance, places_of, prepare, resumable
+from tests.training.killed import until_done
+from tests.training.tiny_world import tiny_run
 
 Tiny = Callable[..., Run]
 
@@ -28,8 +28,6 @@ Tiny = Callable[..., Run]
 @pytest.fixture(scope="module")
 def whole(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace in which the run was brought to its step 4 in one go. Never write into it."""
-    from tests.training.tiny_world import tiny_run
-
     root = tmp_path_factory.mktemp("whole") / "workspace"
     shutil.copytree(tiny_workspace, root)
     torch.set_num_threads(1)
@@ -189,31 +187,10 @@ def test_the_checkpoint_of_another_seed_is_refused(tiny: Tiny, whole: Path) -> N
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(tiny: Tiny, whole: Path) -> None:
-    run = tiny()
-    prepared = prepare(run)
-    fork = multiprocessing.get_context("fork")
-    moments = random.Random(11)
-
-    def child() -> None:
-        torch.set_num_threads(1)
-        advance(prepared, first_seed(prepared), 4, lambda _: None)
-
-    kills = 0
-    for _ in range(40):
-        process = fork.Process(target=child)
-        process.start()
-        # Early kills come often, later ones let it come further: both a step and a write are hit.
-        process.join(moments.uniform(0.05, 0.6 * (1 + kills)))
-        if process.is_alive():
-            process.kill()
-            kills += 1
-        process.join()
-        if process.exitcode == 0:
-            break
-        time.sleep(0.01)
-    assert process.exitcode == 0 and kills >= 1
-    assert end_of(run.workspace.root) == end_of(whole)
-    assert measured(run.workspace.root) == [1, 2, 3, 4]
+    root = tiny().workspace.root
+    assert until_done("train", root) >= 1
+    assert end_of(root) == end_of(whole)
+    assert measured(root) == [1, 2, 3, 4]
 
 
 def copied(whole: Path, tiny: Tiny) -> Run:

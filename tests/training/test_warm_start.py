@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import shutil
@@ -20,6 +19,7 @@ from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.rows import PoolRow, select_rows
 from rc1_lib.training.warm_start import FOLDER, RECORD, Reference, reference_of
+from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
 
 Tiny = Callable[..., Run]
@@ -158,22 +158,8 @@ def test_a_kill_half_way_leaves_nothing_that_is_taken_for_whole(
     tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs
 ) -> None:
     run = tiny(*FEW)
-    fork, moments, kills = multiprocessing.get_context("fork"), random.Random(4), 0
-
-    def child() -> None:
-        torch.set_num_threads(1)
-        reference(run, inputs)
-
-    for _ in range(40):
-        process = fork.Process(target=child)
-        process.start()
-        process.join(moments.uniform(0.05, 0.3 * (1 + kills)))
-        if process.is_alive():
-            process.kill()
-            kills += 1
-        process.join()
-        if process.exitcode == 0:
-            break
-    assert process.exitcode == 0 and kills >= 1
+    assert until_done("warm", run.workspace.root, *FEW) >= 1
+    when = made_at(run)
     assert reference(run, inputs).sha256 == warm[1].sha256
+    assert made_at(run) == when
     assert [path.name for path in folder_of(run).parent.iterdir()] == [folder_of(run).name]
