@@ -19,7 +19,7 @@ def quieten(*, hub: bool) -> None:
         if "transformers" in sys.modules:
             from transformers.utils.logging import disable_progress_bar
 
-            disable_progress_bar()
+            disable_progress_bar()  # type: ignore[no-untyped-call]
     # Libraries about each other: nothing that whoever runs RC1 could change.
     for name in ("transformers", "peft", "trl", "accelerate"):
         warnings.filterwarnings("ignore", category=FutureWarning, module=name)

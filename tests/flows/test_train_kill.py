@@ -17,7 +17,10 @@ from rc1_lib.run import Run
 
 from .trainings import Ended, copied, logged, prints
 
-pytestmark = [pytest.mark.xdist_group("prefect"), pytest.mark.timeout(580)]  # one server; several processes, one behind the other
+pytestmark = [
+    pytest.mark.xdist_group("prefect"),
+    pytest.mark.timeout(580),
+]  # one server; several processes, one behind the other
 
 KILLS = int(os.environ.get("RC1_TEST_KILLS", "2"))
 """How often; more of them for whoever has the time."""
