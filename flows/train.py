@@ -27,7 +27,7 @@ from tasks.evaluation import evaluation
 from tasks.gates import CACHED
 from tasks.reports import verify
 from tasks.sentences import gate_sentence
-from tasks.train import CODE, Facts, Segment, fault_of, keep_best, resume, segment, warm_start
+from tasks.train import Facts, Segment, fault_of, keep_best, resume, segment, warm_start
 from tasks.training_report import Story, Trained, report_training
 
 Seeds = Sequence[int] | Literal["all"] | None
@@ -131,7 +131,7 @@ def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
 
 def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str) -> tuple[Segment, bool]:
     """A segment's result and whether the cache gave it; a cached one whose checkpoint is not there is trained again."""
-    parameters = (run, seed, first, last, facts, previous, code_sha256(*CODE))
+    parameters = (run, seed, first, last, facts, previous, code_sha256("rc1_lib/training", "tasks/train.py"))
     state: State[Any] = segment(*parameters, return_state=True)
     if state.name == CACHED:
         fault = fault_of(run, state.result(raise_on_failure=False))

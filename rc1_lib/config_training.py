@@ -85,12 +85,10 @@ class Rollout(Section):
 
 
 class Checkpoints(Section):
-    """When checkpoints are written and which stay."""
+    """When checkpoints are written. All stay: the segments of the training flow stand on them."""
 
     every_steps: Positive
     every_minutes: Annotated[float, Field(gt=0)] | None
-    keep_last: Positive
-    keep_best: Annotated[int, Field(ge=0)]
 
 
 class HeldOut(Section):

@@ -27,14 +27,8 @@ from tasks.gates import leave_uncached
 from tasks.prepared import prepared_for
 from tasks.training_cards import show_segment, show_start
 
-CODE = (
-    "rc1_lib/training", "rc1_lib/environment", "rc1_lib/pool/templates.py", "rc1_lib/records.py", "rc1_lib/config.py",
-    "rc1_lib/config_training.py", "rc1_lib/artifacts.py", "tasks/train.py",
-)  # fmt: skip
-"""What decides the bytes of a checkpoint beside the run's facts."""
-
 Facts = dict[str, Any]
-"""`Prepared.facts` of a seed: what decides every bit of its run, code and libraries apart."""
+"""`Prepared.facts` of a seed: what decides every bit of its run."""
 
 Segment = dict[str, Any]
 """`{first, last, checkpoint, sha256, seconds}`; the path is relative to the workspace."""

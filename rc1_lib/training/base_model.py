@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -63,7 +64,7 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
             dtype=precision.dtype if half else torch.float32,
             **extra,
         )
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ConfigError(_no_base(model.base, error)) from None
     base.config.use_cache = False
     placed: PreTrainedModel = base if model.quantization else to_device(base, device)

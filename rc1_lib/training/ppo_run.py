@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import sha256_json
+from rc1_lib.artifacts import PROJECT_ROOT, sha256_json, sha256_tree
+from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
@@ -40,6 +41,12 @@ from rc1_lib.training.warm_start import Reference, reference_of
 ROOT = "checkpoints/rc1"
 LEDGER = "reports/ckpt_manifest.jsonl"
 LOG = "logs/train.log"
+CODE = (
+    "rc1_lib/training", "rc1_lib/environment", "rc1_lib/pool/templates.py", "rc1_lib/records.py", "rc1_lib/config.py",
+    "rc1_lib/config_training.py", "rc1_lib/artifacts.py",
+)  # fmt: skip
+"""The source that decides the bytes of a checkpoint; trained by other code, it is another run's."""
+
 _FREE = ("checkpoints", "segment_steps", "held_out", "engine")
 """Keys of the section `training` that change nothing that a step learns."""
 
@@ -87,6 +94,8 @@ class Prepared:
             "reference": self.reference.sha256,
             "pool": self.selection.pool_sha256,
             "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
+            "templates": sha256_tree(PROJECT_ROOT / self.run.config.pool.templates_dir),
+            "code": code_sha256(*CODE),
         }
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
@@ -166,3 +166,8 @@ def test_the_old_name_gives_this_engine_and_says_so() -> None:
     told: list[str] = []
     assert isinstance(make_engine("trl_ppo", told.append), TorchPPO)
     assert len(told) == 1 and "torch_ppo" in told[0]
+
+
+def test_rows_of_input_and_output_are_refused_with_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="take trl_sft"):
+        TorchPPO().setup({"run": {}, "data": {}, "model": {}, "engine": {"name": "trl_ppo"}})

@@ -14,7 +14,7 @@ from torch.optim import AdamW
 from transformers import PreTrainedModel
 
 from rc1_lib.config import RunConfig
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.device import Precision, get_device, get_precision
@@ -57,6 +57,11 @@ class TorchPPO:
         Raises:
             RC1Error: when the base cannot be had or a setting is refused.
         """
+        if "config" not in cfg:
+            raise ConfigError(
+                "engine.name: torch_ppo (trl_ppo) learns from episodes in RC1's dialogue world, and rows of input and "
+                "output have none; take trl_sft with strategy sft, or train with configs/local.yaml"
+            )
         config = RunConfig.model_validate(cfg["config"])
         training, ppo = config.training, config.training.ppo
         self.seed, self.temperature = cfg["seed"], training.rollout.temperature
