@@ -95,7 +95,8 @@ def test_damaged_caches_are_evaluated_again(green_copy: Run) -> None:
 
 def test_a_cached_verdict_of_another_gate_is_not_believed(green_copy: Run) -> None:
     storage = Path(PREFECT_LOCAL_STORAGE_PATH.value())
-    (other,) = {path.read_bytes() for path in storage.glob("rc1-round1-overclar_penalty-*")}
+    # Rounds of other tests may lie there too; any verdict of that gate will do.
+    other = sorted(storage.glob("rc1-round1-overclar_penalty-*"))[0].read_bytes()
     for path in storage.glob("rc1-round1-training_config-*"):
         path.write_bytes(other)
     by_name = {result.name: result for result in judge(green_copy).results}

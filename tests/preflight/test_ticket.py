@@ -110,7 +110,7 @@ def test_a_local_ticket_never_opens_a_prod_run(ticketed: Run) -> None:
 
 def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
     other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "lr=1e-4"])
-    assert "the effective configuration is another one (lr is 0.0001, the ticket has 1e-05)" in refusal(other)
+    assert "the effective configuration is another one (lr is 0.0001, the ticket has 0.002)" in refusal(other)
 
 
 def test_it_is_refused_when_a_word_of_the_judges_instructions_changed(ticketed: Run) -> None:
