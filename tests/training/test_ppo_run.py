@@ -111,7 +111,7 @@ def test_another_reference_is_another_run(tiny: Tiny, whole: Path) -> None:
 
 
 def test_keys_that_no_step_learns_from_do_not_make_another_run(tiny: Tiny) -> None:
-    mine, other = prepare(tiny()), prepare(tiny("training.segment_steps=1", "training.checkpoints.keep_last=9"))
+    mine, other = prepare(tiny()), prepare(tiny("training.segment_steps=1", "training.checkpoints.every_steps=9"))
     assert mine.facts(1) == other.facts(1)
 
 
