@@ -271,6 +271,8 @@ class PrioritySampling(Section):
 
     enable: bool
     by_difficulty: BucketShares
+    missing_share: Share | None
+    """Share of the rows of each bucket where something is missing; null takes them as they come."""
     low_perf_cap: Share
     seed_ratio_schedule: tuple[SeedRatio, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -14,23 +14,36 @@ from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import mask_tree
 
+Model = TypeVar("Model", bound=BaseModel)
+
 _PUBLISHED_ROWS = range(20_000, 40_001)
 """Sizes of the pool that the specification allows."""
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """The configuration of a run; see `read_model`."""
+    return read_model(RunConfig, path, overrides, "pool.n=600")
+
+
+def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example: str) -> Model:
     """Read `path`, apply dotted overrides (`a.b=c`, values in YAML syntax) and validate.
+
+    Args:
+        kind: what the file has to be.
+        path: the file.
+        overrides: over what it says, in order.
+        example: an override that such a file takes, for whoever wrote one wrongly.
 
     Raises:
         ConfigError: naming the file and the key, what was found and what is expected.
     """
     tree = read_yaml(path)
     for override in overrides:
-        _apply(tree, override)
+        _apply(tree, override, example)
     try:
-        return RunConfig.model_validate(tree)
+        return kind.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(_explain(path, error)) from None
+        raise ConfigError(_explain(kind, path, error)) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -118,10 +131,10 @@ def _decisive(config: RunConfig) -> dict[str, Any]:
     )
 
 
-def _apply(tree: dict[str, Any], override: str) -> None:
+def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     key, separator, text = override.partition("=")
     if not separator or not key.strip():
-        raise ConfigError(f"--set {override}: expected KEY=VALUE with a dotted key, for example --set pool.n=600")
+        raise ConfigError(f"--set {override}: expected KEY=VALUE with a dotted key, for example --set {example}")
     try:
         value = yaml.load(text, Loader=_UniqueKeys)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -136,13 +149,13 @@ def _apply(tree: dict[str, Any], override: str) -> None:
     node[leaf] = value
 
 
-def _explain(path: Path, error: ValidationError) -> str:
+def _explain(kind: type[BaseModel], path: Path, error: ValidationError) -> str:
     problems = []
     for item in error.errors():
         where = ".".join(str(part) for part in item["loc"]) or "(top level)"
         if item["type"] == "extra_forbidden":
             *parents, leaf = item["loc"]
-            known = _known_keys(parents)
+            known = _known_keys(kind, parents)
             problems.append(f"unknown key '{where}'{_nearest(str(leaf), known)}")
         elif item["type"] == "missing":
             problems.append(f"the key '{where}' is missing")
@@ -154,13 +167,13 @@ def _explain(path: Path, error: ValidationError) -> str:
     return f"{path}: " + "; ".join(problems)
 
 
-def _known_keys(parents: Sequence[str | int]) -> list[str]:
-    """The field names of the section that `parents` leads to."""
-    model: Any = RunConfig
+def _known_keys(kind: type[BaseModel], parents: Sequence[str | int]) -> list[str]:
+    """The field names of the section of `kind` that `parents` leads to."""
+    model: Any = kind
     for parent in parents:
         annotation = model.model_fields[str(parent)].annotation if str(parent) in model.model_fields else None
         inner = [annotation, *getattr(annotation, "__args__", ())]
-        model = next((kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+        model = next((one for one in inner if isinstance(one, type) and issubclass(one, BaseModel)), None)
         if model is None:
             return []
     return list(model.model_fields)

@@ -63,6 +63,8 @@ class PPO(Section):
     value_lr: Annotated[float, Field(gt=0)]
     value_warm_up: Annotated[int, Field(ge=0)]
     """First steps in which the value head alone learns."""
+    value_epochs: Annotated[int, Field(ge=0)]
+    """Passes of the value head alone over a step's episodes, behind the update."""
     entropy_coef: NotNegative
     max_grad_norm: Annotated[float, Field(gt=0)]
     whiten: bool

@@ -100,7 +100,9 @@ def _skill_table(skill: dict[str, Any]) -> Table:
 
 
 def _told(record: dict[str, Any]) -> list[str]:
+    read = (
+        f"{of['rows']:,} rows and {of['tokens_per_pass']:,} tokens ({name})" for name, of in record["learned"].items()
+    )
     return [
-        f"{record['parameters']:,} parameters; {record['rows_learned']:,} rows and {record['tokens_per_pass']:,} "
-        f"tokens learned; {record['training_minutes']} minutes of training"
+        f"{record['parameters']:,} parameters; read {', '.join(read)}; {record['training_minutes']} minutes of training"
     ]

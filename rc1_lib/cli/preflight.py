@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.failures import failure_package
+from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.stages import stages
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
 from rc1_lib.errors import RC1Error
@@ -84,42 +83,16 @@ def _run(
     begun = time.monotonic()
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
-    from deployments.local_run import run_preflight
-
-    session.started = True
-    with stages():
-        outcome = run_preflight(
-            verbose=verbose,
-            profile=run.config.profile,
-            config=str(run.config_path),
-            overrides=list(session.overrides),
-            workspace=str(run.workspace.root),
-            rounds=rounds,
-            build=build,
-            refresh=refresh,
-            ticket=ticket,
-        )
+    outcome = run_flow_of(
+        session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket
+    )
     reports = list(written_since(run, before, *_REPORTS).values())
     if outcome.exit_code and not reports:  # it ended before the rounds
         show_stages(session, run, stages_of(written_since(run, before, STAGE_REPORTS)))
     issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
     _print(session, reports, issued, outcome.message if outcome.exit_code else "", seconds)
-    package = str(failure_package(session)) if outcome.exit_code else None
-    session.show(*([f"failure package: {package}"] if package else []))
-    session.document(
-        {
-            "exit_code": outcome.exit_code,
-            "state": outcome.state_name,
-            "message": outcome.message,
-            "flow_run_url": outcome.flow_run_url,
-            "rounds": reports,
-            "ticket": issued,
-            "seconds": seconds,
-            "failpack": package,
-        }
-    )
-    return int(outcome.exit_code)
+    return tell_end(session, outcome, {"rounds": reports, "ticket": issued, "seconds": seconds})
 
 
 def _print(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Rebuild, Sources, overrides, source
 from rc1_lib.cli.preflight import Build, Verbose
@@ -92,40 +93,15 @@ def calibrate(
 ) -> int:
     """Run the whole calibration as a flow: shadow run, weights, ablation, shadow run again; write weights if green."""
     run = session.open(overrides({"sources.use": source(sources)}))
-    from deployments.local_run import run_flow
-    from rc1_lib.cli.failures import failure_package
     from rc1_lib.cli.preflight import revocation
 
     before = stamps(run, REPORTS)
-    session.started = True
-    with stages():
-        outcome = run_flow(
-            "calibrate",
-            verbose=verbose,
-            profile=run.config.profile,
-            config=str(run.config_path),
-            overrides=list(session.overrides),
-            workspace=str(run.workspace.root),
-            build="always" if rebuild else build,
-        )
+    outcome = run_flow_of(session, run, "calibrate", verbose=verbose, build="always" if rebuild else build)
     stages_done = stages_of(written_since(run, before, REPORTS))
     show_stages(session, run, stages_done)
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
-    package = str(failure_package(session)) if outcome.exit_code else None
-    if package:
-        session.show(*revocation(session), f"failure package: {package}")
-    session.document(
-        {
-            "exit_code": outcome.exit_code,
-            "state": outcome.state_name,
-            "message": outcome.message,
-            "flow_run_url": outcome.flow_run_url,
-            "stages": stages_done,
-            "written": None if outcome.exit_code else run.config.weights,
-            "failpack": package,
-        }
-    )
-    return int(outcome.exit_code)
+    written = None if outcome.exit_code else run.config.weights
+    return tell_end(session, outcome, {"stages": stages_done, "written": written}, *revocation(session))
 
 
 def _ticket_note(run: Run) -> list[str]:

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.failures import failure_package
+from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Sources, overrides, source
 from rc1_lib.cli.preflight import Verbose
@@ -75,20 +75,9 @@ def _train(
 ) -> int:
     before = stamps(run, _REPORT, _EVALUATIONS)
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
-    from deployments.local_run import run_flow
-
-    with stages():
-        outcome = run_flow(
-            "train",
-            verbose=verbose,
-            profile=run.config.profile,
-            config=str(run.config_path),
-            overrides=list(session.overrides),
-            workspace=str(run.workspace.root),
-            seeds=seeds,
-            resume_from=resume_from,
-            evaluate=evaluate,
-        )
+    outcome = run_flow_of(
+        session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate
+    )
     fresh = written_since(run, before, _REPORT, _EVALUATIONS)
     report = fresh.pop(_REPORT, None)
     if fresh:
@@ -98,20 +87,7 @@ def _train(
         session.show(*(f"kept for good: {run.workspace.path(path)}" for path in report["best"]))
         session.show(f"report: {run.workspace.path(_REPORT)}")
     session.show(outcome.message)
-    package = str(failure_package(session)) if outcome.exit_code else None
-    session.show(*([f"failure package: {package}"] if package else []))
-    session.document(
-        {
-            "exit_code": outcome.exit_code,
-            "state": outcome.state_name,
-            "message": outcome.message,
-            "flow_run_url": outcome.flow_run_url,
-            "training": report,
-            "evaluation": next(iter(fresh.values()), None),
-            "failpack": package,
-        }
-    )
-    return int(outcome.exit_code)
+    return tell_end(session, outcome, {"training": report, "evaluation": next(iter(fresh.values()), None)})
 
 
 def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, Any]) -> None:

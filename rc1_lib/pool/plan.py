@@ -9,11 +9,14 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import SourceError
 from rc1_lib.records import TASKS, Question, Task
 from rc1_lib.text import tokenize
+
+Name = TypeVar("Name", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +29,13 @@ class PlannedRow:
     use: int
 
 
-def apportion(total: int, shares: Mapping[Task, float]) -> dict[Task, int]:
-    """Whole numbers that sum to `total` in the given shares (largest remainders)."""
-    exact = {task: total * share for task, share in shares.items()}
-    counts = {task: int(value) for task, value in exact.items()}
-    by_remainder = sorted(exact, key=lambda task: (counts[task] - exact[task], task))
-    for task in by_remainder[: total - sum(counts.values())]:
-        counts[task] += 1
+def apportion(total: int, shares: Mapping[Name, float]) -> dict[Name, int]:
+    """Whole numbers that sum to `total` in the given shares (largest remainders), by task, bucket or any other name."""
+    exact = {name: total * share for name, share in shares.items()}
+    counts = {name: int(value) for name, value in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: (counts[name] - exact[name], name))
+    for name in by_remainder[: total - sum(counts.values())]:
+        counts[name] += 1
     return counts
 
 

@@ -1,22 +1,33 @@
 """Which rows of the pool a step plays: buckets in set shares, and again those that were not solved, up to a cap.
 
 Of every step's rows a share, which falls by a schedule over the steps, comes from passing over the seed pool in random
-order, bucket by bucket. What the schedule leaves free may go to rows whose last episode was not solved, up to
-`low_perf_cap` of the step; where fewer are known, the pass over the pool fills up.
+order, bucket by bucket, and where a share is set for them, rows that lack something apart. What the schedule leaves
+free may go to rows whose last episode was not solved, up to `low_perf_cap` of the step; where fewer are known, the pass
+over the pool fills up.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rc1_lib.config import PrioritySampling
-from rc1_lib.records import BUCKETS, Bucket
+from rc1_lib.pool.plan import apportion
+from rc1_lib.records import BUCKETS
+from rc1_lib.training.rows import PoolRow
 
-PoolRow = Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class _Stratum:
+    """Rows that have a share of every step in common."""
+
+    name: str
+    ids: tuple[str, ...]
+    share: float
 
 
 class Curriculum:
@@ -37,9 +48,9 @@ class Curriculum:
         """
         self._sampling, self._size, self._seed = sampling, batch_size, seed
         self._rows = {str(row["id"]): row for row in rows}
-        self._ids = {bucket: [str(row["id"]) for row in rows if row["bucket"] == bucket] for bucket in BUCKETS}
+        self._strata = _strata(rows, sampling)
         self._step = 0
-        self._passed = dict.fromkeys(BUCKETS, 0)
+        self._passed = dict.fromkeys((stratum.name for stratum in self._strata), 0)
         self._unsolved: list[str] = []
         self._given: dict[str, Any] | None = None
 
@@ -47,8 +58,8 @@ class Curriculum:
         """The rows of the next step."""
         self._learn()
         again = self._draw_unsolved()
-        counts = _shared_out(self._size - len(again), self._shares())
-        fresh = [row_id for bucket in BUCKETS for row_id in self._pass_over(bucket, counts[bucket])]
+        counts = apportion(self._size - len(again), {stratum.name: stratum.share for stratum in self._strata})
+        fresh = [row_id for stratum in self._strata for row_id in self._pass_over(stratum, counts[stratum.name])]
         chosen = [*again, *fresh]
         self._given = {
             "step": self._step,
@@ -60,7 +71,7 @@ class Curriculum:
         return self._given
 
     def state_dict(self) -> dict[str, Any]:
-        """Steps given out, how far the pass over each bucket is, and the rows that were not solved."""
+        """Steps given out, how far the pass over each stratum is, and the rows that were not solved."""
         self._learn()
         return {"step": self._step, "passed": dict(self._passed), "unsolved": list(self._unsolved)}
 
@@ -73,11 +84,6 @@ class Curriculum:
         """The least share of a step that comes from passing over the pool: the schedule's last point at or before."""
         points = [point for point in self._sampling.seed_ratio_schedule if point.step <= step]
         return max(points, key=lambda point: point.step).ratio if points else 1.0
-
-    def _shares(self) -> dict[str, float]:
-        if self._sampling.enable:
-            return {bucket: self._sampling.by_difficulty[bucket] for bucket in BUCKETS}
-        return {bucket: len(self._ids[bucket]) / len(self._rows) for bucket in BUCKETS}
 
     def _learn(self) -> None:
         """Note which rows of the last step were solved."""
@@ -99,14 +105,14 @@ class Curriculum:
         order = self._rng("unsolved", self._step).permutation(len(self._unsolved))[:most]
         return [self._unsolved[place] for place in order.tolist()]
 
-    def _pass_over(self, bucket: Bucket, count: int) -> list[str]:
-        """The next rows of a bucket; each pass has an order of its own."""
-        ids, found = self._ids[bucket], list[str]()
-        for place in range(self._passed[bucket], self._passed[bucket] + count):
+    def _pass_over(self, stratum: _Stratum, count: int) -> list[str]:
+        """The next rows of a stratum; each pass has an order of its own."""
+        ids, found, passed = stratum.ids, list[str](), self._passed[stratum.name]
+        for place in range(passed, passed + count):
             if place % len(ids) == 0 or not found:
-                order = self._rng(f"pass {bucket}", place // len(ids)).permutation(len(ids))
+                order = self._rng(f"pass {stratum.name}", place // len(ids)).permutation(len(ids))
             found.append(ids[order[place % len(ids)]])
-        self._passed[bucket] += count
+        self._passed[stratum.name] += count
         return found
 
     def _rng(self, purpose: str, number: int) -> np.random.Generator:
@@ -114,10 +120,25 @@ class Curriculum:
         return np.random.default_rng(int.from_bytes(name[:16], "big"))
 
 
-def _shared_out(total: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Whole numbers that sum to `total` in the given shares (largest remainders)."""
-    exact = {bucket: total * share for bucket, share in shares.items()}
-    counts = {bucket: int(value) for bucket, value in exact.items()}
-    for bucket in sorted(exact, key=lambda name: (counts[name] - exact[name], name))[: total - sum(counts.values())]:
-        counts[bucket] += 1
-    return counts
+def _strata(rows: Sequence[PoolRow], sampling: PrioritySampling) -> list[_Stratum]:
+    """The rows by bucket, or by bucket and whether something is missing; shares of those that are empty fall away."""
+    named: list[_Stratum] = []
+    missing = sampling.missing_share if sampling.enable else None
+    for bucket in BUCKETS:
+        of_it = [row for row in rows if row["bucket"] == bucket]
+        share = sampling.by_difficulty[bucket] if sampling.enable else len(of_it) / len(rows)
+        if missing is None:
+            named.append(_Stratum(bucket, _ids(of_it), share))
+        else:
+            lacking, whole = (
+                _ids([row for row in of_it if row["needs_clarification"] is lacks]) for lacks in (True, False)
+            )
+            named.append(_Stratum(f"{bucket}, missing", lacking, share * missing))
+            named.append(_Stratum(f"{bucket}, whole", whole, share * (1 - missing)))
+    filled = [stratum for stratum in named if stratum.ids]
+    together = sum(stratum.share for stratum in filled)
+    return [_Stratum(stratum.name, stratum.ids, stratum.share / together) for stratum in filled]
+
+
+def _ids(rows: Sequence[PoolRow]) -> tuple[str, ...]:
+    return tuple(str(row["id"]) for row in rows)

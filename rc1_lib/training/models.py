@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rc1_lib.artifacts import Workspace
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
@@ -57,4 +55,4 @@ def fingerprint_of(config: RunConfig, base: str) -> str:
     Raises:
         ConfigError: when it cannot be had.
     """
-    return base_fingerprint(model_section(config, str(Path(base)) if Path(base).is_dir() else base))
+    return base_fingerprint(model_section(config, base))

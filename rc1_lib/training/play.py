@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from transformers import PreTrainedModel
 
@@ -20,8 +19,7 @@ from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.roll_out import roll_out
 from rc1_lib.training.rollout.settings import Batching, Sampling, Start
 from rc1_lib.training.rollout.trajectory import Trajectory
-
-PoolRow = Mapping[str, Any]
+from rc1_lib.training.rows import PoolRow
 
 
 class Playground:

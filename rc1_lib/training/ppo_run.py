@@ -26,7 +26,6 @@ from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint.due import SaveRule
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
-from rc1_lib.training.checkpoint.rng import seed_rng
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.models import base_name, model_section
@@ -134,7 +133,6 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     state = _newest(folder, facts, last, notice)
     if state is not None and state.step == last:
         return folder / folder_name(last)
-    seed_rng(seed)  # a state to go on from brings its own
     log = TrainLog(run.workspace.path(LOG))
     engine = make_engine(config.training.engine, notice)
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
@@ -149,6 +147,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
             Checkpoints(folder, run.workspace.path(LEDGER), rule, None, log),
         ],
         config.steps,
+        seed,
         facts | {"process": process_values() | {"threads": config.training.threads}},
     )
     cfg = {"config": config.model_dump(mode="json"), "base": prepared.reference.base, "seed": seed}

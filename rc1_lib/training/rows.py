@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.artifacts import sha256_file, sha256_json
+from rc1_lib.artifacts import sha256_file
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS, Bucket
@@ -40,11 +40,6 @@ class Selection:
     held_out: list[PoolRow]
     report: dict[str, Any]
     pool_sha256: str
-
-    @property
-    def held_out_sha256(self) -> str:
-        """Fingerprint of the held-out prompts, in order."""
-        return sha256_json([row["id"] for row in self.held_out])
 
 
 def select_rows(run: Run, form: ChatFormat) -> Selection:

@@ -98,7 +98,7 @@ def _assembled(
     batches = ShuffledRows(train_rows, collate, data.batch_size * config.run.gradient_accumulation, config.run.seed)
     callbacks = build_callbacks(config, workspace, shadow, log)
     strategy = make_strategy(config.strategy.name)
-    return facts, Trainer(engine, strategy, batches, callbacks, config.run.max_steps, facts)
+    return facts, Trainer(engine, strategy, batches, callbacks, config.run.max_steps, config.run.seed, facts)
 
 
 def _rows(

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from rc1_lib.training.api import Batches, Callback, Engine, Strategy
-from rc1_lib.training.checkpoint.rng import restore_rng, rng_state
+from rc1_lib.training.checkpoint.rng import begin_step, restore_rng, rng_state, seed_rng
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.memory import used_mb
 
@@ -33,6 +33,7 @@ class Trainer:
         batches: Batches,
         callbacks: Sequence[Callback],
         max_steps: int,
+        seed: int,
         facts: Mapping[str, Any],
     ) -> None:
         """Put the parts together.
@@ -43,10 +44,12 @@ class Trainer:
             batches: where batches come from.
             callbacks: called in this order.
             max_steps: the step after which training ends.
+            seed: of the global generators, for what libraries draw from them.
             facts: JSON that every checkpoint carries: configuration, fingerprints of base and data, versions.
         """
         self.engine, self.strategy, self.batches = engine, strategy, batches
         self.callbacks, self.max_steps, self.facts = list(callbacks), max_steps, dict(facts)
+        self._seed = seed
         self.step = 0
         self.stop_reason: str | None = None
 
@@ -63,6 +66,7 @@ class Trainer:
         Raises:
             CheckpointError: when `resume` is not a state of this engine or these callbacks.
         """
+        seed_rng(self._seed)  # a state to go on from brings its own
         self.engine.setup(cfg)
         self.strategy.attach_engine(self.engine)
         if resume is not None:
@@ -88,7 +92,7 @@ class Trainer:
         trees |= {
             "batches": self.batches.state_dict(),
             "callbacks": {callback.name: callback.state_dict() for callback in self.callbacks},
-            "rng": rng_state({}),
+            "rng": rng_state({}, self._seed, self.step),
         }
         return CheckpointState.build(self.step, flat, trees, {**self.facts, _ENGINE: sorted(state)})
 
@@ -117,6 +121,7 @@ class Trainer:
 
     def _one_step(self) -> None:
         began = time.perf_counter()
+        begin_step(self._seed, self.step)
         batch = self.batches.next()
         prepared = self.strategy.on_batch(batch)
         learned = self.engine.train_step(batch)

@@ -18,11 +18,14 @@ ROWS = [
 ]
 
 
-def sampling(*ratios: tuple[int, float], cap: float = 0.3, enable: bool = True) -> PrioritySampling:
+def sampling(
+    *ratios: tuple[int, float], cap: float = 0.3, enable: bool = True, missing: float | None = None
+) -> PrioritySampling:
     return PrioritySampling.model_validate(
         {
             "enable": enable,
             "by_difficulty": {"easy": 0.2, "medium": 0.4, "hard": 0.4},
+            "missing_share": missing,
             "low_perf_cap": cap,
             "seed_ratio_schedule": [{"step": step, "ratio": ratio} for step, ratio in ratios],
         }
@@ -174,3 +177,31 @@ def test_a_batch_that_was_not_played_teaches_nothing() -> None:
     source.next()
     source.next()
     assert source.state_dict()["unsolved"] == []
+
+
+LACKING = [{**row, "needs_clarification": number % 3 == 0} for number, row in enumerate(ROWS)]
+
+
+def test_a_share_of_each_bucket_may_lack_something() -> None:
+    settings = sampling(missing=0.5)
+    batch = Curriculum(LACKING, settings, 20, 1).next()
+    found = Counter((row["bucket"], row["needs_clarification"]) for row in batch["rows"])
+    assert found == {
+        (bucket, lacks): each for bucket, each in (("easy", 2), ("medium", 4), ("hard", 4)) for lacks in (True, False)
+    }
+    as_they_come = Curriculum(LACKING, sampling(), 20, 1).next()
+    assert sum(row["needs_clarification"] for row in as_they_come["rows"]) < 10
+
+
+def test_what_no_row_can_give_others_give() -> None:
+    whole = [{**row, "needs_clarification": False} for row in ROWS]
+    batch = Curriculum(whole, sampling(missing=0.5), 10, 1).next()
+    assert Counter(row["bucket"] for row in batch["rows"]) == {"easy": 2, "medium": 4, "hard": 4}
+
+
+def test_strata_go_on_where_they_were() -> None:
+    settings = sampling(missing=0.4)
+    source, other = Curriculum(LACKING, settings, 10, 1), Curriculum(LACKING, settings, 10, 1)
+    step(source, solved=True)
+    other.load_state_dict(json.loads(json.dumps(source.state_dict())))
+    assert given(source.next()) == given(other.next())

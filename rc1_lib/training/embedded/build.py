@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.embedded.corpus import shards, written
 from rc1_lib.training.embedded.learning import train
 from rc1_lib.training.embedded.packed import Packed, joined, pack
-from rc1_lib.training.embedded.recipe import Recipe
+from rc1_lib.training.embedded.recipe import Corpus, Recipe
 from rc1_lib.training.embedded.skill import skill_by_stage
 from rc1_lib.training.embedded.tokenizer import train_tokenizer
 
@@ -47,29 +47,29 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
     """
     torch.set_num_threads(recipe.threads)
     torch.manual_seed(recipe.seed)
-    overrides = [f"pool.teacher.skip_tool_rate={recipe.skip_tool_rate}"]
-    config = load_config(PROJECT_ROOT / recipe.pool, overrides)
-    templates = load_pack(PROJECT_ROOT / config.pool.templates_dir)
-    parts = shards(recipe.corpus.rows, recipe.seed, recipe.corpus.per_shard)
-    rows: list[dict[str, Any]] = []
-    for shard in written(parts, config.pool, templates, recipe.corpus.workers):
-        rows += shard
-    np.random.default_rng(recipe.seed).shuffle(rows)
-    tokenizer = train_tokenizer(_texts(rows[:_TOKENIZER_ROWS]), recipe.vocabulary)
+    first = next(iter(recipe.corpora.values()))
+    tokenizer = train_tokenizer(_texts(corpus_rows(recipe, first)[:_TOKENIZER_ROWS]), recipe.vocabulary)
     form = ChatFormat(tokenizer)
-    learned, unseen = rows[: -recipe.corpus.held_out], rows[-recipe.corpus.held_out :]
-    packed = _tokens(learned, form, recipe.corpus.max_tokens)
     model = Qwen3ForCausalLM(_architecture(recipe, tokenizer.eos_token_id, tokenizer.pad_token_id))
-    begun = time.monotonic()
     with torch.no_grad():
         model.model.embed_tokens.weight.normal_(0.0, recipe.model.embedding_std)
-    curves = []
+    curves, seconds = [], 0.0
+    learned: dict[str, dict[str, int]] = {}
+    unseen: list[dict[str, Any]] = []
+    read: tuple[str, Packed] | None = None
     for number, phase in enumerate(recipe.training):
-        curves.append(train(model, packed, phase, form.pad_id, recipe.seed + number))
-        _round(model)
-    seconds = time.monotonic() - begun
+        corpus = recipe.corpora[phase.corpus]
+        if read is None or read[0] != phase.corpus:
+            rows = corpus_rows(recipe, corpus)
+            read = phase.corpus, tokens_of(rows[: -corpus.held_out], form, corpus)
+            unseen = [row for row in rows[-corpus.held_out :] if _fits(row, form, corpus)]
+            learned[phase.corpus] = {"rows": len(read[1]), "tokens_per_pass": int(read[1].starts[-1])}
+        begun = time.monotonic()
+        curves.append(train(model, read[1], phase, form.pad_id, recipe.seed + number))
+        seconds += time.monotonic() - begun
+        round_to_file(model)
     model.train(False)
-    skill = skill_by_stage(model, [row for row in unseen if _fits(row, form, recipe)], form)
+    skills = skill_by_stage(model, [row for row in unseen if not row["made_up"]], form)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder)
     model.config.save_pretrained(folder)
@@ -79,10 +79,9 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
         "recipe": recipe.model_dump(mode="json"),
         "files": {path.name: sha256_file(path) for path in sorted(folder.iterdir()) if path.name != RECORD},
         "parameters": sum(value.numel() for value in model.parameters()),
-        "rows_learned": len(packed),
-        "tokens_per_pass": int(packed.starts[-1]),
+        "learned": learned,
         "loss_by_phase": curves,
-        "accuracy_by_stage": skill,
+        "accuracy_by_stage": skills,
         "training_minutes": round(seconds / 60, 1),
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
         | {"python": platform.python_version()},
@@ -110,23 +109,38 @@ def _architecture(recipe: Recipe, eos: int, pad: int) -> Qwen3Config:
     )
 
 
-def _round(model: Qwen3ForCausalLM) -> None:
+def round_to_file(model: Qwen3ForCausalLM) -> None:
     """Keep only what the file will hold, so that the accuracy is that of the file."""
     with torch.no_grad():
         for value in model.parameters():
             value.copy_(value.to(torch.bfloat16).to(value.dtype))
 
 
-def _tokens(rows: list[dict[str, Any]], form: ChatFormat, most: int) -> Packed:
+def corpus_rows(recipe: Recipe, corpus: Corpus) -> list[dict[str, Any]]:
+    """The demonstrations of a corpus, shuffled.
+
+    Raises:
+        ConfigError: when the recipe's pool configuration is refused.
+    """
+    config = load_config(PROJECT_ROOT / recipe.pool, corpus.overrides)
+    templates = load_pack(PROJECT_ROOT / config.pool.templates_dir)
+    parts = shards(corpus.rows, corpus.seed, corpus.per_shard)
+    rows = [row for shard in written(parts, config.pool, templates, corpus.workers) for row in shard]
+    np.random.default_rng(corpus.seed).shuffle(rows)
+    return rows
+
+
+def tokens_of(rows: Sequence[dict[str, Any]], form: ChatFormat, corpus: Corpus) -> Packed:
+    """The rows as tokens, those that are too long left out."""
     parts = []
     for first in range(0, len(rows), 2000):
-        parts.append(pack(rows[first : first + 2000], form, most))
+        parts.append(pack(rows[first : first + 2000], form, corpus.max_tokens, corpus.made_up))
         tell("base: tokens", min(first + 2000, len(rows)), len(rows))
     return joined(parts)
 
 
-def _fits(row: Mapping[str, Any], form: ChatFormat, recipe: Recipe) -> bool:
-    return len(form.dialogue_ids(row["messages"])[0]) <= recipe.corpus.max_tokens
+def _fits(row: Mapping[str, Any], form: ChatFormat, corpus: Corpus) -> bool:
+    return len(form.dialogue_ids(row["messages"])[0]) <= corpus.max_tokens
 
 
 def _texts(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -60,4 +60,7 @@ def written(parts: Sequence[Shard], pool: Pool, pack: Pack, workers: int) -> Ite
 
 
 def _rows(shard: Shard, pool: Pool, pack: Pack) -> list[dict[str, Any]]:
-    return [{"messages": row["messages"]} for row in demonstrations(shard, pool, pack)]
+    return [
+        {"messages": row["messages"], "made_up": row["needs_clarification"] and not row["asked"]}
+        for row in demonstrations(shard, pool, pack)
+    ]

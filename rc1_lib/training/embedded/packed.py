@@ -57,8 +57,15 @@ class Batch:
     real: Tensor
 
 
-def pack(rows: Iterable[Mapping[str, Any]], form: ChatFormat, most: int) -> Packed:
-    """Tokens of the rows that have at most `most` of them; the others are left out."""
+def pack(rows: Iterable[Mapping[str, Any]], form: ChatFormat, most: int, made_up: bool = True) -> Packed:
+    """Tokens of the rows that have at most `most` of them; the others are left out.
+
+    Args:
+        rows: demonstrations with `messages`; `made_up` says whether the teacher went on without the missing slot.
+        form: of the model's tokenizer.
+        most: tokens of a row.
+        made_up: False leaves the arguments and answers of such rows unlearned: they teach nothing but to guess.
+    """
     ids: list[int] = []
     own: list[bool] = []
     exact: list[bool] = []
@@ -67,9 +74,13 @@ def pack(rows: Iterable[Mapping[str, Any]], form: ChatFormat, most: int) -> Pack
     for row in rows:
         tokens, mine = form.dialogue_ids(row["messages"])
         if len(tokens) <= most:
+            precise = marks.of(tokens, mine)
+            if not made_up and row["made_up"]:
+                mine = [mine_ and not exact_ for mine_, exact_ in zip(mine, precise, strict=True)]
+                precise = [False] * len(tokens)
             ids += tokens
             own += mine
-            exact += marks.of(tokens, mine)
+            exact += precise
             starts.append(len(ids))
     return Packed(
         np.array(ids, np.int32), np.array(own, np.bool_), np.array(exact, np.bool_), np.array(starts, np.int64)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field, model_validator
 
-from rc1_lib.config_file import read_yaml
+from rc1_lib.config_file import read_model
 from rc1_lib.config_values import Positive, Section, Seed, Share
-from rc1_lib.errors import ConfigError
 
 Rate = Annotated[float, Field(gt=0)]
 
 
 class Corpus(Section):
-    """What the base reads."""
+    """Demonstrations that the base reads."""
 
+    seed: Seed
+    overrides: tuple[str, ...]
+    """Of the pool's configuration: the teacher's habits, and how many rows are hard."""
+    made_up: bool
+    """Whether what the teacher makes up, where it goes on without a missing slot, is learned like the rest."""
     rows: Positive
     """Demonstrations written, before those that are too long are left out."""
     per_shard: Positive
@@ -41,8 +45,10 @@ class Shape(Section):
 
 
 class Schedule(Section):
-    """The training."""
+    """A phase of the training."""
 
+    corpus: str
+    """The name of what it reads."""
     steps: Positive
     batch_tokens: Positive
     lr: Rate
@@ -70,14 +76,23 @@ class Recipe(Section):
 
     seed: Seed
     pool: str
-    skip_tool_rate: Share
     threads: Positive
     """Sums are rounded differently with another number of threads, so it is part of the recipe."""
-    corpus: Corpus
+    corpora: dict[str, Corpus]
+    """By name. The first is what the tokenizer is trained on."""
     vocabulary: Annotated[int, Field(ge=512)]
     model: Shape
     training: tuple[Schedule, ...]
     """Phases, one behind the other; each has its own optimizer and takes the weights as a file would hold them."""
+
+    @model_validator(mode="after")
+    def _named(self) -> Recipe:
+        for number, phase in enumerate(self.training):
+            if phase.corpus not in self.corpora:
+                raise ValueError(
+                    f"training.{number}.corpus is {phase.corpus!r}, expected one of {', '.join(self.corpora)}"
+                )
+        return self
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -86,9 +101,4 @@ def read_recipe(path: Path) -> Recipe:
     Raises:
         ConfigError: naming the file, the key, what was found and what was expected.
     """
-    try:
-        return Recipe.model_validate(read_yaml(path))
-    except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(str(part) for part in fault["loc"])
-        raise ConfigError(f"{path}: {where}: {fault['msg']}, found {fault['input']!r}; correct it") from None
+    return read_model(Recipe, path, (), "seed=7")

@@ -101,6 +101,7 @@ class TorchPPO:
             whiten=ppo.whiten,
             kl_stop=ppo.kl_stop,
             value_warmup=ppo.value_warm_up,
+            value_epochs=ppo.value_epochs,
             temperature=self.temperature,
         )
         self._kl: FixedKL = FixedKL(config.kl_coef)

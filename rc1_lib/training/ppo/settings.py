@@ -24,6 +24,7 @@ class PPOSettings:
         kl_stop: mean approximate KL per token between the policy before the update and now at which the update ends;
             infinity never stops.
         value_warmup: first iterations in which only the value head learns, at least 0.
+        value_epochs: passes of the value head alone over the batch, behind the update, at least 0.
         temperature: the temperature tokens were sampled at, above 0; all log-probabilities are taken under it.
     """
 
@@ -40,13 +41,14 @@ class PPOSettings:
     whiten: bool
     kl_stop: float
     value_warmup: int
+    value_epochs: int
     temperature: float
 
     def __post_init__(self) -> None:
         """Refuses settings under which nothing can be learned."""
         for name in ("clip", "value_clip", "gamma", "max_grad_norm", "kl_stop", "temperature"):
             _expect(name, getattr(self, name), getattr(self, name) > 0, "above 0")
-        for name in ("lam", "value_coef", "entropy_coef", "value_warmup"):
+        for name in ("lam", "value_coef", "entropy_coef", "value_warmup", "value_epochs"):
             _expect(name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
         for name in ("epochs", "minibatches", "micro_tokens"):
             _expect(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")

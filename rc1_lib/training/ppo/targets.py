@@ -28,6 +28,7 @@ class Targets:
         rewards: score and KL price per token.
         advantages: whitened if the settings say so.
         returns: what values should have been.
+        states: (N, D), the states before the own tokens, row by row, where `value_epochs` asks for them.
     """
 
     ref_logprobs: Tensor
@@ -35,16 +36,24 @@ class Targets:
     rewards: Tensor
     advantages: Tensor
     returns: Tensor
+    states: Tensor | None
 
 
 def targets_of(policy: PolicyLike, batch: PPOBatch, settings: PPOSettings, kl_coef: float) -> Targets:
     """Scores the batch with the policy as it is and with the reference; no gradients."""
     values_BT = torch.zeros_like(batch.old_logprobs)
     ref_BT = torch.zeros_like(batch.old_logprobs)
+    place_BT = batch.own.flatten().cumsum(0).view_as(batch.own) - 1
+    states_ND: Tensor | None = None
     with torch.no_grad():
         for rows in micro_batches(range(len(batch)), batch.lengths.tolist(), settings.micro_tokens):
             own = own_tokens(batch, rows)
-            values_BT[own.rows, own.steps] = policy.value_head(own.hidden(policy)).to(values_BT.dtype)
+            hidden_nD = own.hidden(policy)
+            values_BT[own.rows, own.steps] = policy.value_head(hidden_nD).to(values_BT.dtype)
+            if settings.value_epochs:
+                if states_ND is None:
+                    states_ND = hidden_nD.new_empty((batch.own_tokens, hidden_nD.shape[1]))
+                states_ND[own.of(place_BT)] = hidden_nD
             with policy.reference():
                 ref_BT[own.rows, own.steps] = _logprobs(policy, batch, own, settings.temperature).to(ref_BT.dtype)
     rewards_BT = token_rewards(batch.scores, kl_k1(batch.old_logprobs, ref_BT), batch.own, kl_coef)
@@ -53,7 +62,7 @@ def targets_of(policy: PolicyLike, batch: PPOBatch, settings: PPOSettings, kl_co
     )
     if settings.whiten:
         advantages_BT = whiten(advantages_BT, batch.own)
-    return Targets(ref_BT, values_BT, rewards_BT, advantages_BT, returns_BT)
+    return Targets(ref_BT, values_BT, rewards_BT, advantages_BT, returns_BT, states_ND)
 
 
 def _logprobs(policy: PolicyLike, batch: PPOBatch, own: OwnTokens, temperature: float) -> Tensor:

@@ -18,6 +18,7 @@ from rc1_lib.training.ppo.own_tokens import own_tokens
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.stepper import Stepper
 from rc1_lib.training.ppo.targets import targets_of
+from rc1_lib.training.ppo.value_fit import fit_values
 
 
 def ppo_update(
@@ -37,7 +38,8 @@ def ppo_update(
     computed here. Every loss is a sum over own tokens divided by one number, the batch's own tokens per minibatch, so
     neither the micro-batches nor the padding change what is learned. The first `value_warmup` iterations train the
     value head alone. Before each step the mean KL between the policy as sampled and now is looked at on its
-    minibatch: beyond `kl_stop` the update ends without that step.
+    minibatch: beyond `kl_stop` the update ends without that step. Behind it all the value head alone may go over the
+    batch again, see `fit_values`.
 
     Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017).
 
@@ -82,6 +84,11 @@ def ppo_update(
             stepper.drop()
             break
         stepper.step()
+    if targets.states is not None:
+        head = Stepper(optimizer, settings.max_grad_norm, scaler)
+        fit_values(
+            policy.value_head, targets.states, targets.returns[batch.own], head, settings.value_epochs, generator
+        )
     update = {"update/stopped": float(stopped), "policy/sampling_gap": gap}
     return objective_metrics(batch, targets, kl_coef) | tally.metrics() | stepper.metrics() | update
 

@@ -34,7 +34,7 @@ def state_of(step: int) -> CheckpointState:
         trees={
             "optimizer": optimizer.state_dict(),
             "scheduler": scheduler.state_dict(),
-            "rng": {"own": rng_state({"rollout": generator, "rows": np.random.default_rng(step)})["own"]},
+            "rng": {"own": rng_state({"rollout": generator, "rows": np.random.default_rng(step)}, 0, step)["own"]},
         },
         values={"kl_coef": 0.1 + 0.2, "sampler": {"position": step * 7}, "reference": "ab" * 32},
     )

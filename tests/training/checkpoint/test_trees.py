@@ -10,7 +10,7 @@ import orjson
 import pytest
 import torch
 
-from rc1_lib.training.checkpoint.rng import restore_rng, rng_state
+from rc1_lib.training.checkpoint.rng import begin_step, restore_rng, rng_state
 from rc1_lib.training.checkpoint.trees import flatten, unflatten
 from tests.training.checkpoint.states import trained
 
@@ -90,7 +90,8 @@ def test_every_generator_goes_on_where_it_was() -> None:
         ]  # fmt: skip
 
     draw()  # so that the second number of a Gaussian pair is waiting
-    saved = round_trip(rng_state(own))
+    begin_step(3, 7)
+    saved = round_trip(rng_state(own, 3, 7))
     first = [draw(), draw()]
     assert draw() not in first
     restore_rng(saved, own)

@@ -20,10 +20,13 @@ Built = tuple[Path, dict[str, Any]]
 
 def tiny_recipe(**changed: Any) -> Recipe:
     tree = read_recipe(PROJECT_ROOT / "configs/base.yaml").model_dump(mode="json")
-    tree["corpus"] |= {"rows": 90, "per_shard": 15, "workers": 1, "held_out": 6, "max_tokens": 500}
+    small = {"rows": 90, "per_shard": 15, "workers": 1, "held_out": 12, "max_tokens": 500}
+    tree["corpora"] = {name: corpus | small for name, corpus in tree["corpora"].items()}
     tree["model"] |= {"hidden_size": 16, "intermediate_size": 32, "layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 8}
     short = {"batch_tokens": 1024, "warm_up": 2, "short_tokens": 300}
-    tree["training"] = [phase | short | {"steps": steps} for phase, steps in zip(tree["training"], (5, 3), strict=True)]
+    tree["training"] = [
+        phase | short | {"steps": steps} for phase, steps in zip(tree["training"], (5, 3, 3), strict=True)
+    ]
     return Recipe.model_validate({**tree, "vocabulary": 2048, "threads": 1, **changed})
 
 
@@ -43,9 +46,11 @@ def test_the_record_names_every_file_with_its_bytes(built: Built) -> None:
 def test_the_record_says_how_it_was_made_and_how_good_it_is(built: Built) -> None:
     record = built[1]
     assert Recipe.model_validate(record["recipe"]) == tiny_recipe()
-    assert [curve[-1]["step"] for curve in record["loss_by_phase"]] == [5, 3]
+    assert [curve[-1]["step"] for curve in record["loss_by_phase"]] == [5, 3, 3]
     assert record["accuracy_by_stage"]["n answer"] > 0
-    assert record["rows_learned"] > 0 and record["parameters"] > 0
+    assert record["learned"].keys() == {"wide", "asking"}
+    assert all(of["rows"] > 0 and of["tokens_per_pass"] > 0 for of in record["learned"].values())
+    assert record["parameters"] > 0
 
 
 def test_the_folder_is_read_as_any_other_model(built: Built) -> None:
@@ -69,13 +74,21 @@ def test_the_same_recipe_gives_the_same_bytes_and_another_seed_gives_others(buil
 
 def test_the_shipped_recipe_can_be_read() -> None:
     recipe = read_recipe(PROJECT_ROOT / "configs/base.yaml")
-    assert recipe.corpus.held_out < recipe.corpus.rows
-    assert recipe.model.positions >= recipe.corpus.max_tokens
+    for corpus in recipe.corpora.values():
+        assert corpus.held_out < corpus.rows
+        assert recipe.model.positions >= corpus.max_tokens
+
+
+def test_a_phase_that_reads_what_is_not_there_is_refused() -> None:
+    tree = tiny_recipe().model_dump(mode="json")
+    tree["training"][1]["corpus"] = "narrow"
+    with pytest.raises(ValueError, match=r"training\.1\.corpus is 'narrow', expected one of wide, asking"):
+        Recipe.model_validate(tree)
 
 
 @pytest.mark.parametrize(
     ("line", "where"),
-    [("stranger: 1", "stranger"), ("vocabulary: 7", "vocabulary"), ("corpus: {rows: -1}", r"corpus\.")],
+    [("stranger: 1", "stranger"), ("vocabulary: 7", "vocabulary"), ("model: {layers: -1}", r"model\.")],
 )
 def test_a_recipe_that_is_wrong_is_refused_with_file_and_key(tmp_path: Path, line: str, where: str) -> None:
     key = line.split(":")[0]

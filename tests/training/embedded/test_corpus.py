@@ -37,6 +37,14 @@ def test_demonstrations_are_english_rows_that_the_teacher_wrote() -> None:
     assert rows == list(demonstrations(Shard("gsm8k", 12, -5), shipped().pool, pack()))
 
 
+def test_a_row_says_whether_the_teacher_made_up_what_was_missing() -> None:
+    parts = [Shard(task, 30, -6) for task in TASKS]
+    rows = [row for part in parts for row in demonstrations(part, shipped().pool, pack())]
+    told = [row for shard in written(parts, shipped().pool, pack(), 1) for row in shard]
+    assert [row["made_up"] for row in told] == [row["needs_clarification"] and not row["asked"] for row in rows]
+    assert len({row["made_up"] for row in told}) == 2
+
+
 def test_the_number_of_processes_changes_nothing() -> None:
     parts = shards(18, 7, 3)
     one, two = (list(written(parts, shipped().pool, pack(), workers)) for workers in (1, 2))

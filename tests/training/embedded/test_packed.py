@@ -61,6 +61,19 @@ def test_rows_that_are_too_long_are_left_out(form: ChatFormat, pool: list[dict[s
     assert short.lengths.tolist() == [length for length in packed.lengths.tolist() if length <= bound]
 
 
+def test_what_a_teacher_made_up_may_be_left_unlearned(
+    form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
+) -> None:
+    rows = [{**row, "made_up": place % 2 == 0} for place, row in enumerate(pool)]
+    left = pack(rows, form, 2000, made_up=False)
+    assert np.array_equal(left.ids, packed.ids), "it is read all the same"
+    for place in range(len(rows)):
+        part = slice(packed.starts[place], packed.starts[place + 1])
+        of_it = packed.exact[part] & (place % 2 == 1)
+        assert np.array_equal(left.exact[part], of_it)
+        assert np.array_equal(left.own[part], packed.own[part] & ~(packed.exact[part] & ~of_it))
+
+
 def test_parts_joined_are_the_whole(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
     whole = joined([pack(pool[:5], form, 2000), pack(pool[5:], form, 2000)])
     for name in ("ids", "own", "exact", "starts"):

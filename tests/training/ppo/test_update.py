@@ -192,6 +192,7 @@ def test_a_model_in_bf16_has_fp32_losses() -> None:
         ({"temperature": math.nan}, "temperature"),
         ({"epochs": 0}, "epochs"),
         ({"value_warmup": -1}, "value_warmup"),
+        ({"value_epochs": -1}, "value_epochs"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(changes: dict[str, float], name: str) -> None:

@@ -68,6 +68,7 @@ def settings(**changes: object) -> PPOSettings:
         whiten=True,
         kl_stop=math.inf,
         value_warmup=0,
+        value_epochs=0,
         temperature=1.0,
     )
     return PPOSettings(**(plain | changes))  # type: ignore[arg-type]

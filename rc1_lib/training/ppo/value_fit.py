@@ -1,0 +1,36 @@
+"""The value head alone, fitted to what an iteration's episodes returned."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from rc1_lib.training.ppo.stepper import Stepper
+
+TOKENS = 1024
+"""States of one step: many from one episode say the same, so few at a time would pull to and fro."""
+
+
+def fit_values(
+    head: nn.Module, states_ND: Tensor, returns_N: Tensor, stepper: Stepper, epochs: int, generator: torch.Generator
+) -> None:
+    """Fits the head by least squares to the returns of states, in passes over all of them in random order.
+
+    A baseline that knows which prompts are hard takes that from the advantages, and what is left is what the policy
+    did. The few steps it takes beside the policy are too few to learn it. The states are fixed: the policy's own
+    weights are not moved, and the next iteration, whose episodes are others, uses the head.
+
+    Args:
+        head: states (n, D) to values (n,); stepped in place.
+        states_ND: of own tokens.
+        returns_N: what each should have been worth.
+        stepper: over an optimizer that holds the head's parameters; parameters without gradient are left alone.
+        epochs: passes; 0 does nothing.
+        generator: on the CPU; moved on by one permutation a pass.
+    """
+    for _ in range(epochs):
+        order_N = torch.randperm(len(returns_N), generator=generator).to(states_ND.device)
+        for part in torch.split(order_N, TOKENS):
+            loss = 0.5 * (head(states_ND[part]) - returns_N[part]).square().mean()
+            stepper.scale(loss).backward()  # type: ignore[no-untyped-call]
+            stepper.step()

@@ -1,0 +1,55 @@
+"""The value head alone learns what states returned, and nothing else moves."""
+
+from __future__ import annotations
+
+import torch
+from torch.optim import AdamW
+
+from rc1_lib.training.ppo.stepper import Stepper
+from rc1_lib.training.ppo.targets import targets_of
+from rc1_lib.training.ppo.value_fit import TOKENS, fit_values
+from rc1_lib.training.ppo.value_head import ValueHead
+from tests.training.ppo.test_update import batch_of, update
+from tests.training.ppo.toys import ToyPolicy, settings
+
+
+def generator(seed: int = 3) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_a_head_learns_returns_that_its_states_tell() -> None:
+    states = torch.randn(2 * TOKENS + 5, 8, generator=generator())
+    returns = states[:, 0].tanh() - 0.3 * states[:, 1]
+    torch.manual_seed(0)
+    head = ValueHead(8)
+    before = (returns - returns.mean()).square().mean()
+    fit_values(head, states, returns, Stepper(AdamW(head.parameters(), lr=0.01), 1.0, None), 40, generator())
+    assert (returns - head(states)).square().mean() < 0.2 * before
+
+
+def test_no_pass_moves_nothing_and_no_random_number() -> None:
+    head, dealer = ValueHead(4), generator()
+    stepper = Stepper(AdamW(head.parameters(), lr=1.0), 1.0, None)
+    before = [value.clone() for value in head.parameters()]
+    fit_values(head, torch.ones(3, 4), torch.ones(3), stepper, 0, dealer)
+    assert all(torch.equal(a, b) for a, b in zip(before, head.parameters(), strict=True))
+    assert torch.equal(dealer.get_state(), generator().get_state())
+
+
+def test_the_states_are_those_before_the_own_tokens_in_their_order() -> None:
+    policy = ToyPolicy()
+    batch = batch_of(policy)
+    for tokens in (10_000, 12):
+        targets = targets_of(policy, batch, settings(value_epochs=1, micro_tokens=tokens), 0.1)
+        assert targets.states is not None
+        assert torch.allclose(policy.value_head(targets.states), targets.values[batch.own])
+    assert targets_of(policy, batch, settings(), 0.1).states is None
+
+
+def test_an_update_with_passes_of_the_head_moves_the_policy_as_one_without() -> None:
+    plain, more = ToyPolicy(), ToyPolicy()
+    update(plain, batch_of(plain))
+    update(more, batch_of(more), value_epochs=3)
+    pairs = zip(plain.named_parameters(), more.named_parameters(), strict=True)
+    moved = {name for (name, a), (_, b) in pairs if not torch.equal(a, b)}
+    assert moved and all(name.startswith("value_head") for name in moved)
