@@ -100,12 +100,13 @@ def test_what_is_trained_on_depends_neither_on_how_many_are_asked_nor_on_the_dra
 
 def test_the_draw_depends_on_its_seed_alone(select: Select) -> None:
     one = select("training.held_out.prompts=9")
-    assert one.held_out_sha256 == select("training.held_out.prompts=9").held_out_sha256
-    assert one.held_out_sha256 != select("training.held_out.prompts=9", "training.held_out.seed=1").held_out_sha256
+    assert ids(one.held_out) == ids(select("training.held_out.prompts=9").held_out)
+    assert ids(one.held_out) != ids(select("training.held_out.prompts=9", "training.held_out.seed=1").held_out)
 
 
 def test_the_prompts_are_drawn_in_the_buckets_shares(select: Select) -> None:
-    found = select("training.held_out.prompts=10", "training.held_out.share=0.5", "training.max_tokens=1200")
+    shares = "priority_sampling.by_difficulty={easy: 0.2, medium: 0.4, hard: 0.4}"
+    found = select("training.held_out.prompts=10", "training.held_out.share=0.5", "training.max_tokens=1200", shares)
     assert Counter(row["bucket"] for row in found.held_out) == {"easy": 2, "medium": 4, "hard": 4}
 
 

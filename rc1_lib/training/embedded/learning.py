@@ -6,6 +6,7 @@ beside them, and tokens with one right value count more than the teacher's phras
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -38,7 +39,8 @@ def train(
         seed: of the order of rows and of what is sampled.
 
     Returns:
-        The loss curve: `step`, `exact` (mean loss of tokens with one right value) and `own` (of all the assistant's).
+        The loss curve: `step`, `own` (mean loss of the assistant's tokens) and `exact` (of those with one right value,
+        where there were any).
     """
     optimizer = _optimizer(model, schedule)
     rng = np.random.default_rng(seed)
@@ -57,9 +59,13 @@ def train(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if (step + 1) % REPORT_EVERY == 0 or step + 1 == schedule.steps:
-            exact, own = np.mean(seen, axis=0).tolist()
-            curve.append({"step": step + 1, "exact": round(exact, 4), "own": round(own, 4)})
-            tell("base: training", step + 1, schedule.steps, f"loss of exact tokens {exact:.3f}")
+            own = float(np.mean([loss for _, loss in seen]))
+            point = {"step": step + 1, "own": round(own, 4)}
+            exacts = [loss for loss, _ in seen if not math.isnan(loss)]  # a batch may have no such token
+            if exacts:
+                point["exact"] = round(float(np.mean(exacts)), 4)
+            curve.append(point)
+            tell("base: training", step + 1, schedule.steps, f"loss of exact tokens {point.get('exact', math.nan):.3f}")
             seen = []
     return curve
 

@@ -17,8 +17,8 @@ from rc1_lib.training.embedded.recipe import Schedule
 from tests.training.tiny_world import random_base
 
 SCHEDULE = Schedule(
-    steps=30, batch_tokens=600, lr=1e-2, warm_up=3, decay_from=0.5, lr_end=1e-4, weight_decay=0.05, other_share=0.1,
-    other_weight=0.3, exact_weight=4.0, short_until=0.4, short_tokens=260, copy_every=2, copy_length=4,
+    corpus="pool", steps=30, batch_tokens=600, lr=1e-2, warm_up=3, decay_from=0.5, lr_end=1e-4, weight_decay=0.05,
+    other_share=0.1, other_weight=0.3, exact_weight=4.0, short_until=0.4, short_tokens=260, copy_every=2, copy_length=4,
     embedding_lr=1e-2,
 )  # fmt: skip
 
