@@ -47,11 +47,6 @@ class Outcome:
     flow_run_url: str
 
 
-def run_preflight(*, verbose: bool = False, **flow_parameters: Any) -> Outcome:
-    """Run the preflight flow in this process; see `run_flow`."""
-    return run_flow("preflight", verbose=verbose, **flow_parameters)
-
-
 def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -> Outcome:
     """Run a flow in this process.
 

@@ -131,7 +131,7 @@ def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
 
 def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str) -> tuple[Segment, bool]:
     """A segment's result and whether the cache gave it; a cached one whose checkpoint is not there is trained again."""
-    parameters = (run, seed, first, last, facts, previous, code_sha256("rc1_lib/training", "tasks/train.py"))
+    parameters = (run, seed, first, last, facts, previous, code_sha256("tasks/train.py"))
     state: State[Any] = segment(*parameters, return_state=True)
     if state.name == CACHED:
         fault = fault_of(run, state.result(raise_on_failure=False))

@@ -101,7 +101,8 @@ def calibrate(
     show_stages(session, run, stages_done)
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
     written = None if outcome.exit_code else run.config.weights
-    return tell_end(session, outcome, {"stages": stages_done, "written": written}, *revocation(session))
+    red = revocation(session) if outcome.exit_code else []
+    return tell_end(session, outcome, {"stages": stages_done, "written": written}, *red)
 
 
 def _ticket_note(run: Run) -> list[str]:

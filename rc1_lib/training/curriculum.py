@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,7 @@ def _strata(rows: Sequence[PoolRow], sampling: PrioritySampling) -> list[_Stratu
             named.append(_Stratum(f"{bucket}, whole", whole, share * (1 - missing)))
     filled = [stratum for stratum in named if stratum.ids]
     together = sum(stratum.share for stratum in filled)
-    return [_Stratum(stratum.name, stratum.ids, stratum.share / together) for stratum in filled]
+    return [replace(stratum, share=stratum.share / together) for stratum in filled]
 
 
 def _ids(rows: Sequence[PoolRow]) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from rc1_lib.config_values import Positive, Section, Seed, WrittenPath
 from rc1_lib.training.registry import ALIASES, ENGINES, STRATEGIES
 
-SECTIONS = ("run", "data", "model", "engine", "strategy", "callbacks")
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The linear layers of a Qwen3 block: all of attention and of the feed-forward part."""
 

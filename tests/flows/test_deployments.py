@@ -106,8 +106,8 @@ def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(
     root = tmp_path / "workspace"
     shutil.copytree(built.workspace.root, root)
     body = (
-        "import sys\nfrom deployments.local_run import run_preflight\n"
-        "end = run_preflight(workspace=sys.argv[1], overrides=sys.argv[2:], build='never', rounds=[1])\n"
+        "import sys\nfrom deployments.local_run import run_flow\n"
+        "end = run_flow('preflight', workspace=sys.argv[1], overrides=sys.argv[2:], build='never', rounds=[1])\n"
         "print(end.state_name, end.message)\nsys.exit(end.exit_code)"
     )
     run = program(body, str(root), *built.overrides, "gates.training.min_seeds=9")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -47,29 +48,35 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
     """
     torch.set_num_threads(recipe.threads)
     torch.manual_seed(recipe.seed)
-    first = next(iter(recipe.corpora.values()))
-    tokenizer = train_tokenizer(_texts(corpus_rows(recipe, first)[:_TOKENIZER_ROWS]), recipe.vocabulary)
+
+    @lru_cache(maxsize=1)  # neighbouring phases read the same, and one corpus in memory is enough
+    def rows_of(name: str) -> list[dict[str, Any]]:
+        return corpus_rows(recipe, recipe.corpora[name])
+
+    @lru_cache(maxsize=1)
+    def learned_of(name: str) -> Packed:
+        corpus = recipe.corpora[name]
+        return tokens_of(rows_of(name)[: -corpus.held_out], form, corpus)
+
+    tokenizer = train_tokenizer(_texts(rows_of(next(iter(recipe.corpora)))[:_TOKENIZER_ROWS]), recipe.vocabulary)
     form = ChatFormat(tokenizer)
     model = Qwen3ForCausalLM(_architecture(recipe, tokenizer.eos_token_id, tokenizer.pad_token_id))
     with torch.no_grad():
         model.model.embed_tokens.weight.normal_(0.0, recipe.model.embedding_std)
     curves, seconds = [], 0.0
     learned: dict[str, dict[str, int]] = {}
-    unseen: list[dict[str, Any]] = []
-    read: tuple[str, Packed] | None = None
     for number, phase in enumerate(recipe.training):
-        corpus = recipe.corpora[phase.corpus]
-        if read is None or read[0] != phase.corpus:
-            rows = corpus_rows(recipe, corpus)
-            read = phase.corpus, tokens_of(rows[: -corpus.held_out], form, corpus)
-            unseen = [row for row in rows[-corpus.held_out :] if _fits(row, form, corpus)]
-            learned[phase.corpus] = {"rows": len(read[1]), "tokens_per_pass": int(read[1].starts[-1])}
+        packed = learned_of(phase.corpus)
+        learned[phase.corpus] = {"rows": len(packed), "tokens_per_pass": int(packed.starts[-1])}
         begun = time.monotonic()
-        curves.append(train(model, read[1], phase, form.pad_id, recipe.seed + number))
+        curves.append(train(model, packed, phase, form.pad_id, recipe.seed + number))
         seconds += time.monotonic() - begun
         round_to_file(model)
     model.train(False)
-    skills = skill_by_stage(model, [row for row in unseen if not row["made_up"]], form)
+    last = recipe.training[-1].corpus
+    unseen = rows_of(last)[-recipe.corpora[last].held_out :]
+    fitting = [row for row in unseen if not row["made_up"] and _fits(row, form, recipe.corpora[last])]
+    skill = skill_by_stage(model, fitting, form)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder)
     model.config.save_pretrained(folder)
@@ -81,7 +88,7 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
         "parameters": sum(value.numel() for value in model.parameters()),
         "learned": learned,
         "loss_by_phase": curves,
-        "accuracy_by_stage": skills,
+        "accuracy_by_stage": skill,
         "training_minutes": round(seconds / 60, 1),
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
         | {"python": platform.python_version()},

@@ -76,7 +76,7 @@ def pack(rows: Iterable[Mapping[str, Any]], form: ChatFormat, most: int, made_up
         if len(tokens) <= most:
             precise = marks.of(tokens, mine)
             if not made_up and row["made_up"]:
-                mine = [mine_ and not exact_ for mine_, exact_ in zip(mine, precise, strict=True)]
+                mine = [its and not one_right for its, one_right in zip(mine, precise, strict=True)]
                 precise = [False] * len(tokens)
             ids += tokens
             own += mine
