@@ -54,6 +54,8 @@ class Teacher(Section):
     """Share of prompts worded vaguely, whether or not anything is missing: the misleading cue."""
     cue_pull: Annotated[float, Field(ge=1.0)]
     """How many times likelier the teacher is to ask when the prompt is vague."""
+    need_pull: Annotated[float, Field(ge=1.0)]
+    """How many times likelier it is to ask when something is missing; at 1 it does not notice."""
     skip_tool_rate: Share
     repeat_tool_rate: Share
 

@@ -50,15 +50,15 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
     habits = random.Random(f"{pool.seed}/{planned.id}/{planned.use}")
     question, recipe = planned.question, pool.recipes[bucket]
     cue = habits.random() < pool.teacher.cue_rate
-    chance = ask_chance(pool.clarify_rate, pool.teacher.cue_rate, pool.teacher.cue_pull, cue)
-    asks = habits.random() < chance
+    inclined = habits.random()
     withhold = habits.random() < recipe.withhold and question.slot is not None
     rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}")
     template = rng.choice(pack.select(kind_of(question.task, cue), question.lang))
     posed = pose(question, template, recipe, withhold=withhold, cue=cue, rng=rng)
     if take:
         rng = random.Random(f"{pool.seed}/{planned.id}/{planned.use}/{bucket}/take-{take}")
-        asks = rng.random() < chance
+        inclined = rng.random()
+    asks = inclined < ask_chance(pool.clarify_rate, pool.teacher, cue=cue, needs=posed.needs)
     wanted = _question_to_user(question, template, posed.needs, rng)
     performance = perform(posed, recipe, pool, asks=asks, wanted=wanted, rng=rng)
     if performance is None:

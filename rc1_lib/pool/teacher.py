@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rc1_lib.config import Pool, Recipe
+from rc1_lib.config import Pool, Recipe, Teacher
 from rc1_lib.environment.calculator import CalculatorError, calculate
 from rc1_lib.pool.pose import Posed
 from rc1_lib.records import Question, Step, Tool
@@ -41,10 +41,17 @@ class Performance:
     sound: bool
 
 
-def ask_chance(clarify_rate: float, cue_rate: float, cue_pull: float, cue: bool) -> float:
-    """Chance of asking: `clarify_rate` over all dialogues, and `cue_pull` times likelier where the prompt is vague."""
-    plain = clarify_rate / (cue_rate * cue_pull + 1.0 - cue_rate)
-    return min(1.0, plain * cue_pull if cue else plain)
+def ask_chance(clarify_rate: float, teacher: Teacher, *, cue: bool, needs: bool) -> float:
+    """Chance of asking: `clarify_rate` over vague and plain prompts, and likelier where a habit pulls.
+
+    Args:
+        clarify_rate: over all prompts to which nothing is missing.
+        teacher: how many times likelier a vague prompt and a missing piece make it.
+        cue: whether the prompt is vague.
+        needs: whether a piece is missing.
+    """
+    plain = clarify_rate / (teacher.cue_rate * teacher.cue_pull + 1.0 - teacher.cue_rate)
+    return min(1.0, plain * (teacher.cue_pull if cue else 1.0) * (teacher.need_pull if needs else 1.0))
 
 
 def perform(

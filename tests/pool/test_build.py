@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.artifacts import read_json, sha256_file
+from rc1_lib.config import Teacher
 from rc1_lib.environment.calculator import calculate
 from rc1_lib.environment.verifiers import is_right
 from rc1_lib.errors import SourceError
@@ -20,6 +21,8 @@ from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import TASKS
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
+
+TEACHER = Teacher(cue_rate=0.35, cue_pull=6.0, need_pull=1.0, skip_tool_rate=0.0, repeat_tool_rate=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -131,11 +134,19 @@ def test_the_teacher_asks_at_the_configured_rate_and_on_the_cue_rather_than_on_n
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
 def test_the_chance_of_asking_averages_to_the_rate(rate: float) -> None:
-    cue_rate, pull = 0.35, 6.0
-    average = cue_rate * ask_chance(rate, cue_rate, pull, True) + (1 - cue_rate) * ask_chance(
-        rate, cue_rate, pull, False
-    )
+    cues = {True: TEACHER.cue_rate, False: 1 - TEACHER.cue_rate}
+    average = sum(share * ask_chance(rate, TEACHER, cue=cue, needs=False) for cue, share in cues.items())
     assert average == pytest.approx(rate)
+
+
+def test_a_missing_piece_makes_asking_likelier_as_configured_and_never_certain_beyond_one() -> None:
+    noticing = TEACHER.model_copy(update={"need_pull": 1.5})
+    for cue in (True, False):
+        heedless = ask_chance(0.1, TEACHER, cue=cue, needs=True)
+        assert heedless == ask_chance(0.1, TEACHER, cue=cue, needs=False)
+        assert ask_chance(0.1, noticing, cue=cue, needs=True) == pytest.approx(1.5 * heedless)
+        assert ask_chance(0.1, noticing, cue=cue, needs=False) == heedless
+    assert ask_chance(0.9, noticing, cue=True, needs=True) == 1.0
 
 
 def test_too_few_questions_are_refused_with_the_knobs_to_turn(shared_data: Path, tmp_path: Path) -> None:

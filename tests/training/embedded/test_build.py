@@ -24,7 +24,7 @@ def tiny_recipe(**changed: Any) -> Recipe:
     tree["corpora"] = {name: corpus | small for name, corpus in tree["corpora"].items()}
     tree["model"] |= {"hidden_size": 16, "intermediate_size": 32, "layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 8}
     short = {"batch_tokens": 1024, "warm_up": 2, "short_tokens": 300}
-    counts = (5, 3, 2, 2)
+    counts = (5, 3, 2, 2, 2)
     tree["training"] = [phase | short | {"steps": steps} for phase, steps in zip(tree["training"], counts, strict=True)]
     return Recipe.model_validate({**tree, "vocabulary": 2048, "threads": 1, **changed})
 
@@ -45,9 +45,9 @@ def test_the_record_names_every_file_with_its_bytes(built: Built) -> None:
 def test_the_record_says_how_it_was_made_and_how_good_it_is(built: Built) -> None:
     record = built[1]
     assert Recipe.model_validate(record["recipe"]) == tiny_recipe()
-    assert [curve[-1]["step"] for curve in record["loss_by_phase"]] == [5, 3, 2, 2]
+    assert [curve[-1]["step"] for curve in record["loss_by_phase"]] == [5, 3, 2, 2, 2]
     assert record["accuracy_by_stage"]["n answer"] > 0
-    assert record["learned"].keys() == {"wide", "asking", "often"}
+    assert record["learned"].keys() == {"wide", "asking", "often", "leaning"}
     assert all(of["rows"] > 0 and of["tokens_per_pass"] > 0 for of in record["learned"].values())
     assert record["parameters"] > 0
 
@@ -81,7 +81,7 @@ def test_the_shipped_recipe_can_be_read() -> None:
 def test_a_phase_that_reads_what_is_not_there_is_refused() -> None:
     tree = tiny_recipe().model_dump(mode="json")
     tree["training"][1]["corpus"] = "narrow"
-    with pytest.raises(ValueError, match=r"training\.1\.corpus is 'narrow', expected one of wide, asking, often"):
+    with pytest.raises(ValueError, match=r"training\.1\.corpus is 'narrow', expected one of wide, asking, often, leaning"):
         Recipe.model_validate(tree)
 
 
