@@ -326,6 +326,7 @@ class RunConfig(Section):
         sums_to_one(self.datasets, "datasets")
         sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
         self._check_names()
+        self._check_minibatches()
         if self.profile == "prod" and self.gates.waivers:
             raise ValueError(f"profile prod allows no waivers, found {', '.join(sorted(self.gates.waivers))}")
         if self.profile == "prod" and not (self.gates.git.require_commit and self.gates.git.require_clean):
@@ -346,3 +347,12 @@ class RunConfig(Section):
             other = taken.setdefault(PurePosixPath(path).stem.casefold(), key)
             if other != key:
                 raise ValueError(f"{key} and {other} have the same file name, {path}; give each file a name of its own")
+
+    def _check_minibatches(self) -> None:
+        """A minibatch without an episode would end training after the first rollout."""
+        minibatches = self.training.ppo.minibatches
+        if self.batch_size < minibatches:
+            raise ValueError(
+                f"batch_size is {self.batch_size}, expected at least training.ppo.minibatches ({minibatches}), each of "
+                f"which needs an episode; raise batch_size or lower training.ppo.minibatches"
+            )

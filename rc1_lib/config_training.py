@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from rc1_lib.config_values import NotNegative, Positive, Section, Seed, Share
 from rc1_lib.records import Language
+
+
+def _only(*names: str) -> AfterValidator:
+    """A check that a name is one of those that a run can be trained by."""
+
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(
+                f"found '{name}', expected {' or '.join(names)}, since a run learns from episodes of its own; for "
+                f"supervised training use `rc1 train --config configs/train_local.yaml`"
+            )
+        return name
+
+    return AfterValidator(check)
+
+
+def _no_dropout(dropout: float) -> float:
+    if dropout != 0:
+        raise ValueError(
+            f"found {dropout:g}, expected 0: nothing random may be active between sampling and update, so it would "
+            f"have no effect; write 0.0"
+        )
+    return dropout
 
 
 class EpisodeLimits(Section):
@@ -44,9 +67,10 @@ class AdapterSettings(Section):
     """The LoRA adapter."""
 
     rank: Positive
-    alpha: Annotated[float, Field(gt=0)]
-    dropout: Share
-    targets: tuple[str, ...]
+    alpha: Positive
+    dropout: Annotated[float, AfterValidator(_no_dropout)]
+    """0: PPO compares what was sampled with what is learned, and dropout would make these two policies."""
+    targets: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class PPO(Section):
@@ -106,8 +130,8 @@ class HeldOut(Section):
 class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
-    engine: str
-    strategy: str
+    engine: Annotated[str, _only("torch_ppo", "trl_ppo")]
+    strategy: Annotated[str, _only("ppo")]
     threads: Positive
     """Of torch on a CPU. Sums round differently with another number, so it is part of every checkpoint."""
     languages: tuple[Language, ...]

@@ -25,7 +25,7 @@ Files = dict[str, str | None]
 """Path as reports show it -> SHA-256; None where the file is missing."""
 
 AllFiles = dict[str, tuple[str, str | None]]
-"""Name of `evidence.FILES` -> (path as reports show it, SHA-256 or None)."""
+"""Name of `Evidence.names` -> (path as reports show it, SHA-256 or None)."""
 
 PASSED, WAIVED, FAILED, ERROR = "GatePassed", "GateWaived", "GateFailed", "GateError"
 CACHED = "Cached"

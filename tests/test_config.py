@@ -62,6 +62,16 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
         ("shadow.path=other/rc1_seed.json", "shadow.path and pool.path have the same file name"),
         ("profile=prod", "profile prod allows no waivers"),
         ("pool.n=2025-13-45", "is not a YAML value"),
+        ("training.engine=trl_sft", "training.engine: found 'trl_sft', expected torch_ppo or trl_ppo, since a run"),
+        ("training.engine=torch_pp", "for supervised training use `rc1 train --config configs/train_local.yaml`"),
+        ("training.strategy=sft", "training.strategy: found 'sft', expected ppo, since a run learns from episodes"),
+        ("batch_size=3", "batch_size is 3, expected at least training.ppo.minibatches (4)"),
+        ("training.ppo.minibatches=129", "batch_size is 128, expected at least training.ppo.minibatches (129)"),
+        ("training.adapter.alpha=0.4", "training.adapter.alpha: found '0.4'"),
+        ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),
+        ("training.adapter.alpha=0", "training.adapter.alpha: found '0'"),
+        ("training.adapter.targets=[]", "training.adapter.targets: found '[]'"),
+        ("training.adapter.dropout=0.1", "training.adapter.dropout: found 0.1, expected 0: nothing random may be"),
         ("pool.intended={? [1] : 2}", "is not a YAML value"),
     ],
 )
@@ -188,3 +198,16 @@ def test_the_judges_address_may_come_from_the_environment(monkeypatch: pytest.Mo
     monkeypatch.setenv("SCORER_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("REWARD_LIVE_MODE", "1")
     assert open_run(profile="prod").config.judge.base_url == "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "training.engine=trl_ppo",
+        "training.ppo.minibatches=128",
+        "training.adapter.alpha=8.0",
+        "training.adapter.dropout=0",
+    ],
+)
+def test_what_a_run_can_be_trained_with_is_taken(override: str) -> None:
+    load_config(LOCAL, [override])

@@ -40,8 +40,8 @@ def build_base(
     if not folder.is_relative_to(session.workspace.root) or folder == session.workspace.root or folder.is_file():
         raise ConfigError(f"--out {out}: expected a folder below the workspace {session.workspace.root}")
     quieten(hub=False)
-    from rc1_lib.training.embedded.build import RECORD
     from rc1_lib.training.embedded.build import build_base as build
+    from rc1_lib.training.embedded.recorded import RECORD
 
     if not check:
         session.started = True
@@ -57,7 +57,7 @@ def build_base(
         raise ConfigError(f"{place / RECORD}: there is no base to compare with; build it with rc1 build-base")
     session.started = True
     with stages(), tempfile.TemporaryDirectory() as temporary:
-        record = build(plan, Path(temporary))
+        record = build(plan, Path(temporary) / "base")
     return _compared(session, place, read_json(place / RECORD), record)
 
 

@@ -70,13 +70,18 @@ def _folders(root: Path) -> list[Path]:
 
 def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
     from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
-    from rc1_lib.training.checkpoint.names import LATEST, settle
+    from rc1_lib.training.checkpoint.names import LATEST, settle, step_of, step_of_kept
+    from rc1_lib.training.checkpoint.retention import BEST
     from rc1_lib.training.checkpoint.state import CheckpointError
 
     settle(folder)
     newest = (folder / LATEST).resolve().name
     rows = []
+    number = step_of_kept if folder.name == BEST else step_of
     for path in sorted(folder.glob("step_*")):
+        step = number(path)
+        if step is None:  # somebody's own file or folder, `step_00012_backup`
+            continue
         sha256, state = None, "whole"
         try:
             read_verified(path)
@@ -86,7 +91,7 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
         rows.append(
             {
                 "path": session.workspace.name(path),
-                "step": int(path.name.removeprefix("step_").partition(".")[0]),
+                "step": step,
                 "bytes": sum(file.stat().st_size for file in path.glob("*")),
                 "sha256": sha256,
                 "latest": path.name == newest,

@@ -69,8 +69,8 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     try:
         return function(session, **values)
     except RC1Error as error:
-        code, words = REFUSED, str(error)
-        print(f"rc1: {error}", file=sys.stderr)
+        code, words = REFUSED, "; ".join([str(error), *getattr(error, "__notes__", ())])
+        print(f"rc1: {words}", file=sys.stderr)
     except KeyboardInterrupt:
         code, words = INTERRUPTED, "interrupted"
         print("rc1: interrupted; files are written whole or not at all, so run the command again", file=sys.stderr)

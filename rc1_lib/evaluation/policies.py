@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Mode, episode_frame, records_of
-from rc1_lib.evaluation.evaluate import BASE, TRAINED, evaluate
+from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.evaluation.report import Provenance, write_evaluation
@@ -78,8 +80,7 @@ def finished_checkpoint(run: Run, seed: int) -> str:
 
 def _engine(prepared: Prepared, seed: int) -> TorchPPO:
     engine = TorchPPO()
-    config = prepared.run.config.model_dump(mode="json")
-    engine.setup({"config": config, "base": prepared.reference.base, "seed": seed})
+    engine.setup(prepared.settings(seed))
     return engine
 
 
@@ -113,12 +114,17 @@ def _written(
     run, thresholds = prepared.run, prepared.run.config.gates.evaluation
     seed = run.config.training.held_out.seed
     frame = episode_frame(records)
-    evaluation = evaluate(frame, confidence=thresholds.confidence, resamples=thresholds.resamples, seed=seed)
+
+    def compared(episodes: pl.DataFrame) -> Evaluation:
+        return evaluate(episodes, confidence=thresholds.confidence, resamples=thresholds.resamples, seed=seed)
+
+    evaluation = compared(frame)
+    several = {one: compared(frame.filter(pl.col("seed") == one)) for one in seeds} if len(seeds) > 1 else {}
     curves = run.workspace.path(places_of(run, seeds[0]).metrics)
     return write_evaluation(
         run,
         evaluation,
-        ppo_eval_gate(evaluation, thresholds),
+        ppo_eval_gate(evaluation, thresholds, several),
         frame=frame,
         provenance=Provenance(
             checkpoints=checkpoints,

@@ -12,9 +12,11 @@ three more checks look at the asking itself: recall, precision, and the gap betw
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
-from rc1_lib.gates.checks import at_least, at_most, info
+from rc1_lib.gates.checks import at_least, at_most, equal, info
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.intervals import Interval
@@ -49,20 +51,26 @@ _TOLD = {
 }  # fmt: skip
 
 
-def ppo_eval_gate(evaluation: Evaluation, thresholds: EvaluationGate) -> GateResult:
+def ppo_eval_gate(
+    evaluation: Evaluation, thresholds: EvaluationGate, by_seed: Mapping[int, Evaluation] | None = None
+) -> GateResult:
     """Judge a policy against the one it started from.
 
     A check passes on the point value; a line beside it tells the paired interval and whether it clears the threshold.
-    With too few prompts there is no verdict: an error, whatever the figures are.
+    With too few prompts there is no verdict: an error, whatever the figures are. Of several training seeds each has to
+    pass by itself too: a mean can hide one that failed.
 
     Args:
         evaluation: the comparison, of one training seed or of several pooled.
         thresholds: `gates.evaluation`.
+        by_seed: training seed -> its own comparison, where several are pooled.
     """
     enough = _enough(evaluation, thresholds)
     few = [check for check in enough if not check.passed]
     judged = _judged(evaluation, thresholds)
-    checks = [*enough, *judged.values()]
+    alone = {seed: list(_judged(one, thresholds).values()) for seed, one in (by_seed or {}).items()}
+    checks = [*enough, *judged.values(), *(_by_itself(seed, found) for seed, found in alone.items())]
+    checks += [info(f"seed {seed}: {check.name}", check.value) for seed, found in alone.items() for check in found]
     change = evaluation.modes["sampled"].overall.change
     checks += [info(f"{check.name}: interval", _interval(check, change[figure])) for figure, check in judged.items()]
     for mode, compared in evaluation.modes.items():
@@ -85,6 +93,12 @@ def _enough(evaluation: Evaluation, thresholds: EvaluationGate) -> list[Check]:
         at_least(PROMPTS, fewest["all"], thresholds.min_prompts, more),
         *(at_least(words, fewest[group], thresholds.min_group, more) for group, words in GROUPS.items()),
     ]
+
+
+def _by_itself(seed: int, judged: Sequence[Check]) -> Check:
+    """Whether a seed clears every threshold without the others' help."""
+    missed = [check.name for check in judged if not check.passed]
+    return equal(f"seed {seed}: clears every threshold", not missed, True, f"by itself it misses: {'; '.join(missed)}")
 
 
 def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Check]:

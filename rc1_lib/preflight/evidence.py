@@ -19,14 +19,23 @@ from rc1_lib.scoring.prompt import FOLDER as JUDGE_SPECS
 
 ROW_FILES = ("pool", "shadow", "takes", "balanced")
 FOLDERS = ("templates", "reference_templates")
+BASE = "base"
 FILES = (*ROW_FILES, "metrics", "weights", "config", "judge_spec", *FOLDERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The files of one run, by the names of `FILES`."""
+    """The files of one run, by the names of `names`."""
 
     run: Run
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a preflight reads and a ticket vouches for; `base` where the base model lies in a folder.
+
+        A base that is on the hub has no bytes here; its commit is among the facts of every checkpoint.
+        """
+        return (*FILES, BASE) if self.path(BASE).is_dir() else FILES
 
     def path(self, name: str) -> Path:
         """Where the file or folder `name` lies."""
@@ -45,6 +54,7 @@ class Evidence:
             "judge_spec": f"{JUDGE_SPECS}/{config.judge.spec}.yaml",
             "templates": config.pool.templates_dir,
             "reference_templates": config.pool.reference_templates_dir,
+            BASE: config.base_model,
         }
         return place.path(written[name]) if name in written else place.find(given[name])
 
@@ -62,6 +72,8 @@ class Evidence:
         if not path.exists():
             made_by = "; rc1 calibrate finds them" if name == "weights" else "; rc1 preflight writes what is missing"
             raise RC1Error(f"{path}: there is no such file, and {name} is needed as evidence{made_by}")
+        if name == BASE:
+            return sha256_tree(path, "*.*")
         return sha256_tree(path) if name in FOLDERS else sha256_file(path)
 
     def rows(self, name: str) -> pl.DataFrame:

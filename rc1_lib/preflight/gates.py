@@ -41,7 +41,7 @@ class GateSpec:
     Attributes:
         name: as reports, tickets and waivers call it.
         title: what it answers, for people.
-        reads: names of `evidence.FILES`; their content and the gate's thresholds decide the verdict.
+        reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
         evaluate: from the evidence and the round to the verdict.
         rounds: in which rounds it stands.
         reads_world: whether it also reads what no file holds (disk, git, a provider, the clock): never cached.

@@ -12,7 +12,7 @@ from rc1_lib.artifacts import PROJECT_ROOT, atomic_write, now, read_json, write_
 from rc1_lib.code import code_sha256
 from rc1_lib.config_file import departures
 from rc1_lib.gates.machine import read_git
-from rc1_lib.preflight.evidence import FILES, Evidence
+from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.preflight.gates import gates_of_round
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config
@@ -89,7 +89,7 @@ def fingerprints(evidence: Evidence) -> dict[str, dict[str, str | None]]:
             "path": evidence.label(name),
             "sha256": evidence.sha256(name) if evidence.path(name).exists() else None,
         }
-        for name in FILES
+        for name in evidence.names
     }
 
 

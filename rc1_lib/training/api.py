@@ -116,7 +116,7 @@ class Callback(Protocol):
         ...
 
     def on_end(self, trainer: Trainer) -> None:
-        """After the last step; not after an error."""
+        """After the last step; not after an error in a step. All callbacks come to it, even if one of them raises."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

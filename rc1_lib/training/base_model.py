@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -22,18 +22,23 @@ from rc1_lib.training.device import Precision, to_device
 from rc1_lib.training.train_config import ModelSection
 
 _PATTERNS = ("*.safetensors", "*.json", "*.jinja")
+_MISFITS = {
+    "missing_keys": "lack tensors that the model needs",
+    "unexpected_keys": "hold tensors that the model has no place for",
+    "mismatched_keys": "hold tensors of other sizes than the model's",
+}
+"""What transformers tells of a load that left something at random or out."""
 
 
 def load_tokenizer(model: ModelSection) -> PreTrainedTokenizerBase:
     """The base's tokenizer; where it has no padding token, the end-of-text token takes its place.
 
     Raises:
-        ConfigError: when it cannot be had, or has no end-of-text token.
+        ConfigError: when it cannot be had, is damaged, or has no end-of-text token.
     """
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(model.base, trust_remote_code=model.trust_remote_code)
-    except (OSError, ValueError) as error:
-        raise ConfigError(_no_base(model.base, error)) from None
+    tokenizer: PreTrainedTokenizerBase = _loaded(
+        model.base, lambda: AutoTokenizer.from_pretrained(model.base, trust_remote_code=model.trust_remote_code)
+    )
     if tokenizer.eos_token_id is None:
         raise ConfigError(f"model.base: the tokenizer of '{model.base}' has no end-of-text token; give another model")
     if tokenizer.pad_token_id is None:
@@ -48,7 +53,8 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     an optimizer needs, and which a CPU computes fastest.
 
     Raises:
-        ConfigError: when it cannot be had, or flash attention is asked for where there is none.
+        ConfigError: when it cannot be had, its weights are not those of its config.json, or flash attention is asked
+            for where there is none.
     """
     if model.use_flash_attention_2 and device.type != "cuda":
         raise ConfigError(f"model.use_flash_attention_2: there is none on {device.type}; write false")
@@ -56,16 +62,20 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     extra: dict[str, Any] = {}
     if model.quantization == "nf4":
         extra = {"quantization_config": _nf4(precision), "device_map": {"": device}}
-    try:
-        base = AutoModelForCausalLM.from_pretrained(
+    base, found = _loaded(
+        model.base,
+        lambda: AutoModelForCausalLM.from_pretrained(
             model.base,
             trust_remote_code=model.trust_remote_code,
             attn_implementation="flash_attention_2" if model.use_flash_attention_2 else "sdpa",
             dtype=precision.dtype if half else torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # else only its log says which; they are refused below
             **extra,
-        )
-    except (OSError, ValueError, ImportError, SafetensorError) as error:
-        raise ConfigError(_no_base(model.base, error)) from None
+        ),
+    )
+    found["mismatched_keys"] = [*found["mismatched_keys"], *_packed_misfits(base)]
+    _refuse_misfits(model.base, found)
     base.config.use_cache = False
     placed: PreTrainedModel = base if model.quantization else to_device(base, device)
     return placed
@@ -80,10 +90,9 @@ def base_fingerprint(model: ModelSection) -> str:
     folder = Path(model.base)
     if folder.is_dir():
         return sha256_json({pattern: sha256_tree(folder, pattern) for pattern in _PATTERNS})
-    try:
-        config = AutoConfig.from_pretrained(model.base, trust_remote_code=model.trust_remote_code)
-    except (OSError, ValueError) as error:
-        raise ConfigError(_no_base(model.base, error)) from None
+    config = _loaded(
+        model.base, lambda: AutoConfig.from_pretrained(model.base, trust_remote_code=model.trust_remote_code)
+    )
     return f"{model.base}@{config._commit_hash}"
 
 
@@ -97,8 +106,42 @@ def _nf4(precision: Precision) -> BitsAndBytesConfig:
     )
 
 
+def _loaded(base: str, load: Callable[[], Any]) -> Any:
+    """What `load` reads of a base; its failure becomes a sentence."""
+    try:
+        return load()
+    except (MemoryError, torch.OutOfMemoryError):
+        raise  # says nothing against the base
+    except Exception as error:
+        # Damaged files make these libraries raise anything: KeyError, TypeError, RuntimeError, even a bare Exception.
+        raise ConfigError(_no_base(base, error)) from error
+
+
+def _refuse_misfits(base: str, found: Mapping[str, Any]) -> None:
+    """Only logged otherwise: what is missing starts at random. Tied weights are not among these."""
+    for key, fault in _MISFITS.items():
+        names = sorted(name if isinstance(name, str) else name[0] for name in found[key])
+        if names:
+            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            raise ConfigError(
+                f"model.base: the weights of '{base}' {fault} by its config.json ({shown}); build or download the base "
+                f"anew, or give another one"
+            )
+
+
+def _packed_misfits(base: PreTrainedModel) -> list[str]:
+    """Weights in 4 bits whose size is not their layer's, which transformers does not look at."""
+    found = []
+    for name, layer in base.named_modules():
+        state: Any = getattr(getattr(layer, "weight", None), "quant_state", None)
+        if state is not None and tuple(state.shape) != (layer.out_features, layer.in_features):
+            found.append(f"{name}.weight")
+    return found
+
+
 def _no_base(base: str, error: Exception) -> str:
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
     return (
-        f"model.base: '{base}' cannot be loaded ({reason[:200]}); give a folder with --set model.base=DIR, or go online"
+        f"model.base: '{base}' cannot be loaded ({reason[:200]}); give a whole folder with --set model.base=DIR (in a "
+        f"run's configuration base_model=DIR), or go online"
     )

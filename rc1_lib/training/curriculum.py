@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rc1_lib.config import PrioritySampling
+from rc1_lib.errors import ConfigError
 from rc1_lib.pool.plan import apportion
 from rc1_lib.records import BUCKETS
 from rc1_lib.training.rows import PoolRow
@@ -45,6 +46,9 @@ class Curriculum:
             sampling: shares, cap and schedule.
             batch_size: rows of a step.
             seed: of every choice.
+
+        Raises:
+            ConfigError: when no row is of a kind that has a share.
         """
         self._sampling, self._size, self._seed = sampling, batch_size, seed
         self._rows = {str(row["id"]): row for row in rows}
@@ -137,6 +141,12 @@ def _strata(rows: Sequence[PoolRow], sampling: PrioritySampling) -> list[_Stratu
             named.append(_Stratum(f"{bucket}, whole", whole, share * (1 - missing)))
     filled = [stratum for stratum in named if stratum.ids]
     together = sum(stratum.share for stratum in filled)
+    if not together:
+        there = "; ".join(f"{len(stratum.ids)} {stratum.name}" for stratum in filled)
+        raise ConfigError(
+            f"priority_sampling: found no row to train on of a kind that by_difficulty and missing_share give a share, "
+            f"expected at least one; there are {there}: give one of these a share, or write enable: false"
+        )
     return [replace(stratum, share=stratum.share / together) for stratum in filled]
 
 

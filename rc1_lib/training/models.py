@@ -28,7 +28,7 @@ def model_section(config: RunConfig, base: str) -> ModelSection:
         lora=LoraSection(
             enable=True,
             r=adapter.rank,
-            alpha=round(adapter.alpha),
+            alpha=adapter.alpha,
             dropout=adapter.dropout,
             target_modules=adapter.targets,
         ),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.config import RunConfig
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
@@ -25,8 +25,13 @@ from rc1_lib.training.rows import PoolRow
 class Playground:
     """Plays rows with a model, and says what each episode was worth."""
 
-    def __init__(self, config: RunConfig, form: ChatFormat) -> None:
-        """Reads limits, prices and the users' voices from the configuration.
+    def __init__(self, config: RunConfig, form: ChatFormat, templates: Path) -> None:
+        """Reads limits and prices from the configuration, and the users' voices from the templates.
+
+        Args:
+            config: of the run.
+            form: how dialogues become tokens.
+            templates: folder of the pack that worded the rows.
 
         Raises:
             ConfigError: when the reward asks for a judge: no judge scores episodes yet.
@@ -39,7 +44,7 @@ class Playground:
             )
         self.form = form
         self._limits = Limits(**training.limits.model_dump())
-        self._voices = Voices(load_pack(PROJECT_ROOT / config.pool.templates_dir))
+        self._voices = Voices(load_pack(templates))
         self._batching = Batching(rows=training.rollout.rows, prefill_tokens=training.rollout.prefill_tokens)
         self._turn_tokens = config.rollout_len
         self._settings = RewardSettings(

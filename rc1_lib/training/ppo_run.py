@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import PROJECT_ROOT, sha256_json, sha256_tree
+from rc1_lib.artifacts import sha256_json, sha256_tree
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
@@ -26,8 +26,10 @@ from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint.due import SaveRule
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
+from rc1_lib.training.checkpoint.save import finish_interrupted
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.decisive import CODE
 from rc1_lib.training.models import base_name, model_section
 from rc1_lib.training.process import process_values
 from rc1_lib.training.registry import make_engine, make_strategy
@@ -40,12 +42,6 @@ from rc1_lib.training.warm_start import Reference, reference_of
 ROOT = "checkpoints/rc1"
 LEDGER = "reports/ckpt_manifest.jsonl"
 LOG = "logs/train.log"
-CODE = (
-    "rc1_lib/training", "rc1_lib/environment", "rc1_lib/pool/templates.py", "rc1_lib/records.py", "rc1_lib/config.py",
-    "rc1_lib/config_training.py", "rc1_lib/artifacts.py",
-)  # fmt: skip
-"""The source that decides the bytes of a checkpoint; trained by other code, it is another run's."""
-
 _FREE = ("checkpoints", "segment_steps", "held_out", "engine")
 """Keys of the section `training` that change nothing that a step learns."""
 
@@ -81,6 +77,20 @@ class Prepared:
     selection: Selection
     reference: Reference
 
+    @property
+    def templates(self) -> Path:
+        """The pack that worded the pool, and so the users of its rows."""
+        return self.run.workspace.find(self.run.config.pool.templates_dir)
+
+    def settings(self, seed: int) -> dict[str, Any]:
+        """What the engine is set up by."""
+        return {
+            "config": self.run.config.model_dump(mode="json"),
+            "base": self.reference.base,
+            "templates": str(self.templates),
+            "seed": seed,
+        }
+
     def facts(self, seed: int) -> dict[str, Any]:
         """What decides every bit of a run, as its checkpoints carry it."""
         config = self.run.config.model_dump(mode="json")
@@ -93,7 +103,7 @@ class Prepared:
             "reference": self.reference.sha256,
             "pool": self.selection.pool_sha256,
             "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
-            "templates": sha256_tree(PROJECT_ROOT / self.run.config.pool.templates_dir),
+            "templates": sha256_tree(self.templates),
             "code": code_sha256(*CODE),
         }
 
@@ -132,6 +142,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     state = _newest(folder, facts, last, notice)
     if state is not None and state.step == last:
+        finish_interrupted(folder, run.workspace.path(LEDGER), last)
         return folder / folder_name(last)
     log = TrainLog(run.workspace.path(LOG))
     engine = make_engine(config.training.engine, notice)
@@ -150,10 +161,9 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         seed,
         facts | {"process": process_values() | {"threads": config.training.threads}},
     )
-    cfg = {"config": config.model_dump(mode="json"), "base": prepared.reference.base, "seed": seed}
     began = time.monotonic()
     log.line(f"seed {seed}: from step {0 if state is None else state.step} to {last} of {config.steps}")
-    trainer.fit(cfg, state)
+    trainer.fit(prepared.settings(seed), state)
     log.line(f"seed {seed}: step {last} after {time.monotonic() - began:.0f} s")
     return folder / folder_name(last)
 

@@ -70,8 +70,15 @@ def train_small(
     state = None if resume is None else resumed_state(resume, config, workspace, facts, notice)
     trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
     step = trainer.fit(config.model_dump(mode="json"), state)
-    saved = workspace.path(config.run.output_dir) / LATEST
-    return SmallResult(step, saved.resolve() if saved.exists() else None, trainer.stop_reason)
+    return SmallResult(step, _saved(config, workspace), trainer.stop_reason)
+
+
+def _saved(config: TrainConfig, workspace: Workspace) -> Path | None:
+    # Without the callback, what `latest` leads to is an earlier run's.
+    if all(callback.name != "checkpoint" for callback in config.callbacks):
+        return None
+    latest = workspace.path(config.run.output_dir) / LATEST
+    return latest.resolve() if latest.exists() else None
 
 
 def _assembled(

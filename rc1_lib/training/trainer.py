@@ -65,6 +65,7 @@ class Trainer:
 
         Raises:
             CheckpointError: when `resume` is not a state of this engine or these callbacks.
+            RC1Error: what a callback raises at the end, after all of them have ended; a later one's is its note.
         """
         seed_rng(self._seed)  # a state to go on from brings its own
         self.engine.setup(cfg)
@@ -75,8 +76,7 @@ class Trainer:
             callback.on_start(self)
         while self.step < self.max_steps and self.stop_reason is None:
             self._one_step()
-        for callback in self.callbacks:
-            callback.on_end(self)
+        self._end()
         return self.step
 
     def stop(self, reason: str) -> None:
@@ -131,6 +131,19 @@ class Trainer:
         metrics |= {"mem_used_mb": used_mb(), "sec_per_step": time.perf_counter() - began}
         for callback in self.callbacks:
             callback.on_step(self, metrics)
+
+    def _end(self) -> None:
+        # What one callback finds wrong must not keep those behind it from ending: the last step is saved there.
+        errors: list[Exception] = []
+        for callback in self.callbacks:
+            try:
+                callback.on_end(self)
+            except Exception as error:
+                errors.append(error)
+        for later in errors[1:]:
+            errors[0].add_note(f"at the end also: {later}")
+        if errors:
+            raise errors[0]
 
 
 def _is_flat(part: Any) -> bool:

@@ -7,8 +7,6 @@ recorded, is made again.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +16,15 @@ import torch
 from torch import Tensor
 
 from rc1_lib.artifacts import read_json, sha256_file, sha256_json, write_json
+from rc1_lib.code import code_sha256
 from rc1_lib.progress import tell
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.decisive import CODE
 from rc1_lib.training.device import ORDER, Precision, get_device
+from rc1_lib.training.embedded.recorded import check_recorded
 from rc1_lib.training.engines.trl_sft import TrlSFT
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.process import process_values
@@ -51,6 +53,7 @@ def reference_of(run: Run, rows: Sequence[PoolRow], form: ChatFormat) -> Referen
     """
     config = run.config
     base = base_name(config, run.workspace)
+    check_recorded(Path(base))
     if not config.training.warm_start.steps:
         return Reference(base, fingerprint_of(config, base))
     folder = run.workspace.path(FOLDER)
@@ -60,10 +63,14 @@ def reference_of(run: Run, rows: Sequence[PoolRow], form: ChatFormat) -> Referen
         "pool": sha256_file(run.workspace.path(config.seed_pool)),
         "settings": config.training.warm_start.model_dump(mode="json"),
         "seed": config.seeds[0],
+        "describe_tools": config.training.describe_tools,
+        "code": code_sha256(*CODE),
         "process": process_values() | {"threads": config.training.threads},
     }
     if not _is_made_from(folder, inputs):
-        _make(run, base, rows, form, inputs)
+        with durable.alone(folder.parent):
+            durable.recover(folder.parent)
+            _make(run, base, rows, form, inputs)
     return Reference(str(folder), fingerprint_of(config, str(folder)))
 
 
@@ -94,17 +101,13 @@ def _make(run: Run, base: str, rows: Sequence[PoolRow], form: ChatFormat, inputs
         metrics = engine.train_step(batches.next())
         curve.append(round(metrics["loss"], 5))
         tell("warm start", step + 1, settings.steps, f"loss {metrics['loss']:.3f}")
-    folder = run.workspace.path(FOLDER)
-    temporary = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
     model = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
     model.load_state_dict(engine.state_dict()["model"], strict=False)
-    model.save_pretrained(temporary)
-    load_tokenizer(section).save_pretrained(temporary)
-    files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}
-    write_json(temporary / RECORD, {"inputs": inputs, "files": files, "loss": curve})
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(temporary, folder)
+    with durable.new_folder(run.workspace.path(FOLDER)) as temporary:
+        model.save_pretrained(temporary)
+        load_tokenizer(section).save_pretrained(temporary)
+        files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}
+        write_json(temporary / RECORD, {"inputs": inputs, "files": files, "loss": curve})
 
 
 def _engine_settings(run: Run, base: str) -> dict[str, Any]:

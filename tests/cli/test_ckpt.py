@@ -48,6 +48,18 @@ def test_a_damaged_checkpoint_is_listed_as_such(rc1: Rc1, place: Path) -> None:
     assert (done.code, states) == (2, ["DAMAGED", "whole", "whole"])
 
 
+def test_what_is_not_called_as_a_checkpoint_is_not_listed(rc1: Rc1, place: Path) -> None:
+    for name in ("step_00012_backup", "step_00001.2", "best/step_00002.old"):
+        (place / RUN / name).mkdir()
+    (place / RUN / "step_x").write_text("a note")
+    save(place, 2, 9.0)
+    keep_for_good(place / RUN / "step_00002", place / RUN)
+    done = rc1("ckpt", "list", "--workspace", place, "--json")
+    rows = [(row["path"].removeprefix(f"{RUN}/"), row["step"]) for row in json.loads(done.out)["checkpoints"]]
+    assert done.code == 0
+    assert rows == [("step_00001", 1), ("step_00002", 2), ("best/step_00002", 2), ("best/step_00002.2", 2)]
+
+
 def test_no_checkpoints_are_a_sentence(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("ckpt", "list", "--workspace", tmp_path)
     assert (done.code, "there are no checkpoints" in done.out) == (0, True)

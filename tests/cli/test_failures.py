@@ -14,6 +14,7 @@ from rc1_lib.artifacts import Workspace, sha256_file
 from rc1_lib.cli.command import run_command
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
+from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_failpack
 from rc1_lib.masking import mask, secrets
 
@@ -50,6 +51,17 @@ def test_fault_exits_1_and_leaves_a_report_and_a_package(tmp_path: Path, capsys:
     assert any(line.startswith("working with") for line in body["last_lines"])
     (package,) = (tmp_path / "reports/rc1").glob("FAIL_*.tgz")
     assert f"reports/{report.name}" in read_package(package)
+
+
+def refused_twice(session: Session) -> int:
+    error = RC1Error("the metric is not there")
+    error.add_note("at the end also: the disk is full")
+    raise error
+
+
+def test_what_failed_beside_a_refusal_is_told_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(refused_twice, options(tmp_path), {}) == 2
+    assert "rc1: the metric is not there; at the end also: the disk is full\n" in capsys.readouterr().err
 
 
 def test_interruption_exits_130_without_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,22 +10,28 @@ from typing import Any
 
 import polars as pl
 import pytest
+import torch
 from PIL import Image
 from rich.console import Console
 
 from rc1_lib.artifacts import FileState, file_state, read_json, sha256_file
+from rc1_lib.environment.summary import summary
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation import plots
 from rc1_lib.evaluation.episodes import EvaluationError, read_episodes
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
+from rc1_lib.evaluation.plots.curves import PANELS
 from rc1_lib.evaluation.report import Provenance, evaluation_key, evaluation_markdown, write_evaluation
 from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, seeds_rows, statuses_rows
 from rc1_lib.gates.ppo_eval import PPO_EVAL_CHECKS, ppo_eval_gate
 from rc1_lib.preflight.evaluated import Evaluated
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from tests.evaluation.tables import PPO, SFT, table
+from rc1_lib.training.ppo.batch import collate
+from rc1_lib.training.ppo.update import ppo_update
+from tests.evaluation.tables import PPO, SFT, outcome, table
+from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 
 FROM = Provenance(
     checkpoints={"sft": "a" * 64, "ppo": "b" * 64},
@@ -201,6 +207,15 @@ def test_pictures_are_900_wide_and_the_same_every_time(tmp_path: Path, report: M
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
         with Image.open(tmp_path / "first" / file) as image:
             assert image.width == 900
+
+
+def test_every_panel_is_a_metric_that_the_training_writes() -> None:
+    policy, (episodes, scores) = ToyPolicy(), random_episodes(4)
+    batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
+    draw = torch.Generator().manual_seed(0)
+    optimizer = torch.optim.AdamW(policy.trained())
+    learned = ppo_update(policy, batch, optimizer, settings(), kl_coef=0.1, iteration=0, generator=draw)
+    assert PANELS.keys() <= learned.keys() | summary([outcome(needs=True), outcome(needs=False)]).keys()
 
 
 def test_a_training_without_known_metrics_has_no_curves(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.evaluation.episodes import EvaluationError
-from rc1_lib.evaluation.evaluate import evaluate
+from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.gates import ppo_eval
 from rc1_lib.gates.ppo_eval import GAP, HARD, NEEDED, PPO_EVAL_CHECKS, PRECISION, PROMPTS, RATE, RECALL, TURNS
 from rc1_lib.records import GateResult, Status
@@ -163,6 +163,20 @@ def test_every_seed_needs_its_own_prompts() -> None:
     both = pl.concat([table(seed=1), table(seed=2, prompts=599)])
     assert judged(both).status is Status.ERROR
     assert judged(pl.concat([table(seed=1), table(seed=2)])).status is Status.PASSED
+
+
+def test_a_seed_that_fails_by_itself_is_red_even_where_the_others_carry_the_mean() -> None:
+    parts = {1: table(seed=1), 2: table(seed=2), 3: table(seed=3, ppo=replace(PPO, wastes=0.9))}
+
+    def compared(frame: pl.DataFrame) -> Evaluation:
+        return evaluate(frame, confidence=THRESHOLDS.confidence, resamples=RESAMPLES, seed=1)
+
+    pooled, alone = compared(pl.concat(parts.values())), {seed: compared(frame) for seed, frame in parts.items()}
+    assert red(ppo_eval.ppo_eval_gate(pooled, THRESHOLDS)) == set()
+    result = ppo_eval.ppo_eval_gate(pooled, THRESHOLDS, alone)
+    assert red(result) == {"seed 3: clears every threshold"}
+    assert [check.advice for check in result.failures] == [f"by itself it misses: {TURNS}"]
+    assert value(result, f"seed 3: {TURNS}") > 0 > value(result, f"seed 1: {TURNS}")
 
 
 def test_without_enough_hard_prompts_there_is_no_verdict() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -93,6 +95,20 @@ def test_it_is_refused_when_another_file_takes_a_bound_ones_place(ticketed: Run,
     assert "has changed" in refusal(ticketed)
 
 
+def test_the_base_model_is_among_what_it_vouches_for(ticketed: Run) -> None:
+    assert verify_ticket(ticketed)["files"]["base"]["path"] == "models/embedded"
+    brought = ticketed.workspace.path("models/embedded")
+    shutil.copytree(ticketed.workspace.find("models/embedded"), brought)
+    assert verify_ticket(ticketed)
+    change_one_byte(brought / "model.safetensors")
+    assert "models/embedded has changed" in refusal(ticketed)
+
+
+def test_a_base_on_the_hub_has_no_bytes_to_vouch_for(ticketed: Run) -> None:
+    run = replace(ticketed, config=ticketed.config.model_copy(update={"base_model": "Qwen/Qwen3-4B"}))
+    assert "base" not in Evidence(run).names
+
+
 def test_it_is_refused_once_it_has_expired(ticketed: Run) -> None:
     hours = ticketed.config.ticket.ttl_hours
     verify_ticket(ticketed, at=datetime.now(UTC) + timedelta(hours=hours - 0.1))
@@ -110,7 +126,7 @@ def test_a_local_ticket_never_opens_a_prod_run(ticketed: Run) -> None:
 
 def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
     other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "lr=1e-4"])
-    assert "the effective configuration is another one (lr is 0.0001, the ticket has 0.002)" in refusal(other)
+    assert "the effective configuration is another one (lr is 0.0001, the ticket has 0.0025)" in refusal(other)
 
 
 def test_it_is_refused_when_a_word_of_the_judges_instructions_changed(ticketed: Run) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.config import PrioritySampling
+from rc1_lib.errors import ConfigError
 from rc1_lib.training.curriculum import Curriculum
 
 ROWS = [
@@ -197,6 +198,22 @@ def test_what_no_row_can_give_others_give() -> None:
     whole = [{**row, "needs_clarification": False} for row in ROWS]
     batch = Curriculum(whole, sampling(missing=0.5), 10, 1).next()
     assert Counter(row["bucket"] for row in batch["rows"]) == {"easy": 2, "medium": 4, "hard": 4}
+
+
+@pytest.mark.parametrize(
+    ("rows", "missing", "shares", "there"),
+    [
+        ([{**row, "needs_clarification": False} for row in ROWS], 1.0, None, "4 easy, whole; 9 medium, whole; 7 hard"),
+        (ROWS[4:], None, {"easy": 1.0, "medium": 0.0, "hard": 0.0}, "there are 9 medium; 7 hard: give one of these"),
+    ],
+)
+def test_shares_that_no_row_can_take_are_refused(
+    rows: list[dict[str, Any]], missing: float | None, shares: dict[str, float] | None, there: str
+) -> None:
+    settings = sampling(missing=missing)
+    settings = settings.model_copy(update={"by_difficulty": shares or settings.by_difficulty})
+    with pytest.raises(ConfigError, match=f"priority_sampling: found no row to train on .*{there}"):
+        Curriculum(rows, settings, 10, 1)
 
 
 def test_strata_go_on_where_they_were() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import random
@@ -13,11 +14,13 @@ import numpy as np
 import pytest
 import torch
 
+from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.decisive import CODE
 from rc1_lib.training.ppo_run import Prepared, advance, places_of, prepare, resumable
 from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
@@ -108,6 +111,46 @@ def test_another_reference_is_another_run(tiny: Tiny, whole: Path) -> None:
     prepared = prepare(run)
     with pytest.raises(CheckpointError, match=r"belongs to another run, these differ: reference\. Go on with"):
         resumable(prepared, first_seed(prepared), "4")
+
+
+def test_the_workspaces_own_templates_are_the_ones_that_are_read(tiny: Tiny) -> None:
+    run = tiny()
+    before = prepare(run)
+    mine = run.workspace.path(run.config.pool.templates_dir)
+    shutil.copytree(PROJECT_ROOT / run.config.pool.templates_dir, mine)
+    (mine / "maths.en.json").write_text((mine / "maths.en.json").read_text() + "\n")
+    after = prepare(run)
+    assert after.templates == mine != before.templates
+    assert after.settings(1)["templates"] == str(mine)
+    assert {key for key, value in after.facts(1).items() if value != before.facts(1)[key]} == {"templates"}
+
+
+def test_what_training_imports_is_among_the_code_that_decides() -> None:
+    """What tells, reads or refuses changes no byte; the worlds of the base's corpora are not the pool's."""
+    harmless = ("artifacts", "code", "config_file", "errors", "masking", "progress", "run", "thresholds", "sources")
+    named = [part.removesuffix(".py").replace("/", ".") for part in CODE] + [f"rc1_lib.{name}" for name in harmless]
+    imported = _imports_of([name for name in _MODULES if name.startswith(("rc1_lib.training", "rc1_lib.environment"))])
+    assert {"rc1_lib.reward.overclarification", "rc1_lib.text", "rc1_lib.pool.plan"} <= imported
+    assert [name for name in sorted(imported) if not any(name == n or name.startswith(f"{n}.") for n in named)] == []
+
+
+_MODULES = {
+    ".".join(path.relative_to(PROJECT_ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in (PROJECT_ROOT / "rc1_lib").rglob("*.py")
+}
+
+
+def _imports_of(names: list[str]) -> set[str]:
+    """The project's modules that these import, directly or through others."""
+    found: set[str] = set()
+    while names:
+        name = names.pop()
+        if name in _MODULES and name not in found:
+            found.add(name)
+            for node in ast.walk(ast.parse(_MODULES[name].read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
 
 
 def test_keys_that_no_step_learns_from_do_not_make_another_run(tiny: Tiny) -> None:

@@ -156,6 +156,12 @@ def test_the_checkpoints_threads_are_taken_over_and_told(undisturbed: Path, base
     )
 
 
+def test_an_earlier_runs_checkpoint_is_not_reported_as_this_ones(undisturbed: Path, base: Path, tmp_path: Path) -> None:
+    place = tmp_path / "copy"
+    shutil.copytree(undisturbed, place, symlinks=True)
+    assert train(place, base, "run.max_steps=1", "callbacks=[logging]") == SmallResult(1, None, None)
+
+
 def test_a_key_without_a_meaning_for_the_engine_is_told(base: Path, tmp_path: Path) -> None:
     told: list[str] = []
     train(tmp_path, base, "run.max_steps=1", "engine.clip_coef=0.2", told=told)

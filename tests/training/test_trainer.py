@@ -51,6 +51,22 @@ def test_setup_then_batch_strategy_engine_for_every_step() -> None:
     assert {"loss", "lr", "rows", "mem_used_mb", "sec_per_step"} == set(seen.lines[0][1])
 
 
+class Fails(Quiet):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def on_end(self, trainer: Trainer) -> None:
+        raise ConfigError(f"{self.name} failed")
+
+
+def test_all_callbacks_end_before_the_first_error_is_raised() -> None:
+    seen = Seen()
+    with pytest.raises(ConfigError, match="first failed") as raised:
+        trainer(1, Fails("first"), Fails("second"), seen).fit({"lr": 0.1}, None)
+    assert seen.around == ["start", "end"]
+    assert raised.value.__notes__ == ["at the end also: second failed"]
+
+
 def test_one_name_for_two_metrics_is_not_resolved() -> None:
     run = trainer(1)
     run.strategy.on_batch = lambda batch: batch.update(x=batch["n"]) or {"loss": 1.0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -13,9 +14,13 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from rc1_lib.artifacts import read_json, sha256_file
+from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.training import warm_start
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.rows import PoolRow, select_rows
 from rc1_lib.training.warm_start import FOLDER, RECORD, Reference, reference_of
@@ -128,6 +133,42 @@ def test_another_base_makes_it_again(made: Run, warm: tuple[Path, Reference], in
     settings = made.workspace.path("base") / "generation_config.json"
     settings.write_text(settings.read_text() + "\n")
     assert reference(made, inputs).sha256 != warm[1].sha256
+
+
+def test_other_code_or_another_prompt_form_makes_it_again(
+    made: Run, inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    when = made_at(made)
+    reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
+    again = made_at(made)
+    assert again != when
+    monkeypatch.setattr(warm_start, "code_sha256", lambda *parts: f"another {parts}")
+    reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
+    assert made_at(made) != again
+
+
+def test_a_base_whose_bytes_are_not_its_records_is_refused(made: Run, inputs: Inputs) -> None:
+    base = made.workspace.path("base")
+    files = {path.name: sha256_file(path) for path in base.iterdir()}
+    (base / "base.json").write_text(json.dumps({"files": files}))
+    reference(made, inputs)
+    settings = base / "generation_config.json"
+    settings.write_text(settings.read_text() + "\n")
+    with pytest.raises(ConfigError, match=r"generation_config\.json: its bytes are not those that base\.json names"):
+        reference(made, inputs)
+    settings.unlink()
+    with pytest.raises(ConfigError, match=r"generation_config\.json: is gone, base\.json names it"):
+        reference(made, inputs)
+    (base / "base.json").write_text("[]")
+    with pytest.raises(ConfigError, match=r"base\.json: is not the record of a base"):
+        reference(made, inputs)
+
+
+def test_two_at_once_do_not_mix_their_files(tiny: Tiny, inputs: Inputs) -> None:
+    run = tiny(*FEW)
+    with durable.alone(folder_of(run).parent), pytest.raises(CheckpointError, match="another process is writing"):
+        reference(run, inputs)
+    assert not folder_of(run).exists()
 
 
 @pytest.mark.parametrize("damage", ["altered", "foreign", "no record", "empty record", "broken record"])

@@ -18,14 +18,17 @@ PANELS: Mapping[str, str] = {
     "objective/scores": "reward of an episode",
     "env/success": "success",
     "env/success_needed": "success, asking needed",
-    "env/ask_recall": "asks where needed",
-    "env/overclar_rate": "asks where not needed",
-    "env/turns": "turns",
+    "env/asked_needed": "asks where needed",
+    "env/asked_clear": "asks where not needed",
+    "num_turns/mean": "turns",
     "objective/kl": "KL to the reference",
     "policy/clipfrac_avg": "clipped tokens, share",
     "critic/vf_explained_var": "value head, explained variance",
 }
-"""Metric -> what it is called in the picture. `env/` are the figures of `rc1_lib.evaluation.metrics`."""
+"""Metric -> what it is called in the picture.
+
+Names are those that the training writes: of `rc1_lib.environment.summary`, and of `rc1_lib.training.ppo.metrics`.
+"""
 _STEP = "step"
 _COLUMNS = 3
 _MEDIAN_OF = 5

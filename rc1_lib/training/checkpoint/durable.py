@@ -1,12 +1,14 @@
 """Putting a folder in place so that a kill or a power cut leaves the old one or the new one, never something between.
 
 A folder cannot be renamed over one that is not empty. Where one has to be replaced, the old one steps aside under a
-name that `recover` knows; whoever looks next puts it back if the new one did not make it.
+name that `recover` knows; whoever looks next puts it back if the new one did not make it. `recover` touches only what
+bears such a name and belongs to a folder of RC1: it also runs where a user's own files lie.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +17,15 @@ from pathlib import Path
 
 from rc1_lib.training.checkpoint.state import CheckpointError
 
+LATEST = "latest"
+"""The link to the newest checkpoint."""
+CHECKPOINTS = re.compile(r"step_(\d{5,})(?:\.\d+)?")
+"""Names of checkpoints, with the number behind them that one kept for good may have."""
+OURS = re.compile(rf"{CHECKPOINTS.pattern}|sft")
+"""Names of all folders that RC1 puts in place: checkpoints, and the warm start's."""
 _NEW, _ASIDE = ".new-", ".old-"
+_UNFINISHED = re.compile(rf"{re.escape(_NEW)}(?P<home>.+)\.(?:[a-z0-9_]{{8}}|gone)")
+"""What `mkdtemp` makes for `new_folder`, and what `remove` makes."""
 _LOCK = ".write.lock"
 
 
@@ -79,24 +89,29 @@ def remove(target: Path) -> None:
     shutil.rmtree(doomed)
 
 
-def needs_recovery(folder: Path) -> bool:
-    """Whether a folder stepped aside and its successor never came."""
-    return any(not _home(aside).exists() for aside in folder.glob(f"{_ASIDE}*"))
+def needs_recovery(folder: Path, homes: re.Pattern[str]) -> bool:
+    """Whether a folder whose name is one of `homes` stepped aside and its successor never came."""
+    return any(not _home(aside).exists() for aside in _asides(folder, homes))
 
 
-def recover(folder: Path) -> None:
-    """Put back what stepped aside, and remove what killed writers left. The caller holds `alone(folder)`."""
-    for aside in folder.glob(f"{_ASIDE}*"):
+def recover(folder: Path, homes: re.Pattern[str] = OURS) -> None:
+    """Put back what stepped aside, and remove what killed writers left. The caller holds `alone(folder)`.
+
+    Args:
+        folder: where to look.
+        homes: names of the folders whose leftovers may be touched; everything else belongs to somebody else.
+    """
+    for aside in _asides(folder, homes):
         if _home(aside).exists():
             shutil.rmtree(aside)
         else:
             aside.rename(_home(aside))
             sync(folder)
-    for leftover in folder.glob(f"{_NEW}*"):
-        if leftover.is_dir() and not leftover.is_symlink():
-            shutil.rmtree(leftover)
-        else:
-            leftover.unlink()
+    for unfinished in _unfinished(folder, homes):
+        shutil.rmtree(unfinished)
+    link = folder / f"{_NEW}{LATEST}"
+    if link.is_symlink():
+        link.unlink()
 
 
 def point(link: Path, name: str) -> None:
@@ -121,6 +136,20 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _asides(folder: Path, homes: re.Pattern[str]) -> list[Path]:
+    return [path for path in folder.glob(f"{_ASIDE}*") if homes.fullmatch(_home(path).name) and _is_folder(path)]
+
+
+def _unfinished(folder: Path, homes: re.Pattern[str]) -> list[Path]:
+    named = [(path, _UNFINISHED.fullmatch(path.name)) for path in folder.glob(f"{_NEW}*")]
+    return [path for path, match in named if match and homes.fullmatch(match["home"]) and _is_folder(path)]
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is a folder itself: RC1 makes no links and no files under these names."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _home(aside: Path) -> Path:

@@ -9,7 +9,7 @@ from rc1_lib.training.checkpoint import durable
 from rc1_lib.training.checkpoint.manifest import NAME
 from rc1_lib.training.checkpoint.state import CheckpointError
 
-LATEST = "latest"
+LATEST = durable.LATEST
 _STEP = re.compile(r"step_(\d{5,})")
 
 
@@ -22,6 +22,12 @@ def folder_name(step: int) -> str:
 def step_of(path: Path) -> int | None:
     """The step that a folder's name gives, or None when it is no checkpoint's name."""
     match = _STEP.fullmatch(path.name)
+    return int(match[1]) if match else None
+
+
+def step_of_kept(path: Path) -> int | None:
+    """As `step_of`, for one kept for good: its name may have a number behind it, as in `step_00012.2`."""
+    match = durable.CHECKPOINTS.fullmatch(path.name)
     return int(match[1]) if match else None
 
 
@@ -55,7 +61,7 @@ def resolve(name: str | int, folder: Path) -> Path:
 
 
 def settle(folder: Path) -> None:
-    """Undo a replacement of a checkpoint that was killed half way."""
-    if folder.is_dir() and durable.needs_recovery(folder):
+    """Undo a replacement of a checkpoint that was killed half way. Nothing else in `folder` is touched."""
+    if folder.is_dir() and durable.needs_recovery(folder, durable.CHECKPOINTS):
         with durable.alone(folder):
-            durable.recover(folder)
+            durable.recover(folder, durable.CHECKPOINTS)

@@ -10,8 +10,8 @@ from safetensors.torch import save_file
 
 from rc1_lib.training.checkpoint import durable
 from rc1_lib.training.checkpoint.ledger import record_all
-from rc1_lib.training.checkpoint.manifest import write_manifest
-from rc1_lib.training.checkpoint.names import LATEST, folder_name
+from rc1_lib.training.checkpoint.manifest import NAME, write_manifest
+from rc1_lib.training.checkpoint.names import LATEST, folder_name, step_of
 from rc1_lib.training.checkpoint.state import CheckpointState
 
 STATE = "state.json"
@@ -43,6 +43,36 @@ def save_checkpoint(state: CheckpointState, folder: Path, ledger: Path) -> Path:
         durable.point(folder / LATEST, target.name)
         record_all(folder, ledger)
     return target
+
+
+def finish_interrupted(folder: Path, ledger: Path, step: int) -> None:
+    """Do what a kill may have left undone once the checkpoint of `step` was in its place: the link and the ledger.
+
+    For whoever finds that checkpoint whole and so saves nothing himself. A link to a later step stays.
+
+    Args:
+        folder: where the run's checkpoints lie.
+        ledger: `reports/ckpt_manifest.jsonl`.
+        step: of the checkpoint.
+
+    Raises:
+        CheckpointError: while another process writes there, or when a file is in the way.
+    """
+    target = folder / folder_name(step)
+    with durable.alone(folder):
+        durable.recover(folder)
+        if not (target / NAME).is_file():
+            return
+        newest = _newest(folder)
+        if newest is None or newest < step:
+            durable.point(folder / LATEST, target.name)
+        record_all(folder, ledger)
+
+
+def _newest(folder: Path) -> int | None:
+    """The step of the checkpoint that `latest` leads to; None where it leads to none."""
+    newest = (folder / LATEST).resolve()
+    return step_of(newest) if (newest / NAME).is_file() else None
 
 
 def _write(state: CheckpointState, folder: Path) -> None:

@@ -7,20 +7,17 @@ the same versions and threads, the same bytes come out.
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from rc1_lib.artifacts import PROJECT_ROOT, sha256_file, write_json
+from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.config_file import load_config
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.progress import tell
@@ -29,10 +26,10 @@ from rc1_lib.training.embedded.corpus import shards, written
 from rc1_lib.training.embedded.learning import train
 from rc1_lib.training.embedded.packed import Packed, joined, pack
 from rc1_lib.training.embedded.recipe import Corpus, Recipe
+from rc1_lib.training.embedded.recorded import write_base
 from rc1_lib.training.embedded.skill import skill_by_stage
 from rc1_lib.training.embedded.tokenizer import train_tokenizer
 
-RECORD = "base.json"
 _TOKENIZER_ROWS = 24_000
 
 
@@ -41,7 +38,7 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
 
     Args:
         recipe: how.
-        folder: where; files of an older base are replaced.
+        folder: where; an older base is replaced as a whole, when the new one is there.
 
     Raises:
         ConfigError: when the recipe's pool configuration is refused.
@@ -77,24 +74,15 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
     unseen = rows_of(last)[-recipe.corpora[last].held_out :]
     fitting = [row for row in unseen if not row["made_up"] and _fits(row, form, recipe.corpora[last])]
     skill = skill_by_stage(model, fitting, form)
-    folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save_pretrained(folder)
-    model.config.save_pretrained(folder)
-    state = {k: v.to(torch.bfloat16).contiguous() for k, v in model.state_dict().items() if k != "lm_head.weight"}
-    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-    record = {
+    facts = {
         "recipe": recipe.model_dump(mode="json"),
-        "files": {path.name: sha256_file(path) for path in sorted(folder.iterdir()) if path.name != RECORD},
         "parameters": sum(value.numel() for value in model.parameters()),
         "learned": learned,
         "loss_by_phase": curves,
         "accuracy_by_stage": skill,
         "training_minutes": round(seconds / 60, 1),
-        "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
-        | {"python": platform.python_version()},
     }
-    write_json(folder / RECORD, record)
-    return record
+    return write_base(folder, model, tokenizer, facts)
 
 
 def _architecture(recipe: Recipe, eos: int, pad: int) -> Qwen3Config:

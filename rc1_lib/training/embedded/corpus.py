@@ -1,8 +1,8 @@
 """What the embedded base reads: demonstrations in worlds of its own, which no pool and no evaluation holds.
 
 The worlds come from the same generator as the pool's, by other seeds, and are worded by the same templates. The teacher
-asks by the same habit (because a prompt *sounds* vague), in the last corpus a little more where something is missing, so
-that the base is competent with its tools and mediocre at deciding when to ask.
+asks by the same habit (because a prompt *sounds* vague), in the last corpus a little more where something is missing,
+so that the base is competent with its tools and mediocre at deciding when to ask.
 """
 
 from __future__ import annotations

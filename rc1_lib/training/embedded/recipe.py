@@ -20,7 +20,8 @@ class Corpus(Section):
     overrides: tuple[str, ...]
     """Of the pool's configuration: the teacher's habits, and how many rows are hard."""
     made_up: bool
-    """Whether what the teacher makes up, where it goes on without a missing slot, is learned like the rest."""
+    """Whether what the teacher makes up, where it goes on without a missing slot, is learned like its other words; else
+    it counts like what tools and users say."""
     rows: Positive
     """Demonstrations written, before those that are too long are left out."""
     per_shard: Positive

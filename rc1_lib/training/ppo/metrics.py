@@ -68,7 +68,7 @@ def objective_metrics(batch: PPOBatch, targets: Targets, kl_coef: float) -> dict
     own, episodes = batch.own, len(batch)
     logprobs, ref = batch.old_logprobs[own], targets.ref_logprobs[own]
     k1 = float(kl_k1(logprobs, ref).sum()) / episodes
-    scores = batch.scores.double()
+    scores = batch.scores.cpu().double()  # the CPU has float64, MPS has none
     return {
         "kl": k1,
         "objective/kl": k1,
@@ -87,7 +87,8 @@ def objective_metrics(batch: PPOBatch, targets: Targets, kl_coef: float) -> dict
 
 def explained_variance(values: Tensor, returns: Tensor) -> float:
     """1 - Var(returns - values) / Var(returns); NaN where the returns are all equal."""
-    spread = float(torch.var(returns.double(), correction=0))
+    wide_values, wide_returns = values.cpu().double(), returns.cpu().double()
+    spread = float(torch.var(wide_returns, correction=0))
     if spread == 0:
         return math.nan
-    return 1 - float(torch.var(returns.double() - values.double(), correction=0)) / spread
+    return 1 - float(torch.var(wide_returns - wide_values, correction=0)) / spread

@@ -49,14 +49,16 @@ def draw(logits_BV: Tensor, uniforms_B: NDArray[np.float64], temperature: float)
         scaled_BV = scaled_BV / temperature
     top_B, best_B = scaled_BV.max(dim=-1)
     weights_BNW = _weights(scaled_BV, top_B)
-    sums_BN = weights_BNW.sum(dim=-1).double().cumsum(dim=-1)
+    # What is in float64 stands on the CPU: MPS has no such numbers, and there are but a few for each row.
+    sums_BN = weights_BNW.sum(dim=-1).cpu().double().cumsum(dim=-1)
     if not bool(torch.isfinite(sums_BN[:, -1]).all()):
         raise RolloutError(
             "the model's logits are not finite while it generates; expected numbers. The weights have diverged: go "
             "back to an earlier checkpoint and train with a lower learning rate or a smaller gradient norm"
         )
     tokens_B = best_B if temperature == 0.0 else _invert(weights_BNW, sums_BN, torch.from_numpy(uniforms_B))
-    logprobs_B = scaled_BV.gather(-1, tokens_B[:, None])[:, 0].double() - top_B - sums_BN[:, -1].log()
+    chosen_B = scaled_BV.gather(-1, tokens_B.to(scaled_BV.device)[:, None])[:, 0]
+    logprobs_B = chosen_B.cpu().double() - top_B.cpu() - sums_BN[:, -1].log()
     return tokens_B.tolist(), logprobs_B.tolist()
 
 
@@ -70,11 +72,14 @@ def _weights(scaled_BV: Tensor, top_B: Tensor) -> Tensor:
 
 
 def _invert(weights_BNW: Tensor, sums_BN: Tensor, uniforms_B: Tensor) -> Tensor:
-    """The tokens at which the cumulated weights first exceed a share of their total: first the block, then in it."""
-    target_B = uniforms_B.to(sums_BN.device) * sums_BN[:, -1]
+    """The tokens at which the cumulated weights first exceed a share of their total: first the block, then in it.
+
+    Only the weights stand on the model's device.
+    """
+    target_B = uniforms_B * sums_BN[:, -1]
     block_B = _first_above(sums_BN, target_B)
-    rows = torch.arange(len(target_B), device=target_B.device)
-    inside_BW = weights_BNW[rows, block_B].double().cumsum(dim=-1)
+    rows, device = torch.arange(len(target_B)), weights_BNW.device
+    inside_BW = weights_BNW[rows.to(device), block_B.to(device)].cpu().double().cumsum(dim=-1)
     before_B = torch.where(block_B > 0, sums_BN[rows, block_B - 1], 0.0)
     return block_B * BLOCK + _first_above(inside_BW, target_B - before_B)
 

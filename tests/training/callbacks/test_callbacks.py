@@ -132,6 +132,14 @@ def test_a_metric_that_never_comes_is_a_mistake() -> None:
         run(2, EarlyStop("los", patience=1, min_delta=0.0, higher_is_better=False))
 
 
+def test_a_metric_that_never_comes_loses_no_training(tmp_path: Path) -> None:
+    stop = EarlyStop("los", patience=1, min_delta=0.0, higher_is_better=False)
+    with pytest.raises(ConfigError, match="'los' was never measured in 3 steps"):
+        run(3, stop, logging_to(tmp_path), saving_to(tmp_path, every=2))
+    assert resolve("latest", tmp_path / "ckpt").name == "step_00003"
+    assert "ended at step 3" in (tmp_path / "logs/train.log").read_text()
+
+
 def test_clipping_keeps_the_direction_and_bounds_the_norm() -> None:
     parameter = torch.nn.Parameter(torch.zeros(2))
     parameter.grad = torch.tensor([3.0, 4.0])

@@ -9,13 +9,14 @@ import pytest
 import torch
 from filelock import FileLock
 
+from rc1_lib.training.checkpoint import durable
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
 from rc1_lib.training.checkpoint.due import SaveRule
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import resolve
-from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.save import finish_interrupted, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from tests.training.checkpoint.states import state_of, trained
 
@@ -49,6 +50,78 @@ def test_latest_leads_to_the_newest_and_the_ledger_lists_all(place: tuple[Path, 
     ]
     assert [line["sha256"] for line in lines] == [fingerprint(path) for path in paths]
     assert set(lines[0]["files"]) == {path.name for path in paths[0].iterdir()} - {"manifest.json"}
+
+
+def interrupted(folder: Path, ledger: Path) -> list[Path]:
+    """Steps 1 and 2, as a kill leaves them right after the second one's rename."""
+    paths = [save_checkpoint(state_of(step), folder, ledger) for step in (1, 2)]
+    durable.point(folder / "latest", paths[0].name)
+    ledger.write_bytes(ledger.read_bytes().splitlines(keepends=True)[0])
+    return paths
+
+
+def test_a_save_that_was_killed_behind_its_rename_is_finished(place: tuple[Path, Path]) -> None:
+    folder, ledger = place
+    paths = interrupted(folder, ledger)
+    for _ in range(2):  # once more does nothing
+        finish_interrupted(folder, ledger, 2)
+        assert resolve("latest", folder) == paths[1]
+        assert [line["sha256"] for line in read_ledger(ledger)] == [fingerprint(path) for path in paths]
+    (folder / "latest").unlink()
+    (folder / "latest").symlink_to("step_00009")
+    finish_interrupted(folder, ledger, 1)
+    assert resolve("latest", folder) == paths[0], "a link that leads to nothing is no later step"
+
+
+def test_a_later_steps_link_stays_and_a_step_that_is_not_there_changes_nothing(place: tuple[Path, Path]) -> None:
+    folder, ledger = place
+    paths = interrupted(folder, ledger)
+    before = ledger.read_bytes()
+    finish_interrupted(folder, ledger, 3)
+    assert (resolve("latest", folder), ledger.read_bytes()) == (paths[0], before)
+    durable.point(folder / "latest", paths[1].name)
+    finish_interrupted(folder, ledger, 1)
+    assert resolve("latest", folder) == paths[1]
+
+
+@pytest.mark.parametrize("name", ["step_00001", "step_00001.2", "sft"])
+def test_what_rc1_left_behind_is_recovered(tmp_path: Path, name: str) -> None:
+    (tmp_path / f".old-{name}").mkdir()
+    (tmp_path / f".new-{name}.gone").mkdir()
+    (tmp_path / ".new-latest").symlink_to(name)
+    with pytest.raises(RuntimeError), durable.new_folder(tmp_path / name) as temporary:
+        leftover = temporary.name
+        raise RuntimeError("killed")
+    (tmp_path / leftover).mkdir()
+    durable.recover(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_what_others_left_behind_is_not_touched(place: tuple[Path, Path]) -> None:
+    folder = place[0]
+    path = save_checkpoint(state_of(1), *place)
+    folders = (".new-thesis", ".old-notes", ".new-thesis.abcd1234", ".old-latest", ".old-step_1", ".new-step_00001.my")
+    files = (".new-words", ".old-words", ".old-step_00007", ".new-step_00007.gone", ".new-latest")
+    for name in folders:
+        (folder / name).mkdir()
+        (folder / name / "chapter").write_text("long work")
+    for name in files:
+        (folder / name).write_text("long work")
+    (folder / ".old-step_00008").symlink_to(".old-notes")
+    before = sorted(folder.rglob("*"))
+    durable.recover(folder)
+    assert sorted(folder.rglob("*")) == before
+
+    path.rename(folder / f".old-{path.name}")  # a replacement that was killed half way
+    assert resolve(str(path), folder.parent / "elsewhere") == path
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_folder_that_a_user_names_is_searched_for_checkpoints_alone(tmp_path: Path) -> None:
+    (tmp_path / ".old-sft").mkdir()
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        resolve(str(tmp_path / "step_00001"), tmp_path / "ckpt")
+    assert [path.name for path in tmp_path.iterdir()] == [".old-sft"]
 
 
 def test_equal_states_have_equal_fingerprints(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_file
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.embedded.build import RECORD, build_base
+from rc1_lib.training.embedded.build import build_base
 from rc1_lib.training.embedded.recipe import Recipe, read_recipe
+from rc1_lib.training.embedded.recorded import RECORD
 
 Built = tuple[Path, dict[str, Any]]
 
@@ -81,7 +82,7 @@ def test_the_shipped_recipe_can_be_read() -> None:
 def test_a_phase_that_reads_what_is_not_there_is_refused() -> None:
     tree = tiny_recipe().model_dump(mode="json")
     tree["training"][1]["corpus"] = "narrow"
-    with pytest.raises(ValueError, match=r"training\.1\.corpus is 'narrow', expected one of wide, asking, often, leaning"):
+    with pytest.raises(ValueError, match=r"training\.1\.corpus is 'narrow', expected one of wide, asking, often, lean"):
         Recipe.model_validate(tree)
 
 

@@ -11,10 +11,11 @@ from torch import nn
 from torch.nn.functional import pad
 
 from rc1_lib.training.ppo.batch import PPOBatch, collate
-from rc1_lib.training.ppo.metrics import explained_variance
+from rc1_lib.training.ppo.metrics import explained_variance, objective_metrics
 from rc1_lib.training.ppo.stepper import DivergedError
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.update import ppo_update
+from tests.training.no_float64 import NoFloat64
 from tests.training.ppo.toys import ToyPolicy, episode, random_episodes, settings
 
 
@@ -132,6 +133,17 @@ def test_explained_variance_by_hand() -> None:
     assert explained_variance(torch.zeros(3), returns) == pytest.approx(0)
     assert explained_variance(torch.tensor([0.0, 1.0, 2.0]), returns) == pytest.approx(0.75)
     assert math.isnan(explained_variance(torch.zeros(3), torch.ones(3)))
+
+
+def test_a_device_without_float64_reports_the_same() -> None:
+    policy = ToyPolicy()
+    batch = batch_of(policy)
+    targets = targets_of(policy, batch, settings(), 0.1)
+    there = {name: getattr(targets, name).as_subclass(NoFloat64) for name in ("values", "returns", "ref_logprobs")}
+    scores = batch.scores.as_subclass(NoFloat64)
+    assert objective_metrics(replace(batch, scores=scores), replace(targets, **there), 0.1) == objective_metrics(
+        batch, targets, 0.1
+    )
 
 
 def test_gradients_that_are_not_finite_end_the_run_and_leave_the_weights_alone() -> None:

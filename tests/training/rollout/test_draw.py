@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from rc1_lib.training.rollout.draw import draw, uniforms
+from tests.training.no_float64 import NoFloat64
 
 TENTHS = torch.tensor([0.1, 0.2, 0.3, 0.4]).log()
 
@@ -71,3 +72,10 @@ def test_streams_of_neighbouring_names_are_even_and_unrelated() -> None:
     # 20,000 numbers: the mean strays by 0.002, a correlation over 20,000 pairs by 0.007.
     assert abs(table.mean() - 0.5) < 0.01
     assert abs(np.corrcoef(table[1:].ravel(), table[:-1].ravel())[0, 1]) < 0.03
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
+def test_a_device_without_float64_draws_the_same(temperature: float) -> None:
+    logits = 4.0 * torch.randn(5, 300, generator=torch.Generator().manual_seed(2))
+    numbers = np.random.default_rng(2).random(5)
+    assert draw(logits.as_subclass(NoFloat64), numbers, temperature) == draw(logits, numbers, temperature)

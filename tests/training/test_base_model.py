@@ -1,0 +1,135 @@
+"""A base that is whole is loaded as it is stored; one that is damaged is a sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.base_model import load_base, load_tokenizer
+from rc1_lib.training.device import Precision
+from rc1_lib.training.train_config import LoraSection, ModelSection
+from tests.training.tiny import write_base
+
+UP = "model.layers.1.mlp.up_proj.weight"
+NORM = "model.norm.weight"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base. Never write into it: take `base`."""
+    return write_base(tmp_path_factory.mktemp("whole"), hidden=64)
+
+
+@pytest.fixture
+def base(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "base"))
+
+
+def section(base: Path, quantization: Any = None) -> ModelSection:
+    lora = LoraSection(enable=True, r=4, alpha=8, dropout=0.0)
+    return ModelSection(base=str(base), quantization=quantization, lora=lora)
+
+
+def load(base: Path, quantization: Any = None) -> Any:
+    return load_base(section(base, quantization), torch.device("cpu"), Precision.FP32)
+
+
+def rewrite(base: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    weights = load_file(base / "model.safetensors")
+    change(weights)
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+
+
+def configure(base: Path, **values: Any) -> None:
+    path = base / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+@pytest.mark.parametrize("folder", [PROJECT_ROOT / "models/embedded", None], ids=["embedded", "tiny"])
+def test_tied_weights_need_not_be_stored_twice(folder: Path | None, whole: Path) -> None:
+    folder = folder or whole
+    stored = load_file(folder / "model.safetensors")
+    assert "lm_head.weight" not in stored
+    model = load(folder)
+    assert all(torch.equal(model.state_dict()[name], value.float()) for name, value in stored.items())
+    assert model.lm_head.weight is model.model.embed_tokens.weight
+
+
+@pytest.mark.parametrize("quantization", [None, "nf4"])
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda weights: weights.pop(UP), rf"lack tensors that the model needs by its config\.json \({UP}\)"),
+        (lambda weights: weights.pop("model.embed_tokens.weight"), "lack tensors"),
+        (lambda weights: weights.update(odd=torch.ones(2)), r"hold tensors that the model has no place for .*\(odd\)"),
+        (lambda weights: weights.update({NORM: torch.ones(3)}), rf"hold tensors of other sizes .*\({NORM}\)"),
+        (lambda weights: weights.update({UP: torch.ones(3, 64)}), rf"hold tensors of other sizes .*\({UP}\)"),
+    ],
+    ids=["missing", "no embedding", "unexpected", "norm of another size", "layer of another size"],
+)
+def test_weights_that_do_not_fit_are_refused(
+    base: Path, change: Callable[[dict[str, torch.Tensor]], object], sentence: str, quantization: Any
+) -> None:
+    rewrite(base, change)
+    with pytest.raises(ConfigError, match=rf"model\.base: the weights of '.*' {sentence}"):
+        load(base, quantization)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"hidden_size": 32}, r"hold tensors of other sizes than the model's by its config\.json \(.* and \d+ more\)"),
+        ({"tie_word_embeddings": False}, r"lack tensors .*\(lm_head\.weight\)"),
+        ({"hidden_size": "wide"}, "cannot be loaded .*Field 'hidden_size' expected int"),
+        ({"hidden_act": "none"}, "cannot be loaded .KeyError: 'none'"),
+        ({"pad_token_id": 999}, "cannot be loaded .AssertionError"),
+        ({"model_type": "none"}, "cannot be loaded .ValueError"),
+    ],
+)
+def test_a_configuration_of_another_model_is_refused(base: Path, values: dict[str, Any], sentence: str) -> None:
+    configure(base, **values)
+    with pytest.raises(ConfigError, match=rf"model\.base: .*{sentence}"):
+        load(base)
+
+
+def test_a_truncated_file_of_weights_is_refused(base: Path) -> None:
+    content = (base / "model.safetensors").read_bytes()
+    (base / "model.safetensors").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ConfigError, match=r"model\.base: '.*' cannot be loaded .SafetensorError"):
+        load(base)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("tokenizer.json", lambda text: "{}"),
+        ("tokenizer.json", lambda text: text[:1000]),
+        ("tokenizer.json", lambda text: "[]"),
+        ("tokenizer.json", lambda text: json.dumps(json.loads(text) | {"model": {"type": "none"}})),
+        ("tokenizer_config.json", lambda text: "[]"),
+        ("config.json", lambda text: "[]"),
+    ],
+    ids=["empty", "truncated", "list", "another model", "settings", "configuration"],
+)
+def test_a_damaged_tokenizer_is_refused(base: Path, name: str, damage: Callable[[str], str]) -> None:
+    (base / name).write_text(damage((base / name).read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"model\.base: '.*' cannot be loaded .*; give a whole folder"):
+        load_tokenizer(section(base))
+
+
+def test_a_machine_that_is_too_small_is_no_damage(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("rc1_lib.training.base_model.AutoModelForCausalLM.from_pretrained", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        load(base)
