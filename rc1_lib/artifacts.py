@@ -94,7 +94,8 @@ def sha256_json(value: Any) -> str:
 def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
     """One SHA-256 over the names and bytes of all files in `folder` that match, in hex."""
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob(pattern)):
+    # A folder under a name that the pattern gives to files stands where one is to be read: `sha256_file` tells.
+    for path in sorted(path for path in folder.rglob(pattern) if pattern != "*" or not path.is_dir()):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + sha256_file(path).encode() + b"\n")
     return digest.hexdigest()
 

@@ -73,7 +73,7 @@ class Evidence:
             made_by = "; rc1 calibrate finds them" if name == "weights" else "; rc1 preflight writes what is missing"
             raise RC1Error(f"{path}: there is no such file, and {name} is needed as evidence{made_by}")
         if name == BASE:
-            return sha256_tree(path, "*.*")
+            return sha256_tree(path, "*")
         return sha256_tree(path) if name in FOLDERS else sha256_file(path)
 
     def rows(self, name: str) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -53,8 +54,8 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     an optimizer needs, and which a CPU computes fastest.
 
     Raises:
-        ConfigError: when it cannot be had, its weights are not those of its config.json, or flash attention is asked
-            for where there is none.
+        ConfigError: when it cannot be had, its weights are not those of its config.json, it lacks a layer that the
+            adapter names, or flash attention is asked for where there is none.
     """
     if model.use_flash_attention_2 and device.type != "cuda":
         raise ConfigError(f"model.use_flash_attention_2: there is none on {device.type}; write false")
@@ -76,6 +77,7 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     )
     found["mismatched_keys"] = [*found["mismatched_keys"], *_packed_misfits(base)]
     _refuse_misfits(model.base, found)
+    _refuse_strange_targets(model, base)
     base.config.use_cache = False
     placed: PreTrainedModel = base if model.quantization else to_device(base, device)
     return placed
@@ -127,6 +129,19 @@ def _refuse_misfits(base: str, found: Mapping[str, Any]) -> None:
                 f"model.base: the weights of '{base}' {fault} by its config.json ({shown}); build or download the base "
                 f"anew, or give another one"
             )
+
+
+def _refuse_strange_targets(model: ModelSection, base: PreTrainedModel) -> None:
+    """Where another fits, peft leaves out a name that fits no layer: less would be trained than was asked for."""
+    layers = [f".{name}" for name, _ in base.named_modules()]
+    strange = [name for name in model.lora.target_modules if not any(layer.endswith(f".{name}") for layer in layers)]
+    if model.lora.enable and strange:
+        linear = {name.rpartition(".")[2] for name, layer in base.named_modules() if isinstance(layer, nn.Linear)}
+        raise ConfigError(
+            f"the adapter's targets ({', '.join(strange)}) name no layer of '{model.base}'; its linear layers are "
+            f"{', '.join(sorted(linear))}: name some of them under training.adapter.targets (rows of input and output: "
+            "model.lora.target_modules)"
+        )
 
 
 def _packed_misfits(base: PreTrainedModel) -> list[str]:

@@ -69,7 +69,7 @@ def reference_of(run: Run, rows: Sequence[PoolRow], form: ChatFormat) -> Referen
     }
     if not _is_made_from(folder, inputs):
         with durable.alone(folder.parent):
-            durable.recover(folder.parent)
+            durable.recover(folder.parent, durable.only(folder))
             _make(run, base, rows, form, inputs)
     return Reference(str(folder), fingerprint_of(config, str(folder)))
 

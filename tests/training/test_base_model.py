@@ -101,6 +101,18 @@ def test_a_configuration_of_another_model_is_refused(base: Path, values: dict[st
         load(base)
 
 
+def test_a_target_of_the_adapter_that_names_no_layer_is_refused_even_beside_others(base: Path) -> None:
+    def adapted(*targets: str) -> ModelSection:
+        lora = LoraSection(enable=True, r=4, alpha=8, dropout=0.0, target_modules=targets)
+        return section(base).model_copy(update={"lora": lora})
+
+    load_base(adapted("q_proj", "self_attn.v_proj"), torch.device("cpu"), Precision.FP32)
+    with pytest.raises(
+        ConfigError, match=r"targets \(c_attn\) name no layer .* are down_proj, gate_proj, .*v_proj: name"
+    ):
+        load_base(adapted("q_proj", "c_attn"), torch.device("cpu"), Precision.FP32)
+
+
 def test_a_truncated_file_of_weights_is_refused(base: Path) -> None:
     content = (base / "model.safetensors").read_bytes()
     (base / "model.safetensors").write_bytes(content[: len(content) // 2])

@@ -21,8 +21,6 @@ LATEST = "latest"
 """The link to the newest checkpoint."""
 CHECKPOINTS = re.compile(r"step_(\d{5,})(?:\.\d+)?")
 """Names of checkpoints, with the number behind them that one kept for good may have."""
-OURS = re.compile(rf"{CHECKPOINTS.pattern}|sft")
-"""Names of all folders that RC1 puts in place: checkpoints, and the warm start's."""
 _NEW, _ASIDE = ".new-", ".old-"
 _UNFINISHED = re.compile(rf"{re.escape(_NEW)}(?P<home>.+)\.(?:[a-z0-9_]{{8}}|gone)")
 """What `mkdtemp` makes for `new_folder`, and what `remove` makes."""
@@ -89,12 +87,12 @@ def remove(target: Path) -> None:
     shutil.rmtree(doomed)
 
 
-def needs_recovery(folder: Path, homes: re.Pattern[str]) -> bool:
-    """Whether a folder whose name is one of `homes` stepped aside and its successor never came."""
-    return any(not _home(aside).exists() for aside in _asides(folder, homes))
+def needs_recovery(folder: Path) -> bool:
+    """Whether a checkpoint stepped aside and its successor never came."""
+    return any(not _home(aside).exists() for aside in _asides(folder, CHECKPOINTS))
 
 
-def recover(folder: Path, homes: re.Pattern[str] = OURS) -> None:
+def recover(folder: Path, homes: re.Pattern[str] = CHECKPOINTS) -> None:
     """Put back what stepped aside, and remove what killed writers left. The caller holds `alone(folder)`.
 
     Args:
@@ -136,6 +134,11 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def only(home: Path) -> re.Pattern[str]:
+    """The name of one folder, for `recover`."""
+    return re.compile(re.escape(home.name))
 
 
 def _asides(folder: Path, homes: re.Pattern[str]) -> list[Path]:

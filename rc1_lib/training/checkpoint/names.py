@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from rc1_lib.training.checkpoint import durable
@@ -10,7 +9,6 @@ from rc1_lib.training.checkpoint.manifest import NAME
 from rc1_lib.training.checkpoint.state import CheckpointError
 
 LATEST = durable.LATEST
-_STEP = re.compile(r"step_(\d{5,})")
 
 
 def folder_name(step: int) -> str:
@@ -21,8 +19,7 @@ def folder_name(step: int) -> str:
 
 def step_of(path: Path) -> int | None:
     """The step that a folder's name gives, or None when it is no checkpoint's name."""
-    match = _STEP.fullmatch(path.name)
-    return int(match[1]) if match else None
+    return None if path.suffix else step_of_kept(path)
 
 
 def step_of_kept(path: Path) -> int | None:
@@ -62,6 +59,6 @@ def resolve(name: str | int, folder: Path) -> Path:
 
 def settle(folder: Path) -> None:
     """Undo a replacement of a checkpoint that was killed half way. Nothing else in `folder` is touched."""
-    if folder.is_dir() and durable.needs_recovery(folder, durable.CHECKPOINTS):
+    if folder.is_dir() and durable.needs_recovery(folder):
         with durable.alone(folder):
-            durable.recover(folder, durable.CHECKPOINTS)
+            durable.recover(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +31,7 @@ def write_base(
         facts: what else the record tells.
     """
     with durable.alone(folder.parent):
-        durable.recover(folder.parent, re.compile(re.escape(folder.name)))
+        durable.recover(folder.parent, durable.only(folder))
         with durable.new_folder(folder) as temporary:
             tokenizer.save_pretrained(temporary)
             model.config.save_pretrained(temporary)

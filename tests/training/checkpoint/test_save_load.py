@@ -93,7 +93,8 @@ def test_what_rc1_left_behind_is_recovered(tmp_path: Path, name: str) -> None:
         leftover = temporary.name
         raise RuntimeError("killed")
     (tmp_path / leftover).mkdir()
-    durable.recover(tmp_path)
+    homes = durable.only(tmp_path / name) if name == "sft" else durable.CHECKPOINTS
+    durable.recover(tmp_path, homes)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
