@@ -43,7 +43,7 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
     try:
         return kind.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(_explain(kind, path, error)) from None
+        raise ConfigError(_explain(kind, path, overrides, error)) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -149,22 +149,34 @@ def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     node[leaf] = value
 
 
-def _explain(kind: type[BaseModel], path: Path, error: ValidationError) -> str:
-    problems = []
+def _explain(kind: type[BaseModel], path: Path, overrides: Sequence[str], error: ValidationError) -> str:
+    """What is wrong, each fault below the place that said so: the file, or the command line."""
+    problems: dict[str, list[str]] = {}
     for item in error.errors():
         where = ".".join(str(part) for part in item["loc"]) or "(top level)"
         if item["type"] == "extra_forbidden":
             *parents, leaf = item["loc"]
             known = _known_keys(kind, parents)
-            problems.append(f"unknown key '{where}'{_nearest(str(leaf), known)}")
+            problem = f"unknown key '{where}'{_nearest(str(leaf), known)}"
         elif item["type"] == "missing":
-            problems.append(f"the key '{where}' is missing")
+            problem = f"the key '{where}' is missing"
         elif item["type"] == "value_error":
-            problems.append(f"{where}: {item['ctx']['error']}" if item["loc"] else str(item["ctx"]["error"]))
+            problem = f"{where}: {item['ctx']['error']}" if item["loc"] else str(item["ctx"]["error"])
+        elif item["type"] in ("tuple_type", "list_type"):
+            problem = f"{where}: found {str(item['input'])[:80]!r}, expected a list"
+        elif item["type"] == "union_tag_invalid":
+            problem = f"{where}: found '{item['ctx']['tag']}', expected one of {item['ctx']['expected_tags']}"
         else:
             found = str(item["input"])
-            problems.append(f"{where}: found {found[:80]!r}, expected: {item['msg']}")
-    return f"{path}: " + "; ".join(problems)
+            problem = f"{where}: found {found[:80]!r}, expected: {item['msg']}"
+        problems.setdefault(_said_by(where, path, overrides), []).append(problem)
+    return "; ".join(f"{place}: {'; '.join(found)}" for place, found in problems.items())
+
+
+def _said_by(where: str, path: Path, overrides: Sequence[str]) -> str:
+    keys = (override.partition("=")[0].strip() for override in overrides)
+    ours = any(where == key or where.startswith(f"{key}.") for key in keys)
+    return f"{path}, changed on the command line" if ours else str(path)
 
 
 def _known_keys(kind: type[BaseModel], parents: Sequence[str | int]) -> list[str]:

@@ -103,6 +103,17 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, text: str, sen
     assert str(path) in str(refused.value)
 
 
+def test_the_file_is_not_blamed_for_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(LOCAL.read_text(encoding="utf-8").replace("lr: 2.5e-3", "lr: none"), encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        load_config(path, ["steps=abc", "seeds=5"])
+    said = f"{path}, changed on the command line: "
+    assert f"{said}steps: found 'abc', expected" in str(refused.value)
+    assert "seeds: found '5', expected a list" in str(refused.value)
+    assert f"{path}: lr: found 'none'" in str(refused.value)
+
+
 def test_a_missing_or_binary_file_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such configuration file"):
         load_config(tmp_path / "none.yaml")

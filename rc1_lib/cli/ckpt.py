@@ -46,11 +46,16 @@ def show(session: Session) -> int:
     rows = [row for folder in _folders(session.workspace.root) for row in _rows(session, folder)]
     table = Table(title="checkpoints", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state"):
-        table.add_column(head, no_wrap=head != "state", justify="right" if head in ("step", "MB") else "left")
+        table.add_column(head, no_wrap=True, justify="right" if head in ("step", "MB") else "left")
+    damaged: list[str] = []
     for row in rows:
         name = f"{row['path']}{' (latest)' if row['latest'] else ''}"
-        table.add_row(name, str(row["step"]), f"{row['bytes'] / 1e6:.1f}", (row["sha256"] or "")[:16], row["state"])
-    session.show(table if rows else f"{session.workspace.path('checkpoints')}: there are no checkpoints; rc1 train")
+        state, _, why = row["state"].partition(": ")
+        table.add_row(name, str(row["step"]), f"{row['bytes'] / 1e6:.1f}", (row["sha256"] or "")[:16], state)
+        damaged += [f"{row['path']}: {why}"] if why else []
+    session.show(
+        table if rows else f"{session.workspace.path('checkpoints')}: there are no checkpoints; rc1 train", *damaged
+    )
     session.document({"checkpoints": rows})
     return 0 if all(row["state"] == "whole" for row in rows) else 2
 

@@ -33,7 +33,7 @@ def train(
         typer.Option(
             metavar="CHECKPOINT",
             help="Begin at this checkpoint: latest, a step, or a path such as checkpoints/rc1/latest. Without it, a "
-            "broken run goes on by itself from its newest whole one.",
+            "broken run goes on by itself from its newest whole one; a small local configuration begins anew.",
         ),
     ] = None,
     seed: Annotated[

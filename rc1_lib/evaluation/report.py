@@ -11,11 +11,13 @@ import polars as pl
 
 from rc1_lib.artifacts import atomic_write, sha256_file, sha256_json, write_text
 from rc1_lib.code import code_sha256
+from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation import plots
 from rc1_lib.evaluation.episodes import IDENTITY, checked
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.tables import figures_rows, groups_rows, statuses_rows
 from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
+from rc1_lib.progress import tell
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 
@@ -74,10 +76,10 @@ def write_evaluation(
         frame: the episodes, which are written as JSON lines beside the report.
         provenance: where they come from.
         examples: from `examples_markdown`; none are written where it is empty.
-        curves: the `metrics.jsonl` of the training; no curves are drawn without.
+        curves: the `metrics.jsonl` of the training; what it cannot be drawn for stands in the report as `no_curves`.
 
     Raises:
-        RC1Error: when another process writes into the workspace, or the metrics cannot be read.
+        RC1Error: when another process writes into the workspace.
     """
     key = evaluation_key(run, provenance, evaluation)
     episodes = f"reports/{KIND}_{key}.episodes.jsonl"
@@ -97,13 +99,18 @@ def write_evaluation(
     return write_report(run, f"reports/{KIND}_{key}.json", gate, body, drawn, KIND)
 
 
-def _draw(run: Run, key: str, body: Mapping[str, Any], curves: Path | None) -> dict[str, str]:
+def _draw(run: Run, key: str, body: dict[str, Any], curves: Path | None) -> dict[str, str]:
     files = {"when it asks": f"{PLOTS}/{KIND}_{key}.asking.png", "success": f"{PLOTS}/{KIND}_{key}.success.png"}
     plots.asking(run.workspace.path(files["when it asks"]), body)
     plots.success(run.workspace.path(files["success"]), body)
     if curves is not None:
-        files["training"] = f"{PLOTS}/{KIND}_{key}.curves.png"
-        plots.curves(run.workspace.path(files["training"]), plots.read_metrics(curves))
+        picture = f"{PLOTS}/{KIND}_{key}.curves.png"
+        try:
+            plots.curves(run.workspace.path(picture), plots.read_metrics(curves))
+            files["training"] = picture
+        except RC1Error as error:  # no reason to lose a judgement that took minutes
+            body["no_curves"] = str(error)
+            tell(KIND, 1, 1, f"no curves: {error}")
     return files
 
 

@@ -27,7 +27,7 @@ from rc1_lib.training.train_config_file import load_train_config
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 
-EFFECTIVE = "reports/config_effective.yaml"
+EFFECTIVE = "reports/local/config_effective.yaml"
 
 
 @dataclass(frozen=True, slots=True)

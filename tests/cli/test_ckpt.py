@@ -46,6 +46,8 @@ def test_a_damaged_checkpoint_is_listed_as_such(rc1: Rc1, place: Path) -> None:
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     states = [row["state"].partition(":")[0] for row in json.loads(done.out)["checkpoints"]]
     assert (done.code, states) == (2, ["DAMAGED", "whole", "whole"])
+    told = " ".join(rc1("ckpt", "list", "--workspace", place).out.split())
+    assert f"{RUN}/step_00001: " in told and "adapter.safetensors" in told
 
 
 def test_what_is_not_called_as_a_checkpoint_is_not_listed(rc1: Rc1, place: Path) -> None:
@@ -88,4 +90,4 @@ def test_a_zeros_sign_is_a_difference_of_bits_alone(rc1: Rc1, place: Path) -> No
 def test_a_checkpoint_that_is_not_there_is_a_sentence(rc1: Rc1, place: Path) -> None:
     done = rc1("ckpt", "diff", "1", "9", "--workspace", place)
     assert done.code == 2
-    assert "there is no checkpoint; steps in" in done.err and ": 1, 2." in done.err
+    assert "there is no checkpoint; steps in" in done.err and ": 1, 2;" in done.err

@@ -198,7 +198,9 @@ def test_a_dialogue_that_is_not_there_is_missed() -> None:
 
 
 def test_pictures_are_900_wide_and_the_same_every_time(tmp_path: Path, report: Mapping[str, Any]) -> None:
-    metrics = pl.DataFrame({"step": [1, 2, 3], "objective/kl": [0.0, 0.1, None], "env/success": [0.5, 0.6, 0.6]})
+    metrics = pl.DataFrame(
+        {"step": [1, 2, 3], "objective/kl_per_token": [0.0, 0.1, None], "env/success": [0.5, 0.6, 0.6]}
+    )
     for name in ("first", "second"):
         plots.asking(tmp_path / name / "asking.png", report)
         plots.success(tmp_path / name / "success.png", report)
@@ -218,9 +220,18 @@ def test_every_panel_is_a_metric_that_the_training_writes() -> None:
     assert PANELS.keys() <= learned.keys() | summary([outcome(needs=True), outcome(needs=False)]).keys()
 
 
+def test_a_judgement_is_not_lost_with_a_picture(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text("")
+    step = written(run, table(), curves=tmp_path / "metrics.jsonl")
+    body = read_json(run.workspace.path(step.report))
+    assert body["pass"] is (step.gate.status is Status.PASSED)
+    assert "metrics.jsonl: cannot be read" in body["no_curves"]
+    assert "training" not in body["plots"]
+
+
 def test_a_training_without_known_metrics_has_no_curves(tmp_path: Path) -> None:
-    with pytest.raises(RC1Error, match="objective/kl"):
-        plots.curves(tmp_path / "curves.png", pl.DataFrame({"step": [1], "objective/kl": [None]}))
+    with pytest.raises(RC1Error, match="objective/kl_per_token"):
+        plots.curves(tmp_path / "curves.png", pl.DataFrame({"step": [1], "objective/kl_per_token": [None]}))
     for content in ("no json", '{"loss": 1}\n'):
         (tmp_path / "metrics.jsonl").write_text(content)
         with pytest.raises(RC1Error, match=r"metrics\.jsonl"):

@@ -218,7 +218,7 @@ def test_a_checkpoint_to_resume_from_has_several_names(tiny: Tiny, whole: Path, 
 
 def test_resuming_from_what_is_not_there_says_what_is(tiny: Tiny, whole: Path) -> None:
     prepared = prepare(copied(whole, tiny))
-    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 2, 4\. Name one"):
+    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 2, 4; name one"):
         resumable(prepared, first_seed(prepared), "3")
 
 

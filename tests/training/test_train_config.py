@@ -113,7 +113,7 @@ def test_callbacks_may_carry_settings(tmp_path: Path) -> None:
         ("engine.lr", float("nan"), r"engine\.lr: found 'nan'"),
         ("strategy.name", "dpo", r"strategy\.name: found 'dpo', expected one of ppo, sft"),
         ("model.use_cache", True, r"model\.use_cache: found 'True'"),
-        ("callbacks", ["loging"], r"callbacks\.0: .*expected tags: 'logging', 'checkpoint'"),
+        ("callbacks", ["loging"], r"callbacks\.0: .*expected one of 'logging', 'checkpoint'"),
         ("callbacks", ["logging", "logging"], "names one twice: logging, logging"),
         ("callbacks", ["grad_clip"], "grad_clip needs its bound once"),
         ("callbacks", ["early_stop"], r"the key 'callbacks\.0\.early_stop\.metric' is missing"),

@@ -18,7 +18,12 @@ from rc1_lib.training.checkpoint.due import SaveRule
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.train_log import TrainLog
 
-METRICS, LEDGER, TENSORBOARD = "reports/metrics.jsonl", "reports/ckpt_manifest.jsonl", "logs/tensorboard"
+METRICS, LEDGER, TENSORBOARD = (
+    "reports/local/metrics.jsonl",
+    "reports/local/ckpt_manifest.jsonl",
+    "logs/local/tensorboard",
+)
+"""Apart from those of RC1's own training, whose evaluation draws its curves from them."""
 ORDER = ("grad_clip", "lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")
 """A step is evaluated before it is judged and logged, and logged before it is saved."""
 

@@ -51,9 +51,7 @@ def resolve(name: str | int, folder: Path) -> Path:
         settle(found.parent)
     if not (found / NAME).is_file():
         there = ", ".join(str(step) for step in steps(folder)) or "none"
-        raise CheckpointError(
-            f"{found}: there is no checkpoint; steps in {folder}: {there}. Name one of them, or start without resuming"
-        )
+        raise CheckpointError(f"{found}: there is no checkpoint; steps in {folder}: {there}; name one of them")
     return found.resolve()
 
 

@@ -42,7 +42,9 @@ class JSONLReader:
             raise RowError(f"{where}: is not JSON ({error}); write one object a line") from None
         if not isinstance(row, dict) or row.keys() - _KEYS or not {"input", "output"} <= row.keys():
             found = ", ".join(sorted(row)) if isinstance(row, dict) else type(row).__name__
-            raise RowError(f"{where}: found {found}, expected an object with input, output and meta, and nothing else")
+            raise RowError(
+                f"{where}: found {found}, expected an object with input, output and, where wanted, meta, nothing else"
+            )
         for key in ("input", "output"):
             if not isinstance(row[key], str) or not row[key].strip():
                 raise RowError(f"{where}: '{key}' is {row[key]!r:.60}, expected a text that is not empty")
