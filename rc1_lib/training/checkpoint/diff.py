@@ -81,8 +81,26 @@ def _values(a: Any, b: Any, path: str) -> Iterator[Difference]:
                 yield Difference(where, f"only in the {'first' if key in a else 'second'}")
             else:
                 yield from _values(a[key], b[key], where)
+    elif isinstance(a, list) and isinstance(b, list):
+        yield from _lists(a, b, path)
     elif type(a) is not type(b) or a != b:
         yield Difference(path, f"{_short(a)} and {_short(b)}")
+
+
+def _lists(a: list[Any], b: list[Any], path: str) -> Iterator[Difference]:
+    if len(a) == len(b) and all(isinstance(one, dict | list) for one in (*a, *b)):
+        for place, (left, right) in enumerate(zip(a, b, strict=True)):
+            yield from _values(left, right, f"{path}[{place}]")
+        return
+    unequal = [place for place, (left, right) in enumerate(zip(a, b, strict=False)) if left != right]
+    told = [f"{len(a)} and {len(b)} entries"] if len(a) != len(b) else []
+    if unequal:
+        first = unequal[0]
+        told.append(
+            f"{len(unequal)} of {min(len(a), len(b))} differ, first at [{first}]: {_short(a[first])} and {_short(b[first])}"
+        )
+    if told:
+        yield Difference(path, "; ".join(told))
 
 
 def _short(value: Any) -> str:

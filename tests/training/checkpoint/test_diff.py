@@ -48,3 +48,15 @@ def test_shapes_groups_names_and_values_are_told() -> None:
         ("old", "only in the first"),
         ("value_head", "only in the second"),
     ]
+
+
+def test_lists_are_looked_into() -> None:
+    value = torch.zeros(1)
+    groups = [{"lr": 0.1, "eps": 1e-8}, {"lr": 0.1, "eps": 1e-8}]
+    a = of(value, groups=groups, ids=["a", "b", "c"], seen=[1, 2], same=[1, 2])
+    b = of(value, groups=[groups[0], {"lr": 0.2, "eps": 1e-8}], ids=["a", "x"], seen=[1, 3], same=[1, 2])
+    assert [(found.where, found.what) for found in diff_checkpoints(a, b, exact=True)] == [
+        ("state.json/groups[1].lr", "0.1 and 0.2"),
+        ("state.json/ids", "3 and 2 entries; 1 of 2 differ, first at [1]: 'b' and 'x'"),
+        ("state.json/seen", "1 of 2 differ, first at [1]: 2 and 3"),
+    ]
