@@ -95,10 +95,8 @@ def _lists(a: list[Any], b: list[Any], path: str) -> Iterator[Difference]:
     unequal = [place for place, (left, right) in enumerate(zip(a, b, strict=False)) if left != right]
     told = [f"{len(a)} and {len(b)} entries"] if len(a) != len(b) else []
     if unequal:
-        first = unequal[0]
-        told.append(
-            f"{len(unequal)} of {min(len(a), len(b))} differ, first at [{first}]: {_short(a[first])} and {_short(b[first])}"
-        )
+        first, of = unequal[0], min(len(a), len(b))
+        told.append(f"{len(unequal)} of {of} differ, first at [{first}]: {_short(a[first])} and {_short(b[first])}")
     if told:
         yield Difference(path, "; ".join(told))
 
