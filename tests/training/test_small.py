@@ -64,29 +64,34 @@ def test_ten_rows_and_twenty_steps_leave_increasing_steps_with_a_loss(base: Path
         (tmp_path / f"{name}.jsonl").write_text(rows)
     data = ("data.train_path=train.jsonl", "data.eval_path=eval.jsonl", "run.max_steps=20", "run.save_steps=6")
     assert train(tmp_path, base, *data) == SmallResult(20, resolve("latest", tmp_path / "checkpoints/local"), None)
-    lines = MetricsLog(tmp_path / "reports/local/metrics.jsonl").read()
+    lines = MetricsLog(tmp_path / "reports/metrics.jsonl").read()
     assert [line["step"] for line in lines] == list(range(1, 21))
     assert all(line["loss"] > 0 and line["sec_per_step"] > 0 and line["mem_used_mb"] > 0 for line in lines)
     assert lines[-1]["eval/loss"] < lines[2]["eval/loss"]
     assert list(steps(tmp_path / "checkpoints/local")) == [6, 12, 18, 20]
 
 
-def test_what_rc1_itself_wrote_stays(undisturbed: Path) -> None:
-    written = {path.name for path in undisturbed.iterdir()}
-    assert [path.name for path in (undisturbed / "reports").iterdir()] == ["local"]
-    assert [path.name for path in (undisturbed / "logs").iterdir()] == ["local"]
-    assert {"checkpoints", "reports", "logs"} <= written
+def test_the_metrics_of_rc1s_own_training_stay(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints/rc1").mkdir(parents=True)
+    (tmp_path / "reports").mkdir()
+    own = tmp_path / "reports/metrics.jsonl"
+    own.write_text('{"step": 1, "objective/scores": 0.5}\n')
+    told: list[str] = []
+    train(tmp_path, base, "run.max_steps=1", told=told)
+    assert own.read_text() == '{"step": 1, "objective/scores": 0.5}\n'
+    assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics-local.jsonl").read()] == [1]
+    assert any("this run's go to reports/metrics-local.jsonl" in line for line in told)
 
 
 def test_everything_that_was_promised_is_written(undisturbed: Path) -> None:
     assert len(steps(undisturbed / "checkpoints/local")) >= 3
-    assert [line["step"] for line in read_ledger(undisturbed / "reports/local/ckpt_manifest.jsonl")] == [2, 4, 6]
-    effective = yaml.safe_load((undisturbed / "reports/local/config_effective.yaml").read_text())
+    assert [line["step"] for line in read_ledger(undisturbed / "reports/ckpt_manifest.jsonl")] == [2, 4, 6]
+    effective = yaml.safe_load((undisturbed / "reports/config_effective.yaml").read_text())
     assert effective["run"]["max_steps"] == 6
-    log = (undisturbed / "logs/local/train.log").read_text()
+    log = (undisturbed / "logs/train.log").read_text()
     assert "train_min.jsonl: was missing; minimal data made up" in log
     assert "ended at step 6: all steps done" in log
-    assert list((undisturbed / "logs/local/tensorboard").iterdir())
+    assert list((undisturbed / "logs/tensorboard").iterdir())
     written = {path.name for path in resolve("latest", undisturbed / "checkpoints/local").iterdir()}
     assert written == {"adapter.safetensors", "optimizer.safetensors", "rng.safetensors", "state.json", "manifest.json"}
 
@@ -102,7 +107,7 @@ def test_resumed_from_any_checkpoint_the_end_is_the_same(
     assert fingerprint(resolve(6, place / "checkpoints/local")) == fingerprint(
         resolve(6, undisturbed / "checkpoints/local")
     )
-    before, after = (MetricsLog(folder / "reports/local/metrics.jsonl").read() for folder in (undisturbed, place))
+    before, after = (MetricsLog(folder / "reports/metrics.jsonl").read() for folder in (undisturbed, place))
     assert [(line["step"], line["loss"]) for line in after] == [(line["step"], line["loss"]) for line in before]
 
 
@@ -126,12 +131,12 @@ train_small(Path({str(SHIPPED)!r}), Workspace(Path({str(tmp_path)!r})), None, {[
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT_ROOT, capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
-    assert [line["step"] for line in MetricsLog(tmp_path / "reports/local/metrics.jsonl").read()] == [1, 2, 3, 4]
+    assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == [1, 2, 3, 4]
     train(tmp_path, base, resume="latest")
     ours, theirs = (resolve(6, folder / "checkpoints/local") for folder in (tmp_path, undisturbed))
     assert diff_checkpoints(load_checkpoint(ours), load_checkpoint(theirs), exact=True) == []
     assert fingerprint(ours) == fingerprint(theirs)
-    assert [line["step"] for line in MetricsLog(tmp_path / "reports/local/metrics.jsonl").read()] == [1, 2, 3, 4, 5, 6]
+    assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == [1, 2, 3, 4, 5, 6]
 
 
 def test_more_steps_may_follow_and_another_run_may_not(undisturbed: Path, base: Path, tmp_path: Path) -> None:
