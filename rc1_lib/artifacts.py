@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -92,10 +92,22 @@ def sha256_json(value: Any) -> str:
 
 
 def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
-    """One SHA-256 over the names and bytes of all files in `folder` that match, in hex."""
+    """One SHA-256 over the names and bytes of all files in `folder` that match, in hex.
+
+    Raises:
+        RC1Error: when a folder has a name that the pattern gives to files.
+    """
+    return _sha256_of(folder, folder.rglob(pattern))
+
+
+def sha256_folder(folder: Path) -> str:
+    """One SHA-256 over the names and bytes of all files in `folder` and below, in hex."""
+    return _sha256_of(folder, (path for path in folder.rglob("*") if not path.is_dir()))
+
+
+def _sha256_of(folder: Path, files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    # A folder under a name that the pattern gives to files stands where one is to be read: `sha256_file` tells.
-    for path in sorted(path for path in folder.rglob(pattern) if pattern != "*" or not path.is_dir()):
+    for path in sorted(files):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + sha256_file(path).encode() + b"\n")
     return digest.hexdigest()
 

@@ -132,14 +132,14 @@ def _decisive(config: RunConfig) -> dict[str, Any]:
 
 
 def _apply(tree: dict[str, Any], override: str, example: str) -> None:
-    key, separator, text = override.partition("=")
-    if not separator or not key.strip():
+    key, text = _parted(override)
+    if not key or text is None:
         raise ConfigError(f"--set {override}: expected KEY=VALUE with a dotted key, for example --set {example}")
     try:
         value = yaml.load(text, Loader=_UniqueKeys)
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"--set {override}: '{text}' is not a YAML value") from None
-    *parents, leaf = key.strip().split(".")
+    *parents, leaf = key.split(".")
     node: Any = tree
     for parent in parents:
         if not isinstance(node, dict) or not isinstance(node.get(parent), dict):
@@ -149,11 +149,18 @@ def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     node[leaf] = value
 
 
+def _parted(override: str) -> tuple[str, str | None]:
+    """The dotted key of `a.b=c` and its value's text; None where there is no `=`."""
+    key, separator, text = override.partition("=")
+    return key.strip(), text if separator else None
+
+
 def _explain(kind: type[BaseModel], path: Path, overrides: Sequence[str], error: ValidationError) -> str:
     """What is wrong, each fault below the place that said so: the file, or the command line."""
     problems: dict[str, list[str]] = {}
     for item in error.errors():
         where = ".".join(str(part) for part in item["loc"]) or "(top level)"
+        found = repr(str(item["input"])[:80])
         if item["type"] == "extra_forbidden":
             *parents, leaf = item["loc"]
             known = _known_keys(kind, parents)
@@ -163,18 +170,17 @@ def _explain(kind: type[BaseModel], path: Path, overrides: Sequence[str], error:
         elif item["type"] == "value_error":
             problem = f"{where}: {item['ctx']['error']}" if item["loc"] else str(item["ctx"]["error"])
         elif item["type"] in ("tuple_type", "list_type"):
-            problem = f"{where}: found {str(item['input'])[:80]!r}, expected a list"
+            problem = f"{where}: found {found}, expected a list"
         elif item["type"] == "union_tag_invalid":
             problem = f"{where}: found '{item['ctx']['tag']}', expected one of {item['ctx']['expected_tags']}"
         else:
-            found = str(item["input"])
-            problem = f"{where}: found {found[:80]!r}, expected: {item['msg']}"
+            problem = f"{where}: found {found}, expected: {item['msg']}"
         problems.setdefault(_said_by(where, path, overrides), []).append(problem)
-    return "; ".join(f"{place}: {'; '.join(found)}" for place, found in problems.items())
+    return "; ".join(f"{place}: {'; '.join(told)}" for place, told in problems.items())
 
 
 def _said_by(where: str, path: Path, overrides: Sequence[str]) -> str:
-    keys = (override.partition("=")[0].strip() for override in overrides)
+    keys = [_parted(override)[0] for override in overrides]
     ours = any(where == key or where.startswith(f"{key}.") for key in keys)
     return f"{path}, changed on the command line" if ours else str(path)
 

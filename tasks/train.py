@@ -21,7 +21,8 @@ from rc1_lib.training.checkpoint.retention import keep_for_good
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.mend import reach
-from rc1_lib.training.ppo_run import LEDGER, places_of, resumable
+from rc1_lib.training.places import LEDGER, places_of
+from rc1_lib.training.ppo_run import resumable
 from tasks.endings import REFUSED, RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
 from tasks.gates import leave_uncached
 from tasks.prepared import prepared_for

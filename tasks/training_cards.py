@@ -9,7 +9,8 @@ from prefect.artifacts import create_markdown_artifact, create_progress_artifact
 
 from rc1_lib.run import Run
 from rc1_lib.training.metrics_log import MetricsLog
-from rc1_lib.training.ppo_run import Prepared, places_of
+from rc1_lib.training.places import places_of
+from rc1_lib.training.ppo_run import Prepared
 
 _SHOWN = {
     "loss": "loss", "kl": "KL", "objective/scores": "reward", "env/success": "success",

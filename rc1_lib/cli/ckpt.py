@@ -11,7 +11,6 @@ from rich.table import Table
 
 from rc1_lib.cli.session import Session
 
-_FOLDER = "checkpoints/rc1"
 _SHOWN = 40
 """Differences that a terminal is told; JSON holds all."""
 
@@ -47,24 +46,23 @@ def show(session: Session) -> int:
     table = Table(title="checkpoints", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state"):
         table.add_column(head, no_wrap=True, justify="right" if head in ("step", "MB") else "left")
-    damaged: list[str] = []
     for row in rows:
         name = f"{row['path']}{' (latest)' if row['latest'] else ''}"
-        state, _, why = row["state"].partition(": ")
-        table.add_row(name, str(row["step"]), f"{row['bytes'] / 1e6:.1f}", (row["sha256"] or "")[:16], state)
-        damaged += [f"{row['path']}: {why}"] if why else []
+        table.add_row(name, str(row["step"]), f"{row['bytes'] / 1e6:.1f}", (row["sha256"] or "")[:16], row["state"])
+    damaged = [f"{row['path']}: {row['damage']}" for row in rows if row["damage"]]
     session.show(
         table if rows else f"{session.workspace.path('checkpoints')}: there are no checkpoints; rc1 train", *damaged
     )
     session.document({"checkpoints": rows})
-    return 0 if all(row["state"] == "whole" for row in rows) else 2
+    return 2 if damaged else 0
 
 
 def _found(session: Session, name: str) -> Path:
     from rc1_lib.training.checkpoint.names import resolve
+    from rc1_lib.training.places import CHECKPOINTS
 
     below = session.workspace.path(name)
-    return resolve(str(below) if "/" in name and below.exists() else name, session.workspace.path(_FOLDER))
+    return resolve(str(below) if "/" in name and below.exists() else name, session.workspace.path(CHECKPOINTS))
 
 
 def _folders(root: Path) -> list[Path]:
@@ -87,12 +85,12 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
         step = number(path)
         if step is None:  # somebody's own file or folder, `step_00012_backup`
             continue
-        sha256, state = None, "whole"
+        sha256, damage = None, None
         try:
             read_verified(path)
             sha256 = fingerprint(path)
         except CheckpointError as error:
-            state = f"DAMAGED: {error}"
+            damage = str(error)
         rows.append(
             {
                 "path": session.workspace.name(path),
@@ -100,7 +98,8 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
                 "bytes": sum(file.stat().st_size for file in path.glob("*")),
                 "sha256": sha256,
                 "latest": path.name == newest,
-                "state": state,
+                "state": "DAMAGED" if damage else "whole",
+                "damage": damage,
             }
         )
     return rows

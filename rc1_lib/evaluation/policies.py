@@ -21,7 +21,8 @@ from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import folder_name, resolve
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.ppo_run import Prepared, places_of
+from rc1_lib.training.places import places_of
+from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 STAGE = "evaluation"

@@ -95,23 +95,27 @@ def write_evaluation(
     if examples:
         body["examples"] = f"reports/{KIND}_{key}.examples.md"
         write_text(run.workspace.path(body["examples"]), examples)
-    drawn = _draw(run, key, body, curves)
-    return write_report(run, f"reports/{KIND}_{key}.json", gate, body, drawn, KIND)
-
-
-def _draw(run: Run, key: str, body: dict[str, Any], curves: Path | None) -> dict[str, str]:
-    files = {"when it asks": f"{PLOTS}/{KIND}_{key}.asking.png", "success": f"{PLOTS}/{KIND}_{key}.success.png"}
-    plots.asking(run.workspace.path(files["when it asks"]), body)
-    plots.success(run.workspace.path(files["success"]), body)
+    drawn = _draw(run, key, body)
     if curves is not None:
-        picture = f"{PLOTS}/{KIND}_{key}.curves.png"
         try:
-            plots.curves(run.workspace.path(picture), plots.read_metrics(curves))
-            files["training"] = picture
+            drawn["training"] = _draw_curves(run, key, curves)
         except RC1Error as error:  # no reason to lose a judgement that took minutes
             body["no_curves"] = str(error)
             tell(KIND, 1, 1, f"no curves: {error}")
+    return write_report(run, f"reports/{KIND}_{key}.json", gate, body, drawn, KIND)
+
+
+def _draw(run: Run, key: str, body: Mapping[str, Any]) -> dict[str, str]:
+    files = {"when it asks": f"{PLOTS}/{KIND}_{key}.asking.png", "success": f"{PLOTS}/{KIND}_{key}.success.png"}
+    plots.asking(run.workspace.path(files["when it asks"]), body)
+    plots.success(run.workspace.path(files["success"]), body)
     return files
+
+
+def _draw_curves(run: Run, key: str, curves: Path) -> str:
+    picture = f"{PLOTS}/{KIND}_{key}.curves.png"
+    plots.curves(run.workspace.path(picture), plots.read_metrics(curves))
+    return picture
 
 
 def evaluation_markdown(report: Mapping[str, Any]) -> str:

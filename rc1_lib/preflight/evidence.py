@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from rc1_lib.artifacts import sha256_file, sha256_tree
+from rc1_lib.artifacts import sha256_file, sha256_folder, sha256_tree
 from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.pool.frame import read_rows
@@ -73,7 +73,7 @@ class Evidence:
             made_by = "; rc1 calibrate finds them" if name == "weights" else "; rc1 preflight writes what is missing"
             raise RC1Error(f"{path}: there is no such file, and {name} is needed as evidence{made_by}")
         if name == BASE:
-            return sha256_tree(path, "*")
+            return sha256_folder(path)
         return sha256_tree(path) if name in FOLDERS else sha256_file(path)
 
     def rows(self, name: str) -> pl.DataFrame:

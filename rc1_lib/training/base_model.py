@@ -133,9 +133,11 @@ def _refuse_misfits(base: str, found: Mapping[str, Any]) -> None:
 
 def _refuse_strange_targets(model: ModelSection, base: PreTrainedModel) -> None:
     """Where another fits, peft leaves out a name that fits no layer: less would be trained than was asked for."""
+    if not model.lora.enable:
+        return
     layers = [f".{name}" for name, _ in base.named_modules()]
     strange = [name for name in model.lora.target_modules if not any(layer.endswith(f".{name}") for layer in layers)]
-    if model.lora.enable and strange:
+    if strange:
         linear = {name.rpartition(".")[2] for name, layer in base.named_modules() if isinstance(layer, nn.Linear)}
         raise ConfigError(
             f"the adapter's targets ({', '.join(strange)}) name no layer of '{model.base}'; its linear layers are "

@@ -19,7 +19,8 @@ from rc1_lib.training.checkpoint.manifest import NAME, read_verified
 from rc1_lib.training.checkpoint.names import folder_name, steps
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError
-from rc1_lib.training.ppo_run import LEDGER, Prepared, advance, places_of, resumable
+from rc1_lib.training.places import LEDGER, places_of
+from rc1_lib.training.ppo_run import Prepared, advance, resumable
 
 _BESIDE = ".mended"
 

@@ -31,6 +31,7 @@ from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.decisive import CODE
 from rc1_lib.training.models import base_name, model_section
+from rc1_lib.training.places import LEDGER, LOG, places_of
 from rc1_lib.training.process import process_values
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
@@ -39,26 +40,8 @@ from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
 
-ROOT = "checkpoints/rc1"
-LEDGER = "reports/ckpt_manifest.jsonl"
-LOG = "logs/train.log"
 _FREE = ("checkpoints", "segment_steps", "held_out", "engine")
 """Keys of the section `training` that change nothing that a step learns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where the files of a run lie, relative to the workspace."""
-
-    checkpoints: str
-    metrics: str
-    tensorboard: str
-
-
-def places_of(run: Run, seed: int) -> Places:
-    """The first seed of the configuration has the plain names, the others carry their number."""
-    tail = "" if seed == run.config.seeds[0] else f"-{seed}"
-    return Places(f"{ROOT}{tail}", f"reports/metrics{tail}.jsonl", f"logs/tensorboard/rc1{tail}")
 
 
 @dataclass(frozen=True, slots=True)

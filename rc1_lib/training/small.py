@@ -12,8 +12,9 @@ from transformers import PreTrainedTokenizerBase
 
 from rc1_lib.artifacts import Workspace, sha256_file, write_text
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
-from rc1_lib.training.callbacks.build import BESIDE, build_callbacks, metrics_place
+from rc1_lib.training.callbacks.build import build_callbacks
 from rc1_lib.training.checkpoint.names import LATEST
+from rc1_lib.training.places import METRICS, small_metrics
 from rc1_lib.training.process import process_values
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow, encode_rows
@@ -66,8 +67,8 @@ def train_small(
         log.line(text)
 
     write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
-    if metrics_place(workspace) == BESIDE:
-        notice(f"RC1 itself has trained in this workspace: its metrics stay, this run's go to {BESIDE}")
+    if (metrics := small_metrics(workspace)) != METRICS:
+        notice(f"RC1 itself has trained in this workspace: its metrics stay, this run's go to {metrics}")
     facts, trainer = _assembled(config, workspace, log, notice)
     state = None if resume is None else resumed_state(resume, config, workspace, facts, notice)
     trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now

@@ -21,7 +21,8 @@ from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.decisive import CODE
-from rc1_lib.training.ppo_run import Prepared, advance, places_of, prepare, resumable
+from rc1_lib.training.places import places_of
+from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
 from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
 

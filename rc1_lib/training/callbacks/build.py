@@ -15,20 +15,12 @@ from rc1_lib.training.callbacks.grad_clip import GradClip
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.checkpoint.due import SaveRule
+from rc1_lib.training.places import LEDGER, TENSORBOARD, small_metrics
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.train_log import TrainLog
 
-METRICS, LEDGER, TENSORBOARD = "reports/metrics.jsonl", "reports/ckpt_manifest.jsonl", "logs/tensorboard"
-BESIDE = "reports/metrics-local.jsonl"
-"""Where the metrics go in a workspace in which RC1 itself has trained: its evaluation draws those in `METRICS`."""
-RC1 = "checkpoints/rc1"
 ORDER = ("grad_clip", "lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")
 """A step is evaluated before it is judged and logged, and logged before it is saved."""
-
-
-def metrics_place(workspace: Workspace) -> str:
-    """Where a small run writes its metrics, relative to the workspace: never over those of RC1's own training."""
-    return BESIDE if workspace.path(RC1).is_dir() else METRICS
 
 
 def build_callbacks(
@@ -63,7 +55,7 @@ def _build(
             return GradClip(bound)
     match section.name:
         case "logging":
-            return Logging(workspace.path(metrics_place(workspace)), workspace.path(TENSORBOARD), log)
+            return Logging(workspace.path(small_metrics(workspace)), workspace.path(TENSORBOARD), log)
         case "eval_shadow":
             return EvalShadow(held_out, run.eval_steps)
         case "checkpoint":

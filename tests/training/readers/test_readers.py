@@ -29,7 +29,10 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory):
     [
         (b"{", "line 2: is not JSON"),
         (b"[1]", "line 2: found list, expected an object"),
-        (b'{"input": "a"}', "line 2: found input, expected an object with input, output"),
+        (
+            b'{"input": "a"}',
+            "line 2: found input, expected an object with input, output and, where wanted, meta, nothing else",
+        ),
         (b'{"input": "a", "output": "b", "score": 1}', "line 2: found input, output, score"),
         (b'{"input": " ", "output": "b"}', "line 2: 'input' is ' ', expected a text"),
         (b'{"input": "a", "output": 3}', "line 2: 'output' is 3, expected a text"),
