@@ -50,6 +50,9 @@ class EpisodeReward(Section):
 
     success: NotNegative
     judge: NotNegative
+    """Weight of the calibrated score of an episode's dialogue, in [0, 1]; at 0 nobody is asked."""
+    scores: Annotated[str, Field(min_length=1)]
+    """Where the replies are kept that episodes are scored by, relative to the workspace."""
     malformed: NotNegative
     turn: NotNegative
 

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 Listener = Callable[[str, int, int, str], None]
 """Called with (stage, done, total, note) from whichever thread does the work."""
 
-PASSING_NOTES = frozenset({"judge", "rollout", "warm start", "base: training"})
+PASSING_NOTES = frozenset({"judge", "rollout", "scoring", "warm start", "base: training"})
 """Stages whose notes are figures of the moment: where lines stay on the screen, one now and then is enough."""
 
-REPEATED = frozenset({"rollout"})
+REPEATED = frozenset({"rollout", "scoring"})
 """Stages that begin again with every step of another one: where lines stay, their ends are not told each time."""
 
 _listeners: list[Listener] = []

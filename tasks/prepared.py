@@ -23,7 +23,7 @@ _latest: list[_Known] = []
 
 
 def prepared_for(run: Run, *, anew: bool = False) -> Prepared:
-    """Rows and reference policy of a run, as they lie on the disk now.
+    """Rows, reference policy and weights of a run, as they lie on the disk now.
 
     Args:
         run: whose.
@@ -43,11 +43,13 @@ def prepared_for(run: Run, *, anew: bool = False) -> Prepared:
 
 def _inputs(run: Run) -> dict[str, str]:
     config, place = run.config, run.workspace
+    weights = place.path(config.weights)
     return {
         "workspace": str(place.root),
         "config": run.config_sha256,
         "pool": sha256_file(place.path(config.seed_pool)),
         "metrics": sha256_file(place.path(config.difficulty.metrics_path)),
+        "weights": sha256_file(weights) if weights.is_file() else "",
     }
 
 

@@ -52,6 +52,8 @@ class Judge:
     max_variance: float
     spending: Spending | None = None
     """Where the budget is that of several scorings together, what they have spent; else each has all of it."""
+    stage: str = STAGE
+    """The name that progress is told under."""
 
     def score(self, dialogues: Sequence[Sequence[Message]], *, fresh: bool = False) -> Judged:
         """Score dialogues; the same dialogue twice is asked about once.
@@ -97,7 +99,7 @@ class Judge:
             known = None  # made-up scores do not get past profile prod by being stored
         if known is not None:
             desk.model = known[0]
-        run = _Work(desk, len(wanted))
+        run = _Work(desk, len(wanted), self.stage)
         try:
             live = list(wanted) if known is None or fresh else await self._replay(desk, run, wanted)
             await run.ask(live, fresh=fresh)
@@ -235,8 +237,8 @@ def read_spec(run: Run) -> JudgeSpec:
 class _Work:
     """The samples of one run: what is done, and the workers that do the rest."""
 
-    def __init__(self, desk: Desk, total: int) -> None:
-        self.desk, self.total = desk, total
+    def __init__(self, desk: Desk, total: int, stage: str) -> None:
+        self.desk, self.total, self.stage = desk, total, stage
         self.got: dict[str, Got] = {}
         self._begun = time.monotonic()
         self._told = self._logged = 0.0
@@ -288,7 +290,7 @@ class _Work:
         if last or done == self.total or now - self._told >= _TELL_EVERY_S:
             self._told = now
             note = traffic_note(self.desk.limiter.stats(), self.desk.spending.usd, self._eta())
-            tell(STAGE, done, self.total, note)
+            tell(self.stage, done, self.total, note)
             if last or now - self._logged >= _LOG_EVERY_S:
                 self._logged = now
                 _LOG.info("%d/%d %s", done, self.total, note)

@@ -13,7 +13,6 @@ from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.rewards import RewardSettings, RewardTerms, reward_terms
 from rc1_lib.environment.voice import Voices
 from rc1_lib.environment.world import World
-from rc1_lib.errors import ConfigError
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.roll_out import roll_out
@@ -32,16 +31,8 @@ class Playground:
             config: of the run.
             form: how dialogues become tokens.
             templates: folder of the pack that worded the rows.
-
-        Raises:
-            ConfigError: when the reward asks for a judge: no judge scores episodes yet.
         """
         training = config.training
-        if training.reward.judge:
-            raise ConfigError(
-                f"training.reward.judge is {training.reward.judge:g}, but no judge scores episodes while training yet; "
-                f"set it to 0"
-            )
         self.form = form
         self._limits = Limits(**training.limits.model_dump())
         self._voices = Voices(load_pack(templates))
@@ -85,6 +76,15 @@ class Playground:
         sampling = Sampling(temperature=temperature, turn_tokens=self._turn_tokens, seed=seed, iteration=iteration)
         return roll_out(model, self.form, starts, sampling, self._batching)
 
-    def terms(self, trajectory: Trajectory, row: PoolRow) -> RewardTerms:
-        """What an episode on `row` was worth, every term apart."""
-        return reward_terms(trajectory.outcome, row["bucket"], self._settings)
+    def terms(self, trajectory: Trajectory, row: PoolRow, judged: float | None = None) -> RewardTerms:
+        """What an episode on `row` was worth, every term apart.
+
+        Args:
+            trajectory: the episode.
+            row: what it was played on.
+            judged: the calibrated score of its dialogue, in [0, 1]; None where there is none.
+
+        Raises:
+            RC1Error: when the judge has weight, but the dialogue is unscored.
+        """
+        return reward_terms(trajectory.outcome, row["bucket"], self._settings, judged=judged)

@@ -30,6 +30,7 @@ from rc1_lib.training.checkpoint.save import finish_interrupted
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.decisive import CODE
+from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.models import base_name, model_section
 from rc1_lib.training.places import LEDGER, LOG, places_of
 from rc1_lib.training.process import process_values
@@ -53,12 +54,14 @@ class Prepared:
         form: the chat format of the base's tokenizer.
         selection: the rows to learn from, and those held out.
         reference: the policy that PPO starts from.
+        judge: who scores episodes; None where that has no weight in the reward.
     """
 
     run: Run
     form: ChatFormat
     selection: Selection
     reference: Reference
+    judge: EpisodeJudge | None
 
     @property
     def templates(self) -> Path:
@@ -87,6 +90,7 @@ class Prepared:
             "pool": self.selection.pool_sha256,
             "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
             "templates": sha256_tree(self.templates),
+            "judge": None if self.judge is None else self.judge.sha256,
             "code": code_sha256(*CODE),
         }
 
@@ -95,12 +99,13 @@ def prepare(run: Run) -> Prepared:
     """Select the rows and make the warm start, where it is missing or out of date.
 
     Raises:
-        RC1Error: when the pool or the base cannot be used.
+        RC1Error: when the pool or the base cannot be used, or the judge not be asked that episodes are scored by.
     """
+    judge = EpisodeJudge(run) if run.config.training.reward.judge else None
     section = model_section(run.config, base_name(run.config, run.workspace))
     form = ChatFormat(load_tokenizer(section), TOOLS if run.config.training.describe_tools else ())
     selection = select_rows(run, form)
-    return Prepared(run, form, selection, reference_of(run, selection.train, form))
+    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
 
 
 def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None] = print) -> Path:
@@ -132,7 +137,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
     trainer = Trainer(
         engine,
-        make_strategy(config.training.strategy),
+        make_strategy(config.training.strategy, judge=prepared.judge),
         Curriculum(prepared.selection.train, config.priority_sampling, config.batch_size, seed),
         [
             _StopAt(last),

@@ -12,16 +12,16 @@ from rc1_lib.training.api import Engine, Strategy
 Made = TypeVar("Made")
 
 
-def _lazy(module: str, name: str) -> Callable[[], Any]:
+def _lazy(module: str, name: str) -> Callable[..., Any]:
     """A factory that imports `rc1_lib.training.<module>` when it is called."""
-    return lambda: getattr(import_module(f"rc1_lib.training.{module}"), name)()
+    return lambda **parts: getattr(import_module(f"rc1_lib.training.{module}"), name)(**parts)
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {
+ENGINES: dict[str, Callable[..., Engine]] = {
     "torch_ppo": _lazy("engines.torch_ppo", "TorchPPO"),
     "trl_sft": _lazy("engines.trl_sft", "TrlSFT"),
 }
-STRATEGIES: dict[str, Callable[[], Strategy]] = {
+STRATEGIES: dict[str, Callable[..., Strategy]] = {
     "ppo": _lazy("strategies.ppo", "PPO"),
     "sft": _lazy("strategies.sft", "SFT"),
 }
@@ -46,16 +46,16 @@ def make_engine(name: str, say: Callable[[str], None]) -> Engine:
     return _factory(ENGINES, "engine", resolve_engine(name, say))()
 
 
-def make_strategy(name: str) -> Strategy:
-    """The strategy called `name`.
+def make_strategy(name: str, **parts: object) -> Strategy:
+    """The strategy called `name`, made of these parts.
 
     Raises:
         ConfigError: for a name that is not registered, saying which are.
     """
-    return _factory(STRATEGIES, "strategy", name)()
+    return _factory(STRATEGIES, "strategy", name)(**parts)
 
 
-def _factory(known: Mapping[str, Callable[[], Made]], section: str, name: str) -> Callable[[], Made]:
+def _factory(known: Mapping[str, Callable[..., Made]], section: str, name: str) -> Callable[..., Made]:
     if name not in known:
         names = sorted({*known, *(ALIASES if section == "engine" else ())})
         raise ConfigError(f"{section}.name: found '{name}', expected one of {', '.join(names)}")

@@ -20,7 +20,9 @@ from rc1_lib.preflight.evaluated import Evaluated
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.metrics_log import MetricsLog
 from tests.evaluation.tables import PPO, SFT, Habits, table
+from tests.ticketed import ticketed
 
 from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
 
@@ -92,6 +94,21 @@ def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> N
     card = Artifact.get("rc1-train-20250820")
     assert card is not None and "asked, not needed" in str(card.data)
     assert Artifact.get("rc1-warm-start") is not None
+
+
+def test_a_judged_training_goes_by_the_weights_that_the_ticket_vouches_for(
+    built: Run, opened: Run, tmp_path: Path
+) -> None:
+    copied(opened, tmp_path / "workspace")
+    run = ticketed(tmp_path / "workspace", built, "training.reward.judge=0.5")
+    state = start(run)
+    assert (state.is_completed(), state.name) == (True, "PolicyTrained"), state.message
+    lines = MetricsLog(run.workspace.path("reports/metrics.jsonl")).read()
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    assert all(line["judge/scored"] == 1 and 0 < line["reward/judge"] <= 0.5 for line in lines)
+    alter(run.workspace.path(run.config.weights))
+    closed = start(run)
+    assert closed.name == "Refused" and f"{run.config.weights} has changed" in str(closed.message)
 
 
 def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trained(

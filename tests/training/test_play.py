@@ -9,7 +9,7 @@ import pytest
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rc1_lib.environment.outcome import EpisodeStatus, Outcome
-from rc1_lib.errors import ConfigError
+from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
@@ -40,9 +40,15 @@ def trajectory(**changed: Any) -> Trajectory:
     return Trajectory("row", (1, 2), 1, (False, True), (0.0, -1.0), (1,), Outcome(**facts), ())
 
 
-def test_a_judge_with_weight_is_refused_while_none_scores_episodes(tiny: Tiny) -> None:
-    with pytest.raises(ConfigError, match=r"training\.reward\.judge is 0\.5, but no judge scores .* set it to 0"):
-        parts(tiny("training.reward.judge=0.5"))
+def test_a_judges_score_counts_by_its_weight_and_the_rows_difficulty(tiny: Tiny) -> None:
+    playground, _ = parts(
+        tiny("training.reward.judge=0.5", "training.reward.success=0", "training.reward.turn=0", "difficulty_beta=0.1")
+    )
+    wordy = trajectory(needs=True, malformed=0)
+    assert playground.terms(wordy, {"bucket": "medium"}, 0.75).total == 0.375
+    assert playground.terms(wordy, {"bucket": "hard"}, 0.75).total == pytest.approx(0.375 * 1.1)
+    with pytest.raises(RC1Error, match=r"weighs 0\.5 in the reward, but this episode is unscored"):
+        playground.terms(wordy, {"bucket": "hard"})
 
 
 def test_an_episode_is_worth_what_the_configuration_says(tiny: Tiny) -> None:

@@ -15,16 +15,18 @@ import pytest
 import torch
 
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.errors import ConfigError
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.decisive import CODE
+from rc1_lib.training.mend import reach
 from rc1_lib.training.places import places_of
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
 from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
+from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]
 
@@ -105,6 +107,44 @@ def test_another_configuration_is_another_run_and_replaces_the_old(tiny: Tiny, w
     assert measured(run.workspace.root) == [1, 2]
 
 
+def judged(tiny: Tiny, name: str) -> Run:
+    return weigh(tiny("training.reward.judge=1", "training.reward.success=0.5", name=name))
+
+
+def test_a_judged_run_ends_with_the_same_bytes_in_segments(tiny: Tiny, whole: Path) -> None:
+    run, again = judged(tiny, "one"), judged(tiny, "two")
+    go(run, 4)
+    for last in (1, 4):
+        go(again, last)
+    assert end_of(run.workspace.root) == end_of(again.workspace.root) != end_of(whole)
+    lines = (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()
+    assert all(json.loads(line)["reward/judge"] > 0 and json.loads(line)["judge/scored"] == 1 for line in lines)
+
+
+def test_a_lost_checkpoint_of_a_judged_run_is_trained_again_by_the_same_weights(tiny: Tiny) -> None:
+    run = judged(tiny, "one")
+    go(run, 4)
+    lost = run.workspace.root / "checkpoints/rc1/step_00002"
+    before = fingerprint(lost)
+    shutil.rmtree(lost)
+    prepared = prepare(run)
+    assert fingerprint(reach(prepared, first_seed(prepared), 2, lambda _: None)) == before
+
+
+def test_other_weights_make_a_judged_run_another_one(tiny: Tiny) -> None:
+    run = judged(tiny, "one")
+    go(run, 2)
+    weigh(run, {"answered": 0.5, "grounded": 0.5})
+    assert go(run, 2) == ["step_00002 is of another run (judge differ) and will be replaced"]
+
+
+def test_a_judge_that_cannot_be_asked_is_refused_before_the_warm_start(tiny: Tiny) -> None:
+    run = tiny("training.reward.judge=1", "training.warm_start.steps=1")
+    with pytest.raises(RC1Error, match="there are no weights yet; rc1 weight-calib finds them"):
+        prepare(run)
+    assert not list(run.workspace.path("checkpoints").glob("*"))
+
+
 def test_another_reference_is_another_run(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     settings = run.workspace.root / "base/generation_config.json"
@@ -127,12 +167,21 @@ def test_the_workspaces_own_templates_are_the_ones_that_are_read(tiny: Tiny) -> 
 
 
 def test_what_training_imports_is_among_the_code_that_decides() -> None:
-    """What tells, reads or refuses changes no byte; the worlds of the base's corpora are not the pool's."""
-    harmless = ("artifacts", "code", "config_file", "errors", "masking", "progress", "run", "thresholds", "sources")
+    """What tells, reads or refuses changes no byte; the worlds of the base's corpora are not the pool's.
+
+    What the preflight is asked for, the weights and the judge's settings, stands among the facts itself.
+    """
+    harmless = (
+        "artifacts", "code", "config_file", "errors", "gates", "masking", "preflight", "progress", "run", "sources",
+        "testing", "thresholds",
+    )  # fmt: skip
     named = [part.removesuffix(".py").replace("/", ".") for part in CODE] + [f"rc1_lib.{name}" for name in harmless]
+    version = "rc1_lib"
     imported = _imports_of([name for name in _MODULES if name.startswith(("rc1_lib.training", "rc1_lib.environment"))])
     assert {"rc1_lib.reward.overclarification", "rc1_lib.text", "rc1_lib.pool.plan"} <= imported
-    assert [name for name in sorted(imported) if not any(name == n or name.startswith(f"{n}.") for n in named)] == []
+    assert [
+        name for name in sorted(imported - {version}) if not any(name == n or name.startswith(f"{n}.") for n in named)
+    ] == []
 
 
 _MODULES = {
@@ -142,12 +191,14 @@ _MODULES = {
 
 
 def _imports_of(names: list[str]) -> set[str]:
-    """The project's modules that these import, directly or through others."""
+    """The project's modules that these import, directly or through others, but not through the preflight."""
     found: set[str] = set()
     while names:
         name = names.pop()
         if name in _MODULES and name not in found:
             found.add(name)
+            if name.startswith("rc1_lib.preflight"):
+                continue
             for node in ast.walk(ast.parse(_MODULES[name].read_text())):
                 if isinstance(node, ast.ImportFrom) and node.module:
                     names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]

@@ -11,25 +11,30 @@ import pytest
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_strategy
 from rc1_lib.training.strategies.ppo import PPO
+from tests.scoring.bench import overrides
 from tests.training.toys import Scale
+from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]
 TEMPLATES = str(PROJECT_ROOT / "templates/pack_v2")
 
 
-def played(run: Run) -> tuple[TorchPPO, dict[str, Any], dict[str, float]]:
+def played(run: Run, judge: EpisodeJudge | None = None) -> tuple[TorchPPO, dict[str, Any], dict[str, float]]:
     """Engine, batch with its episodes, and what was measured."""
     engine = TorchPPO()
     base = str(run.workspace.path(run.config.base_model))
     engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "templates": TEMPLATES, "seed": 5})
     rows = prepare(run).selection.train
     batch = Curriculum(rows, run.config.priority_sampling, run.config.batch_size, 5).next()
-    strategy = PPO()
+    strategy = PPO(judge)
     strategy.attach_engine(engine)
     return engine, batch, strategy.on_batch(batch)
 
@@ -50,6 +55,34 @@ def test_the_terms_of_the_reward_explain_the_mean_score(tiny: Tiny) -> None:
     total = sum(metrics[f"reward/{name}"] for name in gains) - sum(metrics[f"reward/{name}"] for name in costs)
     assert metrics["reward/factor"] == 1
     assert total == pytest.approx(fmean(batch["scores"]))
+
+
+def test_a_judges_score_is_a_term_of_its_own(tiny: Tiny) -> None:
+    run = weigh(tiny("training.reward.judge=0.5", "difficulty_beta=0"))
+    judge = EpisodeJudge(run)
+    _, batch, metrics = played(run, judge)
+    judged = judge.score([each.messages for each in batch["trajectories"]])
+    assert metrics["reward/judge"] == pytest.approx(0.5 * fmean(value for value in judged.values if value is not None))
+    assert metrics["judge/scored"] == 1
+    costs = sum(metrics[f"reward/{name}"] for name in ("penalty", "format", "turns"))
+    assert metrics["reward/success"] + metrics["reward/judge"] - costs == pytest.approx(fmean(batch["scores"]))
+
+
+def test_nothing_is_learned_from_unscored_episodes(tiny: Tiny) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
+        run = tiny(
+            "training.reward.judge=1", "training.reward.success=0", "gates.stability.min_coverage=0.1", "batch_size=24",
+            *overrides(refusing.base_url),
+        )  # fmt: skip
+        weigh(run, dict(run.config.reward.old_weights), [MODEL])
+        engine, batch, metrics = played(run, EpisodeJudge(run))
+    assert 0 < len(batch["trajectories"]) < 24
+    assert metrics["judge/scored"] == len(batch["trajectories"]) / 24
+    assert len(batch["scores"]) == len(batch["trajectories"])
+    assert len(batch["solved"]) == 24  # the curriculum hears of every row
+    rows = {row["id"] for row in batch["rows"]}
+    assert {each.row_id for each in batch["trajectories"]} <= rows
+    assert engine.train_step(batch)["objective/scores"] == pytest.approx(fmean(batch["scores"]))
 
 
 def test_its_figures_and_the_engines_have_different_names(tiny: Tiny) -> None:

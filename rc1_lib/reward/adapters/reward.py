@@ -30,6 +30,8 @@ from rc1_lib.thresholds import Gates
 
 _LOG = logging.getLogger("rc1.reward")
 _T = TypeVar("_T")
+STAGE = "scoring"
+"""A stage of its own: training asks again with every step, which nobody wants told as often."""
 _LISTEN_S = 0.2
 """How often a call that blocks looks whether it is to end."""
 
@@ -42,10 +44,14 @@ class Rated:
         reward: sum of weight times median over the judge's dimensions, and of weight times rule; None where the judge
             gave no scores.
         reason: why there is none; empty where there is one.
+        unstable: whether the judge's samples disagree on a dimension by more than `gates.stability.max_variance`.
+        models: the versions of the judge that answered.
     """
 
     reward: float | None
     reason: str
+    unstable: bool
+    models: tuple[str, ...]
 
 
 class WeightedJudge:
@@ -108,16 +114,15 @@ class WeightedJudge:
     @contextmanager
     def _judge(self) -> Iterator[Judge]:
         if isinstance(self._source, Judge):
-            yield replace(self._source, spending=self._spending)
+            yield replace(self._source, spending=self._spending, stage=STAGE)
             return
         # Opened for each call: a connection to the store would not survive a trainer's forks.
         with open_store(self._source) as store:
-            yield replace(open_judge(self._source, store), spending=self._spending)
+            yield replace(open_judge(self._source, store), spending=self._spending, stage=STAGE)
 
     def _rated(self, row: Mapping[str, Any]) -> Rated:
-        if not row["scored"]:
-            return Rated(None, row["reason"])
-        return Rated(math.fsum(weight * row[name] for name, weight in self.weights.items()), "")
+        reward = math.fsum(weight * row[name] for name, weight in self.weights.items()) if row["scored"] else None
+        return Rated(reward, row["reason"], row["unstable"], tuple(row["models"]))
 
     def _tell(self, judged: Judged) -> None:
         if judged.test_double and not self._double_told:
