@@ -327,6 +327,7 @@ class RunConfig(Section):
         sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
         self._check_names()
         self._check_minibatches()
+        self._check_stores()
         if self.profile == "prod" and self.gates.waivers:
             raise ValueError(f"profile prod allows no waivers, found {', '.join(sorted(self.gates.waivers))}")
         if self.profile == "prod" and not (self.gates.git.require_commit and self.gates.git.require_clean):
@@ -347,6 +348,15 @@ class RunConfig(Section):
             other = taken.setdefault(PurePosixPath(path).stem.casefold(), key)
             if other != key:
                 raise ValueError(f"{key} and {other} have the same file name, {path}; give each file a name of its own")
+
+    def _check_stores(self) -> None:
+        """What gates read of the judge has to be the preflight's own."""
+        if PurePosixPath(self.judge.store.path).is_relative_to(PurePosixPath(self.training.reward.scores)):
+            raise ValueError(
+                f"judge.store.path is {self.judge.store.path}, below training.reward.scores "
+                f"({self.training.reward.scores}), where training keeps the replies to its own episodes; give it "
+                f"another folder"
+            )
 
     def _check_minibatches(self) -> None:
         """A minibatch without an episode would end training after the first rollout."""

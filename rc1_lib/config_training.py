@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from rc1_lib.config_values import NotNegative, Positive, Section, Seed, Share
+from rc1_lib.config_values import NotNegative, Positive, Section, Seed, Share, WrittenPath
 from rc1_lib.records import Language
 
 
@@ -51,8 +51,10 @@ class EpisodeReward(Section):
     success: NotNegative
     judge: NotNegative
     """Weight of the calibrated score of an episode's dialogue, in [0, 1]; at 0 nobody is asked."""
-    scores: Annotated[str, Field(min_length=1)]
-    """Where the replies are kept that episodes are scored by, relative to the workspace."""
+    scores: WrittenPath
+    """The folder of the replies that episodes are scored by, and of every step's scores."""
+    min_scored: Share
+    """The share of a step's episodes that have to be scored."""
     malformed: NotNegative
     turn: NotNegative
 

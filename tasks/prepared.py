@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rc1_lib.artifacts import sha256_file
 from rc1_lib.run import Run
+from rc1_lib.scoring.judge import read_spec
 from rc1_lib.training.models import fingerprint_of
 from rc1_lib.training.ppo_run import Prepared, prepare
 
@@ -50,6 +51,7 @@ def _inputs(run: Run) -> dict[str, str]:
         "pool": sha256_file(place.path(config.seed_pool)),
         "metrics": sha256_file(place.path(config.difficulty.metrics_path)),
         "weights": sha256_file(weights) if weights.is_file() else "",
+        "judge": read_spec(run).sha256,
     }
 
 

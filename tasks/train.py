@@ -106,10 +106,11 @@ def segment(
     logger, began = get_run_logger(), time.monotonic()
     try:
         prepared = prepared_for(run)
-        if prepared.facts(seed) != facts:
+        differ = [key for key, value in prepared.facts(seed).items() if facts.get(key) != value]
+        if differ:
             raise RC1Error(
-                "the pool, the base or the warm start is not what it was when this training began; run again when "
-                "nothing else writes into the workspace"
+                f"{', '.join(differ)}: not what it was when this training began; run again when nothing else writes "
+                f"into the workspace"
             )
         path = reach(prepared, seed, last, logger.info)
     except RC1Error as error:

@@ -1,25 +1,37 @@
 """What the judge and the rules make of a step's episodes, by the calibrated weights that the ticket vouches for.
 
-Every reply is kept in a store of the training's own, so that a step that is played again, because the process was
-killed behind it, gets the scores it got before; and so that the log which the preflight's gates read stays that of the
-preflight.
+What a step was scored with is written down before anything is learned from it, the episodes without a score included.
+A step that is played again, because the process was killed behind it or its checkpoint was lost, is scored from there:
+a judge that is asked again may say something else, and an attempt that failed may succeed.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from statistics import fmean
 
-from rc1_lib.artifacts import sha256_json
+from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.environment.world import Message
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.preflight.judged_rows import dimensions
 from rc1_lib.preflight.judging import scoring_settings
 from rc1_lib.preflight.weights_file import named_report, read_content, read_weights
-from rc1_lib.reward.adapters.reward import Rated, WeightedJudge, finish
+from rc1_lib.reward.adapters.reward import STAGE, finish
+from rc1_lib.reward.rated import Rated, rated
 from rc1_lib.run import Run
+from rc1_lib.scoring.budget import Spending
+from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
+from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.prompt import dialogue_sha256
+from rc1_lib.testing.mark import NOTICE
+
+_LOG = logging.getLogger("rc1.reward")
+REPLIES = "replies.sqlite"
+STEPS = "steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +46,16 @@ class EpisodeScores:
     values: tuple[float | None, ...]
     unstable: int
 
+    @property
+    def scored(self) -> int:
+        """How many episodes have a score."""
+        return sum(value is not None for value in self.values)
+
     def metrics(self) -> dict[str, float]:
         """Shares of the step: `judge/scored`, and `judge/unstable` of those that are."""
-        scored = sum(value is not None for value in self.values)
         return {
-            "judge/scored": scored / len(self.values),
-            "judge/unstable": self.unstable / scored if scored else 0.0,
+            "judge/scored": self.scored / len(self.values),
+            "judge/unstable": self.unstable / self.scored if self.scored else 0.0,
         }
 
 
@@ -58,71 +74,122 @@ class EpisodeJudge:
                 often as a seed's training may have to.
         """
         _check_budget(run)
-        weights = read_weights(run, dimensions(run))
+        check_judge(run)
+        self._weights = read_weights(run, dimensions(run))
         self._models = _calibrated_on(run)
-        self._least = run.config.training.ppo.minibatches
-        self._unstable_weight = run.config.reward.unstable_weight
+        self._run, self._spec = _with_own_store(run), read_spec(run)
+        self._spending: dict[int, Spending] = {}
+        self._double_told = False
         self.sha256 = sha256_json(
             {
-                "weights": weights,
+                "weights": self._weights,
                 "models": self._models,
                 "scoring": scoring_settings(run),
-                "unstable_weight": self._unstable_weight,
+                "unstable_weight": run.config.reward.unstable_weight,
             }
         )
-        self._weighted = WeightedJudge(_with_own_store(run), weights)
 
-    def score(self, dialogues: Sequence[Sequence[Message]]) -> EpisodeScores:
-        """Score the dialogues of one step, all at once.
+    def score(self, dialogues: Sequence[Sequence[Message]], seed: int) -> EpisodeScores:
+        """Score the dialogues of one step, all at once; those of a step that was scored before, as it was then.
 
         Where the judge's samples disagree, a score counts by `reward.unstable_weight` only: for the rest it is the mean
         of the step's scores that are stable (of all, where none is).
+
+        Args:
+            dialogues: chat messages of each episode.
+            seed: of the run; each has the judge's budget to itself.
 
         Raises:
             RC1Error: when the judge stopped, too few are scored, or another version of the judge answers than the one
                 that the weights were calibrated on.
         """
-        rated = finish(partial(self._weighted.rate, dialogues))
-        strangers = sorted({model for one in rated for model in one.models} - set(self._models))
+        key = sha256_json([self.sha256, [dialogue_sha256(messages) for messages in dialogues]])
+        path = self._run.workspace.path(f"{self._run.config.training.reward.scores}/{STEPS}/{key[:2]}/{key}.json")
+        if path.exists():
+            return _read(path)
+        judged = finish(partial(self._ask, dialogues, seed))
+        if judged.stopped:
+            raise RC1Error(f"the judge stopped: {judged.stopped}. What was paid for is kept; run again to go on")
+        self._tell(judged)
+        found = rated(judged, dialogues, self._weights)
+        self._check_models(found)
+        scores = EpisodeScores(
+            _steadied(found, self._run.config.reward.unstable_weight),
+            sum(one.unstable for one in found if one.reward is not None),
+        )
+        self._check_coverage(scores, judged)
+        write_json(path, asdict(scores))
+        return scores
+
+    async def _ask(self, dialogues: Sequence[Sequence[Message]], seed: int) -> Judged:
+        judge = self._run.config.judge
+        spending = self._spending.setdefault(seed, Spending(judge.budget, judge.prices))
+        with open_store(self._run) as store:
+            # The instructions are those that the fingerprint names, whatever has become of the file since.
+            judging = replace(open_judge(self._run, store), spec=self._spec, spending=spending, stage=STAGE)
+            return await judging.score_async(dialogues)
+
+    def _tell(self, judged: Judged) -> None:
+        if judged.test_double and not self._double_told:
+            self._double_told = True
+            _LOG.warning(NOTICE)
+        for reason, count in judged.reasons[:3]:
+            _LOG.warning("%d of %d episodes are unscored: %s", count, len(judged.rows), reason)
+
+    def _check_models(self, found: Sequence[Rated]) -> None:
+        strangers = sorted({model for one in found for model in one.models} - set(self._models))
         if strangers:
             raise RC1Error(
                 f"the judge answers as {', '.join(strangers)}, but the weights were calibrated on scores of "
                 f"{', '.join(self._models)}: these are not on one scale. Fix judge.model to a version, or run the "
                 f"preflight again, which calibrates on the judge of today"
             )
-        scored = sum(one.reward is not None for one in rated)
-        if scored < self._least:
-            reason = next((one.reason for one in rated if one.reward is None), "")
-            raise RC1Error(
-                f"the judge scored {scored} of {len(rated)} episodes of this step, and an update needs at least "
-                f"{self._least} (training.ppo.minibatches). The first unscored one: {reason}"
-            )
-        return EpisodeScores(
-            _steadied(rated, self._unstable_weight),
-            sum(one.unstable for one in rated if one.reward is not None),
+
+    def _check_coverage(self, scores: EpisodeScores, judged: Judged) -> None:
+        config = self._run.config.training
+        share, least = config.reward.min_scored, config.ppo.minibatches
+        if scores.scored >= max(share * len(scores.values), least):
+            return
+        told = "; ".join(f"{count}: {reason}" for reason, count in judged.reasons[:3])
+        raise RC1Error(
+            f"the judge scored {scores.scored} of {len(scores.values)} episodes of this step, wanted at least "
+            f"{share:.0%} (training.reward.min_scored) and {least} (training.ppo.minibatches); what is learned from "
+            f"the rest would mislead. Unscored: {told}"
         )
 
 
-def _steadied(rated: Sequence[Rated], weight: float) -> tuple[float | None, ...]:
+def _steadied(found: Sequence[Rated], weight: float) -> tuple[float | None, ...]:
     """The rewards, those of unstable dialogues drawn towards the mean of the stable ones."""
-    stable = [one.reward for one in rated if one.reward is not None and not one.unstable]
-    known = stable or [one.reward for one in rated if one.reward is not None]
+    stable = [one.reward for one in found if one.reward is not None and not one.unstable]
+    known = stable or [one.reward for one in found if one.reward is not None]
     centre = fmean(known) if known else 0.0
     return tuple(
         one.reward if one.reward is None or not one.unstable else centre + weight * (one.reward - centre)
-        for one in rated
+        for one in found
     )
+
+
+def _read(path: Path) -> EpisodeScores:
+    try:
+        body = read_json(path)
+        return EpisodeScores(tuple(body["values"]), body["unstable"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise RC1Error(
+            f"{path}: holds no scores of a step ({error}); remove it, and the judge is asked again: what was learned "
+            f"from these scores may then come out otherwise"
+        ) from None
 
 
 def _calibrated_on(run: Run) -> tuple[str, ...]:
     """The versions of the judge whose scores the weights in force were calibrated on."""
-    report, _ = named_report(run, read_content(run))
-    scoring = report.get("scoring") if report is not None else None
+    content = read_content(run)
+    report, sha256 = named_report(run, content)
+    scoring = report.get("scoring") if report is not None and sha256 == content["report"].get("sha256") else None
     models = scoring.get("models") if isinstance(scoring, Mapping) else None
     if not isinstance(models, list) or not models:
         raise RC1Error(
-            f"{run.workspace.path(run.config.weights)}: names no report that says which version of the judge the "
-            f"weights were calibrated on; calibrate again: rc1 weight-calib"
+            f"{run.workspace.path(run.config.weights)}: the report that it was written with is not there as it was, so "
+            f"nothing tells which version of the judge the weights are for; calibrate again: rc1 weight-calib"
         )
     return tuple(map(str, models))
 
@@ -134,12 +201,14 @@ def _check_budget(run: Run) -> None:
     if most is not None and most < needed:
         raise ConfigError(
             f"judge.budget.max_calls is {most:,}, but a seed's training may have to ask {needed:,} times (steps × "
-            f"batch_size × judge.samples); raise it, lower one of these, or set training.reward.judge to 0"
+            f"batch_size × judge.samples, without retries); raise it, lower one of these, or set training.reward.judge "
+            f"to 0"
         )
 
 
 def _with_own_store(run: Run) -> Run:
+    """The run with the replies in a store of the training's own: the preflight's gates read the log of the other."""
     judge = run.config.judge
-    store = judge.store.model_copy(update={"path": run.config.training.reward.scores})
+    store = judge.store.model_copy(update={"path": f"{run.config.training.reward.scores}/{REPLIES}"})
     config = run.config.model_copy(update={"judge": judge.model_copy(update={"store": store})})
     return replace(run, config=config)

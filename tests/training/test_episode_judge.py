@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from statistics import fmean
+from typing import Any
 
 import polars as pl
 import pytest
 
+from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.preflight.judged_rows import judge_rows
 from rc1_lib.run import Run
@@ -17,11 +19,14 @@ from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, runn
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.episode_judge import EpisodeJudge
 from tests.scoring.bench import dialogues, overrides
-from tests.training.weighed import WEIGHTS, weigh
+from tests.training.weighed import REPORT, WEIGHTS, weigh
 
 Tiny = Callable[..., Run]
-OWN_STORE = "data/judge/training.sqlite"
+REPLIES = "data/judge/episodes/replies.sqlite"
 OF_JUDGE = {"answered": 0.5, "grounded": 0.3, "restrained": 0.2}
+SEED = 20250820
+FAILING = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.1})
+"""A provider that fails for a while: what it leaves unscored would be scored, were it asked again."""
 
 
 @pytest.fixture
@@ -39,30 +44,65 @@ def live(tiny: Tiny, server: JudgeServer, *more: str) -> Run:
 # ---- what a score is ----
 
 
-def test_scores_are_the_weighted_sums_that_the_preflight_calibrates(tiny: Tiny, pool: list[dict[str, object]]) -> None:
+def test_scores_are_the_weighted_sums_that_the_preflight_calibrates(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
     run = weigh(tiny("training.reward.judge=1"))
     frame = judge_rows(run, pl.DataFrame(pool[:40])).frame
     expected = [math.fsum(weight * row[name] for name, weight in WEIGHTS.items()) for row in frame.to_dicts()]
-    found = EpisodeJudge(run).score([row["messages"] for row in pool[:40]])
+    found = EpisodeJudge(run).score([row["messages"] for row in pool[:40]], SEED)
     assert found.values == pytest.approx(expected)
     assert len(set(found.values)) > 3 and all(value is not None and 0 <= value <= 1 for value in found.values)
     assert (found.unstable, found.metrics()) == (0, {"judge/scored": 1.0, "judge/unstable": 0.0})
 
 
-def test_the_replies_are_kept_beside_those_of_the_preflight(tiny: Tiny) -> None:
+def test_the_replies_are_kept_apart_from_those_that_the_preflights_gates_read(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=1"))
-    EpisodeJudge(run).score(dialogues(3))
-    assert run.workspace.path(OWN_STORE).is_file()
+    EpisodeJudge(run).score(dialogues(3), SEED)
+    assert run.workspace.path(REPLIES).is_file()
     assert not run.workspace.path(run.config.judge.store.path).exists()
+    with pytest.raises(
+        ConfigError, match=r"judge\.store\.path is .*, below training\.reward\.scores"
+    ):
+        tiny("judge.store.path=data/judge/episodes/replies.sqlite")
 
 
-def test_what_was_scored_once_is_scored_alike_and_costs_nothing(tiny: Tiny, server: JudgeServer) -> None:
+def test_equal_dialogues_are_asked_about_once(tiny: Tiny, server: JudgeServer) -> None:
     run = live(tiny, server)
-    first = EpisodeJudge(run).score(dialogues(4))
-    asked = server.stats().requests
-    assert asked == 4 * run.config.judge.samples
-    assert EpisodeJudge(run).score(dialogues(4)) == first
-    assert server.stats().requests == asked
+    judge = EpisodeJudge(run)
+    judge.score(dialogues(4), SEED)
+    judge.score(dialogues(6), SEED)
+    assert server.stats().requests == 6 * run.config.judge.samples
+
+
+def test_the_judge_goes_by_the_instructions_that_the_run_began_with(tiny: Tiny, server: JudgeServer) -> None:
+    run = live(tiny, server)
+    judge = EpisodeJudge(run)
+    mine = run.workspace.path("configs/judge/v1.yaml")
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    mine.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("answered", "replied"))
+    assert judge.score(dialogues(2), SEED).scored == 2
+
+
+# ---- a step that is played again ----
+
+
+def test_a_step_that_was_scored_is_scored_alike_whatever_the_judge_says_now(tiny: Tiny) -> None:
+    with running(FAILING) as failing:
+        run = live(tiny, failing, "judge.limits.attempts=1", "training.reward.min_scored=0.1")
+        first = EpisodeJudge(run).score(dialogues(20), SEED)
+        asked = failing.stats().requests
+        assert 0 < first.scored < 20
+        run.workspace.path(REPLIES).unlink()
+        assert EpisodeJudge(run).score(dialogues(20), SEED) == first
+        assert failing.stats().requests == asked
+
+
+def test_scores_of_a_step_that_cannot_be_read_are_told(tiny: Tiny) -> None:
+    run = weigh(tiny("training.reward.judge=1"))
+    EpisodeJudge(run).score(dialogues(3), SEED)
+    (path,) = run.workspace.path("data/judge/episodes/steps").rglob("*.json")
+    path.write_text("{}")
+    with pytest.raises(RC1Error, match=rf"{path.name}: holds no scores of a step \('values'\); remove it"):
+        EpisodeJudge(run).score(dialogues(3), SEED)
 
 
 # ---- unscored and unstable ----
@@ -70,32 +110,43 @@ def test_what_was_scored_once_is_scored_alike_and_costs_nothing(tiny: Tiny, serv
 
 def test_unscored_episodes_have_no_number(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
-        run = live(tiny, refusing, "gates.stability.min_coverage=0.1", "training.ppo.minibatches=1")
-        found = EpisodeJudge(run).score(dialogues(30))
+        run = live(tiny, refusing, "training.reward.min_scored=0.1")
+        found = EpisodeJudge(run).score(dialogues(30), SEED)
     unscored = [value for value in found.values if value is None]
     assert 0 < len(unscored) < 30
     assert found.metrics()["judge/scored"] == 1 - len(unscored) / 30
     assert all(value is None or value > 0.2 for value in found.values)
 
 
-def test_too_few_scored_episodes_end_the_training(tiny: Tiny) -> None:
+def test_too_few_scored_episodes_end_the_training_and_leave_nothing_behind(tiny: Tiny) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
+        run = live(tiny, refusing, "training.reward.min_scored=0.95")
+        with pytest.raises(
+            RC1Error, match=r"episodes of this step, wanted at least 95% \(training\.reward"
+        ):
+            EpisodeJudge(run).score(dialogues(30), SEED)
+    assert not run.workspace.path("data/judge/episodes/steps").exists()
+
+
+def test_fewer_scored_episodes_than_minibatches_end_the_training(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
-        judge = EpisodeJudge(live(tiny, refusing))
-        with pytest.raises(RC1Error, match=r"scored 0 of 5 episodes of this step, and an update needs at least 2 \(tr"):
-            judge.score(dialogues(5))
+        judge = EpisodeJudge(live(tiny, refusing, "training.reward.min_scored=0"))
+        with pytest.raises(RC1Error, match=r"scored 0 of 5 episodes .* and 2 \(training\.ppo\.minibatches\).*: 5: the"):
+            judge.score(dialogues(5), SEED)
 
 
 def test_a_judge_that_stops_ends_the_training(tiny: Tiny, server: JudgeServer) -> None:
     judge = EpisodeJudge(live(tiny, server, "judge.budget.max_calls=12", "steps=1", "batch_size=4"))
-    judge.score(dialogues(3))
+    judge.score(dialogues(3), SEED)
+    judge.score(dialogues(3, 3), SEED + 1)  # another seed has the budget to itself
     with pytest.raises(RC1Error, match=r"the judge stopped: judge\.budget\.max_calls \(12\) is used up"):
-        judge.score(dialogues(2, 3))
+        judge.score(dialogues(3, 6), SEED)
 
 
 def test_an_unstable_score_is_drawn_to_the_mean_of_the_stable_ones(tiny: Tiny, server: JudgeServer) -> None:
-    run = live(tiny, server, "reward.unstable_weight=0.25", "gates.stability.max_variance=0.0006")
-    found = EpisodeJudge(run).score(dialogues(12))
-    reading = live(tiny, server, "gates.stability.max_variance=0.0006", f"judge.store.path={OWN_STORE}")
+    strict = "gates.stability.max_variance=0.0006"
+    found = EpisodeJudge(live(tiny, server, "reward.unstable_weight=0.25", strict)).score(dialogues(12), SEED)
+    reading = live(tiny, server, strict, "training.reward.scores=elsewhere", f"judge.store.path={REPLIES}")
     with open_store(reading) as store:
         rows = open_judge(reading, store).score(dialogues(12)).rows.to_dicts()
     plain = [math.fsum(weight * row[name] for name, weight in OF_JUDGE.items()) for row in rows]
@@ -109,7 +160,7 @@ def test_an_unstable_score_is_drawn_to_the_mean_of_the_stable_ones(tiny: Tiny, s
     assert found.unstable == sum(shaky)
 
 
-# ---- what is refused, before anybody is asked ----
+# ---- what is refused ----
 
 
 def test_without_weights_there_is_no_judge(tiny: Tiny) -> None:
@@ -132,10 +183,15 @@ def test_weights_that_somebody_edited_are_refused(tiny: Tiny) -> None:
         EpisodeJudge(run)
 
 
-def test_weights_whose_report_is_lost_are_refused(tiny: Tiny) -> None:
+@pytest.mark.parametrize("lost", [True, False])
+def test_weights_whose_report_is_lost_or_edited_are_refused(tiny: Tiny, lost: bool) -> None:
     run = weigh(tiny("training.reward.judge=1"))
-    run.workspace.path("reports/calibration_report_test.json").unlink()
-    with pytest.raises(RC1Error, match="names no report that says which version of the judge"):
+    report = run.workspace.path(REPORT)
+    if lost:
+        report.unlink()
+    else:
+        write_json(report, {**read_json(report), "scoring": {"models": ["another-version"]}})
+    with pytest.raises(RC1Error, match="the report that it was written with is not there as it was"):
         EpisodeJudge(run)
 
 
@@ -148,16 +204,27 @@ def test_a_live_judge_without_a_model_is_refused(tiny: Tiny, server: JudgeServer
 def test_another_version_of_the_judge_is_not_on_the_scale_of_the_weights(tiny: Tiny, server: JudgeServer) -> None:
     judge = EpisodeJudge(weigh(live(tiny, server), OF_JUDGE, ["rc1-test-double-0"]))
     with pytest.raises(RC1Error, match=f"answers as {MODEL}, but the weights were calibrated on .* rc1-test-double-0"):
-        judge.score(dialogues(2))
+        judge.score(dialogues(2), SEED)
 
 
 # ---- what makes another run ----
 
 
-def test_weights_and_judge_decide_the_fingerprint(tiny: Tiny) -> None:
+@pytest.mark.parametrize(
+    "override", ["judge.samples=5", "reward.unstable_weight=0.9", "gates.stability.max_variance=0.01"]
+)
+def test_settings_of_the_judge_decide_the_fingerprint(tiny: Tiny, override: str) -> None:
     run = weigh(tiny("training.reward.judge=1"))
-    first = EpisodeJudge(run).sha256
-    assert EpisodeJudge(run).sha256 == first
-    assert EpisodeJudge(tiny("training.reward.judge=1", "judge.samples=5")).sha256 != first
-    assert EpisodeJudge(tiny("training.reward.judge=1", "reward.unstable_weight=0.9")).sha256 != first
-    assert EpisodeJudge(weigh(run, OF_JUDGE)).sha256 != first
+    assert EpisodeJudge(run).sha256 == EpisodeJudge(run).sha256
+    assert EpisodeJudge(tiny("training.reward.judge=1", override)).sha256 != EpisodeJudge(run).sha256
+
+
+def test_weights_instructions_and_version_decide_the_fingerprint(tiny: Tiny) -> None:
+    run = weigh(tiny("training.reward.judge=1"))
+    found = {EpisodeJudge(run).sha256, EpisodeJudge(weigh(run, OF_JUDGE)).sha256}
+    found.add(EpisodeJudge(weigh(run, OF_JUDGE, ["another-version"])).sha256)
+    mine = run.workspace.path("configs/judge/v1.yaml")
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    mine.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("clear, complete", "complete"))
+    found.add(EpisodeJudge(weigh(run, OF_JUDGE, ["another-version"])).sha256)
+    assert len(found) == 4

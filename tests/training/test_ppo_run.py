@@ -17,6 +17,8 @@ import torch
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
@@ -24,6 +26,7 @@ from rc1_lib.training.decisive import CODE
 from rc1_lib.training.mend import reach
 from rc1_lib.training.places import places_of
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
+from tests.scoring.bench import overrides
 from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
 from tests.training.weighed import weigh
@@ -129,6 +132,24 @@ def test_a_lost_checkpoint_of_a_judged_run_is_trained_again_by_the_same_weights(
     shutil.rmtree(lost)
     prepared = prepare(run)
     assert fingerprint(reach(prepared, first_seed(prepared), 2, lambda _: None)) == before
+
+
+def test_a_judged_run_that_is_begun_again_learns_from_the_scores_that_it_had(tiny: Tiny) -> None:
+    """The judge fails now and then: asked again it would score what it left unscored, and more would be learned."""
+    failing = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.1})
+    with running(failing) as server:
+        run = tiny(
+            "training.reward.judge=1", "training.reward.min_scored=0.1", "judge.limits.attempts=1",
+            *overrides(server.base_url),
+        )  # fmt: skip
+        weigh(run, dict(run.config.reward.old_weights), [MODEL])
+        go(run, 4)
+        before, asked = end_of(run.workspace.root), server.stats().requests
+        shutil.rmtree(run.workspace.root / "checkpoints/rc1")
+        go(run, 4)
+        assert (end_of(run.workspace.root), server.stats().requests) == (before, asked)
+    lines = (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()
+    assert min(json.loads(line)["judge/scored"] for line in lines) < 1
 
 
 def test_other_weights_make_a_judged_run_another_one(tiny: Tiny) -> None:

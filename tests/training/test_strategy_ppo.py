@@ -61,7 +61,7 @@ def test_a_judges_score_is_a_term_of_its_own(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=0.5", "difficulty_beta=0"))
     judge = EpisodeJudge(run)
     _, batch, metrics = played(run, judge)
-    judged = judge.score([each.messages for each in batch["trajectories"]])
+    judged = judge.score([each.messages for each in batch["trajectories"]], 5)
     assert metrics["reward/judge"] == pytest.approx(0.5 * fmean(value for value in judged.values if value is not None))
     assert metrics["judge/scored"] == 1
     costs = sum(metrics[f"reward/{name}"] for name in ("penalty", "format", "turns"))
@@ -71,7 +71,7 @@ def test_a_judges_score_is_a_term_of_its_own(tiny: Tiny) -> None:
 def test_nothing_is_learned_from_unscored_episodes(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = tiny(
-            "training.reward.judge=1", "training.reward.success=0", "gates.stability.min_coverage=0.1", "batch_size=24",
+            "training.reward.judge=1", "training.reward.success=0", "training.reward.min_scored=0.1", "batch_size=24",
             *overrides(refusing.base_url),
         )  # fmt: skip
         weigh(run, dict(run.config.reward.old_weights), [MODEL])

@@ -10,13 +10,13 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.providers import local_rubric
 
 WEIGHTS = {"answered": 0.3, "grounded": 0.25, "restrained": 0.2, "settled": 0.15, "sourced": 0.1}
+REPORT = "reports/calibration_report_test.json"
 
 
 def weigh(run: Run, weights: dict[str, float] | None = None, models: Sequence[str] | None = None) -> Run:
     """Put weights in force that were calibrated on scores of these versions of the judge; default: the rubric's."""
-    report = "reports/calibration_report_test.json"
     used = WEIGHTS if weights is None else weights
     on = [local_rubric.version()] if models is None else list(models)
-    write_json(run.workspace.path(report), {"weights": used, "pass": True, "scoring": {"models": on}})
-    adopt(run, used, report)
+    write_json(run.workspace.path(REPORT), {"weights": used, "pass": True, "scoring": {"models": on}})
+    adopt(run, used, REPORT)
     return run

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
-
-import polars as pl
 
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gates.weights import shape_checks
-from rc1_lib.records import Rule
-from rc1_lib.reward.chat import MESSAGES
-from rc1_lib.reward.rules import RULES, add_rules
+from rc1_lib.reward.rated import Rated, rated
+from rc1_lib.reward.rules import RULES
 from rc1_lib.run import Run
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.calls import Message
@@ -34,24 +30,6 @@ STAGE = "scoring"
 """A stage of its own: training asks again with every step, which nobody wants told as often."""
 _LISTEN_S = 0.2
 """How often a call that blocks looks whether it is to end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rated:
-    """The reward of one dialogue.
-
-    Attributes:
-        reward: sum of weight times median over the judge's dimensions, and of weight times rule; None where the judge
-            gave no scores.
-        reason: why there is none; empty where there is one.
-        unstable: whether the judge's samples disagree on a dimension by more than `gates.stability.max_variance`.
-        models: the versions of the judge that answered.
-    """
-
-    reward: float | None
-    reason: str
-    unstable: bool
-    models: tuple[str, ...]
 
 
 class WeightedJudge:
@@ -80,7 +58,6 @@ class WeightedJudge:
         config = source.config.judge if isinstance(source, Run) else source.config
         spec = read_spec(source) if isinstance(source, Run) else source.spec
         self.weights = read_weights(weights, spec, thresholds)
-        self._rules: list[Rule] = [name for name in RULES if name in self.weights]
         if isinstance(source, Run):
             check_judge(source)
         self._source = source
@@ -104,12 +81,9 @@ class WeightedJudge:
         if judged.stopped:
             raise RC1Error(f"no reward: the judge stopped: {judged.stopped}. What was paid for is kept")
         self._tell(judged)
-        rows = judged.rows
-        if self._rules:
-            rows = add_rules(rows.with_columns(_messages(dialogues)), self._rules).drop("messages")
-        rated = [self._rated(row) for row in rows.iter_rows(named=True)]
-        self._count(rated, judged)
-        return rated
+        found = rated(judged, dialogues, self.weights)
+        self._count(found, judged)
+        return found
 
     @contextmanager
     def _judge(self) -> Iterator[Judge]:
@@ -120,10 +94,6 @@ class WeightedJudge:
         with open_store(self._source) as store:
             yield replace(open_judge(self._source, store), spending=self._spending, stage=STAGE)
 
-    def _rated(self, row: Mapping[str, Any]) -> Rated:
-        reward = math.fsum(weight * row[name] for name, weight in self.weights.items()) if row["scored"] else None
-        return Rated(reward, row["reason"], row["unstable"], tuple(row["models"]))
-
     def _tell(self, judged: Judged) -> None:
         if judged.test_double and not self._double_told:
             self._double_told = True
@@ -131,9 +101,9 @@ class WeightedJudge:
         for reason, count in judged.reasons[:3]:
             _LOG.warning("%d of %d dialogues are unscored: %s", count, len(judged.rows), reason)
 
-    def _count(self, rated: Sequence[Rated], judged: Judged) -> None:
+    def _count(self, found: Sequence[Rated], judged: Judged) -> None:
         with self._lock:
-            for one in rated:
+            for one in found:
                 self._asked += 1
                 self._scored += one.reward is not None
                 self._in_a_row = 0 if one.reward is not None else self._in_a_row + 1
@@ -146,21 +116,6 @@ class WeightedJudge:
                 f"no reward: the judge scored {scored / asked:.1%} of {asked} dialogues, wanted at least "
                 f"{self._floor:.0%} (gates.stability.min_coverage). Unscored in the last call: {reasons or 'none'}"
             )
-
-
-def _messages(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
-    """The dialogues as a column of chat messages, with what the rules read."""
-    return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=MESSAGES)
-
-
-def _message(message: Message) -> dict[str, Any]:
-    calls: Sequence[Mapping[str, Any]] = message.get("tool_calls") or ()
-    return {
-        "role": message["role"],
-        "content": message.get("content"),
-        "name": message.get("name"),
-        "tool_calls": [{"function": {key: call["function"][key] for key in ("name", "arguments")}} for call in calls],
-    }
 
 
 def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> dict[str, float]:

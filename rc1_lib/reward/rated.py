@@ -1,0 +1,69 @@
+"""The reward of dialogues that were judged: a weighted sum of medians and rules, or nothing without a score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.records import Rule
+from rc1_lib.reward.chat import MESSAGES
+from rc1_lib.reward.rules import RULES, add_rules
+from rc1_lib.scoring.calls import Message
+from rc1_lib.scoring.judged import Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """The reward of one dialogue.
+
+    Attributes:
+        reward: sum of weight times median over the judge's dimensions, and of weight times rule; None where the judge
+            gave no scores.
+        reason: why there is none; empty where there is one.
+        unstable: whether the judge's samples disagree on a dimension by more than `gates.stability.max_variance`.
+        models: the versions of the judge that answered.
+    """
+
+    reward: float | None
+    reason: str
+    unstable: bool
+    models: tuple[str, ...]
+
+
+def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mapping[str, float]) -> list[Rated]:
+    """The reward of each dialogue.
+
+    Args:
+        judged: the scores of these very dialogues, in their order.
+        dialogues: chat messages of each, which the rules read.
+        weights: of the judge's dimensions and of rules.
+    """
+    rules: list[Rule] = [name for name in RULES if name in weights]
+    rows = judged.rows
+    if rules:
+        rows = add_rules(rows.with_columns(_messages(dialogues)), rules).drop("messages")
+    return [_rated(row, weights) for row in rows.iter_rows(named=True)]
+
+
+def _rated(row: Mapping[str, Any], weights: Mapping[str, float]) -> Rated:
+    reward = math.fsum(weight * row[name] for name, weight in weights.items()) if row["scored"] else None
+    return Rated(reward, row["reason"], row["unstable"], tuple(row["models"]))
+
+
+def _messages(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
+    """The dialogues as a column of chat messages, with what the rules read."""
+    return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=MESSAGES)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    calls: Sequence[Mapping[str, Any]] = message.get("tool_calls") or ()
+    return {
+        "role": message["role"],
+        "content": message.get("content"),
+        "name": message.get("name"),
+        "tool_calls": [{"function": {key: call["function"][key] for key in ("name", "arguments")}} for call in calls],
+    }
