@@ -15,6 +15,7 @@ from prefect.states import Completed, Failed
 
 from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
+from flows.failures import leave_failure
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.calibrate import STAGES, check_overwriting
 from rc1_lib.preflight.data import Build
@@ -27,7 +28,7 @@ from tasks.reports import revoke
 from tasks.sentences import stages_sentence
 
 
-@flow(name="rc1", task_runner=ONE_AT_A_TIME)
+@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
 def calibrate(
     profile: str | None = "local",
     config: str | None = None,

@@ -17,6 +17,7 @@ from prefect.states import Completed, Failed
 from flows.calibrate import calibrated, ending
 from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, ROUNDS_PASSED, TICKET_CONFIRMED, TICKET_ISSUED
+from flows.failures import leave_failure
 from flows.rounds import Judged, judge_round
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.preflight.calibrate import is_due
@@ -29,7 +30,7 @@ from tasks.sentences import round_sentence
 RoundNumber = Literal[1, 2]
 
 
-@flow(name="rc1", task_runner=ONE_AT_A_TIME)
+@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
 def preflight(
     profile: str | None = "local",
     config: str | None = None,

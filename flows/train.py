@@ -15,6 +15,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
 from flows.endings import GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_TRAINED
+from flows.failures import leave_failure
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gates.ppo_eval import GATE
@@ -33,7 +34,7 @@ from tasks.training_report import Story, Trained, report_training
 Seeds = Sequence[int] | Literal["all"] | None
 
 
-@flow(name="rc1", task_runner=ONE_AT_A_TIME)
+@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
 def train(
     profile: str | None = "local",
     config: str | None = None,

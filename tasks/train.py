@@ -26,7 +26,7 @@ from rc1_lib.training.ppo_run import resumable
 from tasks.endings import REFUSED, RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
 from tasks.gates import leave_uncached
 from tasks.prepared import prepared_for
-from tasks.training_cards import show_segment, show_start
+from tasks.training_cards import show_segment, show_start, showing_steps
 
 Facts = dict[str, Any]
 """`Prepared.facts` of a seed: what decides every bit of its run."""
@@ -112,7 +112,8 @@ def segment(
                 f"{', '.join(differ)}: not what it was when this training began; run again when nothing else writes "
                 f"into the workspace"
             )
-        path = reach(prepared, seed, last, logger.info)
+        with showing_steps(run, seed, first, last):
+            path = reach(prepared, seed, last, logger.info)
     except RC1Error as error:
         leave_uncached()
         return Failed(name=REFUSED, message=str(error))

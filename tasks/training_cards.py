@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+from uuid import UUID
 
-from prefect.artifacts import create_markdown_artifact, create_progress_artifact
+from prefect.artifacts import create_markdown_artifact, create_progress_artifact, update_progress_artifact
+from prefect.logging import get_run_logger
 
+from rc1_lib.progress import listening
 from rc1_lib.run import Run
+from rc1_lib.training.callbacks.logs import STAGE
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.places import places_of
 from rc1_lib.training.ppo_run import Prepared
@@ -44,20 +49,48 @@ def show_start(run: Run, prepared: Prepared) -> None:
     )
 
 
+@contextmanager
+def showing_steps(run: Run, seed: int, first: int, last: int) -> Iterator[None]:
+    """Log every step while the block lasts, and move a bar by it: a segment may take hours.
+
+    Args:
+        run: whose steps.
+        seed: of the run.
+        first: the segment's first step.
+        last: its last one, at which the bar stands when the block has ended well.
+    """
+    logger, total = get_run_logger(), run.config.steps
+    bar = create_progress_artifact(
+        key=f"rc1-train-{seed}-progress",
+        progress=100.0 * (first - 1) / total,
+        description=_place(seed, first - 1, total),
+    )
+
+    def heard(stage: str, done: int, of: int, note: str) -> None:
+        if stage == STAGE:
+            logger.info("step %d/%d %s", done, of, note)
+            update_progress_artifact(cast(UUID, bar), 100.0 * done / of, f"{_place(seed, done, of)}, {note}")
+
+    with listening(heard):
+        yield
+    update_progress_artifact(cast(UUID, bar), 100.0 * last / total, _place(seed, last, total))
+
+
 def show_segment(run: Run, seed: int, first: int, last: int) -> None:
-    """The figures of a segment's steps as a table, and the share of the run that is done."""
+    """The figures of a segment's steps as a table."""
     lines = [
         line
         for line in MetricsLog(run.workspace.path(places_of(run, seed).metrics)).read()
         if first <= line["step"] <= last
     ]
-    told = f"seed {seed}: step {last} of {run.config.steps}"
+    told = _place(seed, last, run.config.steps)
     create_markdown_artifact(
         key=f"rc1-train-{seed}", markdown=f"# {told}\n\n{_table(lines)}\n", description=f"{told}{_latest(lines)}"
     )
-    create_progress_artifact(
-        key=f"rc1-train-{seed}-progress", progress=100.0 * last / run.config.steps, description=told
-    )
+
+
+def _place(seed: int, step: int, of: int) -> str:
+    return f"seed {seed}: step {step} of {of}"
 
 
 def _table(lines: Sequence[Mapping[str, Any]]) -> str:

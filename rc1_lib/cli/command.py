@@ -13,10 +13,11 @@ from typing import Any, get_type_hints
 
 import typer
 
-from rc1_lib.cli.failures import failure_package, write_error
+from rc1_lib.cli.failures import failure_package
 from rc1_lib.cli.logbook import logbook
 from rc1_lib.cli.options import Options, shared
 from rc1_lib.cli.session import Session, root_of
+from rc1_lib.error_report import write_error
 from rc1_lib.errors import RC1Error
 
 Function = Callable[..., int]
@@ -79,7 +80,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
         words = str(error) or type(error).__name__
         print(f"FATAL: {words}", file=sys.stderr)
-        _leave("error report", partial(write_error, session, error, log))
+        _leave("error report", partial(write_error, session.workspace, error, log))
     package = _leave("failure package", partial(failure_package, session)) if code == FAULT or session.started else None
     if not session.documented:
         session.document({"exit_code": code, "error": words, "failpack": package})

@@ -83,8 +83,3 @@ def logbook(workspace: Path) -> Iterator[Path]:
             sys.stdout, sys.stderr = before
             for tee in tees:
                 tee.finish()
-
-
-def last_lines(log: Path, count: int) -> list[str]:
-    """The last lines of a log."""
-    return log.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]

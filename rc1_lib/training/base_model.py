@@ -60,6 +60,7 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     if model.use_flash_attention_2 and device.type != "cuda":
         raise ConfigError(f"model.use_flash_attention_2: there is none on {device.type}; write false")
     half = device.type != "cpu" and model.lora.enable
+    _refuse_pickles(model.base)
     extra: dict[str, Any] = {}
     if model.quantization == "nf4":
         extra = {"quantization_config": _nf4(precision), "device_map": {"": device}}
@@ -71,6 +72,7 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
             attn_implementation="flash_attention_2" if model.use_flash_attention_2 else "sdpa",
             dtype=precision.dtype if half else torch.float32,
             output_loading_info=True,
+            use_safetensors=True,
             ignore_mismatched_sizes=True,  # else only its log says which; they are refused below
             **extra,
         ),
@@ -117,6 +119,17 @@ def _loaded(base: str, load: Callable[[], Any]) -> Any:
     except Exception as error:
         # Damaged files make these libraries raise anything: KeyError, TypeError, RuntimeError, even a bare Exception.
         raise ConfigError(_no_base(base, error)) from error
+
+
+def _refuse_pickles(base: str) -> None:
+    """Weights of a folder are safetensors: a pickle can run code, and the fingerprint of a base does not cover it."""
+    folder = Path(base)
+    if folder.is_dir() and not any(folder.glob("*.safetensors")):
+        found = ", ".join(sorted(path.name for path in folder.glob("*.bin"))) or "no weights"
+        raise ConfigError(
+            f"model.base: found {found} in '{base}', expected *.safetensors; load it where you trust it, and save it "
+            f"with save_pretrained"
+        )
 
 
 def _refuse_misfits(base: str, found: Mapping[str, Any]) -> None:

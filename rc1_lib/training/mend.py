@@ -38,7 +38,8 @@ def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None
         The checkpoint of step `last`.
 
     Raises:
-        RC1Error: when the configuration is refused, or training leaves the finite numbers.
+        RC1Error: when the configuration is refused.
+        DivergedError: when training leaves the finite numbers.
     """
     folder = prepared.run.workspace.path(places_of(prepared.run, seed).checkpoints)
     there = steps(folder)

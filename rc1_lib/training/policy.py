@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.training.device import to_device
 from rc1_lib.training.ppo.value_head import ValueHead
 
 
@@ -66,7 +67,7 @@ class Policy(nn.Module):
             self.value_head = ValueHead(causal.config.get_text_config().hidden_size)
         self.causal = cast(PreTrainedModel, self.peft.get_base_model())
         self.causal.config.use_cache = False
-        self.value_head.to(next(causal.parameters()).device)
+        to_device(self.value_head, next(causal.parameters()).device)
 
     def hidden(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """Last hidden states behind the final norm.

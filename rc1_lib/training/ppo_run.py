@@ -121,7 +121,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         The checkpoint of step `last`.
 
     Raises:
-        RC1Error: when the configuration is refused, or training leaves the finite numbers.
+        RC1Error: when the configuration is refused.
+        DivergedError: when training leaves the finite numbers.
     """
     run, config = prepared.run, prepared.run.config
     if last > config.steps:

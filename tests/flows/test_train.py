@@ -93,6 +93,8 @@ def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> N
     assert done.run.workspace.path("logs/train.log").is_file()
     card = Artifact.get("rc1-train-20250820")
     assert card is not None and "asked, not needed" in str(card.data)
+    bar = Artifact.get("rc1-train-20250820-progress")
+    assert bar is not None and (bar.data, bar.description) == (100.0, "seed 20250820: step 4 of 4")
     assert Artifact.get("rc1-warm-start") is not None
 
 

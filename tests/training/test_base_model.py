@@ -54,6 +54,13 @@ def configure(base: Path, **values: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
+def test_pickled_weights_are_refused(base: Path) -> None:
+    torch.save(load_file(base / "model.safetensors"), base / "pytorch_model.bin")
+    (base / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match=r"found pytorch_model\.bin in '.*', expected \*\.safetensors; load it where"):
+        load(base)
+
+
 @pytest.mark.parametrize("folder", [PROJECT_ROOT / "models/embedded", None], ids=["embedded", "tiny"])
 def test_tied_weights_need_not_be_stored_twice(folder: Path | None, whole: Path) -> None:
     folder = folder or whole

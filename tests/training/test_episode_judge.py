@@ -59,9 +59,7 @@ def test_the_replies_are_kept_apart_from_those_that_the_preflights_gates_read(ti
     EpisodeJudge(run).score(dialogues(3), SEED)
     assert run.workspace.path(REPLIES).is_file()
     assert not run.workspace.path(run.config.judge.store.path).exists()
-    with pytest.raises(
-        ConfigError, match=r"judge\.store\.path is .*, below training\.reward\.scores"
-    ):
+    with pytest.raises(ConfigError, match=r"judge\.store\.path is .*, below training\.reward\.scores"):
         tiny("judge.store.path=data/judge/episodes/replies.sqlite")
 
 
@@ -121,9 +119,7 @@ def test_unscored_episodes_have_no_number(tiny: Tiny) -> None:
 def test_too_few_scored_episodes_end_the_training_and_leave_nothing_behind(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = live(tiny, refusing, "training.reward.min_scored=0.95")
-        with pytest.raises(
-            RC1Error, match=r"episodes of this step, wanted at least 95% \(training\.reward"
-        ):
+        with pytest.raises(RC1Error, match=r"episodes of this step, wanted at least 95% \(training\.reward"):
             EpisodeJudge(run).score(dialogues(30), SEED)
     assert not run.workspace.path("data/judge/episodes/steps").exists()
 

@@ -23,6 +23,7 @@ from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.decisive import CODE
+from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.mend import reach
 from rc1_lib.training.places import places_of
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
@@ -97,6 +98,13 @@ def test_a_damaged_checkpoint_is_told_and_trained_again(tiny: Tiny, whole: Path)
     assert told[1] == "goes on from step_00002"
     assert end_of(run.workspace.root) == end_of(whole)
     assert measured(run.workspace.root) == [1, 2, 3, 4]
+
+
+def test_a_run_that_leaves_the_finite_numbers_is_a_fault_and_no_refusal(tiny: Tiny) -> None:
+    prepared = prepare(tiny("lr=1e30"))
+    with pytest.raises(DivergedError, match=r"not finite|gradient's norm") as fault:
+        advance(prepared, first_seed(prepared), 4, lambda _: None)
+    assert not isinstance(fault.value, RC1Error)
 
 
 def test_another_configuration_is_another_run_and_replaces_the_old(tiny: Tiny, whole: Path) -> None:

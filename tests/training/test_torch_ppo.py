@@ -173,3 +173,13 @@ def test_the_old_name_gives_this_engine_and_says_so() -> None:
 def test_rows_of_input_and_output_are_refused_with_a_sentence() -> None:
     with pytest.raises(ConfigError, match="take trl_sft"):
         TorchPPO().setup({"run": {}, "data": {}, "model": {}, "engine": {"name": "trl_ppo"}})
+
+
+def test_a_loss_scaler_is_part_of_the_state_and_comes_back(tiny: Tiny) -> None:
+    """A CPU computes in fp32 and needs none, so both engines are given one as an accelerator's would have it."""
+    engines = [engine_of(tiny()), engine_of(tiny())]
+    for engine, scale in zip(engines, (32.0, 512.0), strict=True):
+        engine._scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    saved, other = engines
+    other.load_state_dict(saved.state_dict())
+    assert other._scaler is not None and other._scaler.get_scale() == 32.0

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from rc1_lib.training.device import to_device
+
 if TYPE_CHECKING:
     from rc1_lib.training.rollout.trajectory import Trajectory
 
@@ -43,7 +45,9 @@ class PPOBatch:
 
     def to(self, device: torch.device | str) -> PPOBatch:
         """The batch on a device."""
-        return PPOBatch(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
+        return PPOBatch(
+            **{field.name: to_device(getattr(self, field.name), torch.device(device)) for field in fields(self)}
+        )
 
 
 def collate(

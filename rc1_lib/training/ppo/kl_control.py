@@ -11,7 +11,7 @@ class KLController(Protocol):
     coef: float
 
     def update(self, kl: float) -> None:
-        """Takes note of an iteration's mean KL of an episode, in nats."""
+        """Takes note of an iteration's mean KL per own token, in nats."""
         ...
 
     def state_dict(self) -> dict[str, float]:
@@ -58,7 +58,7 @@ class AdaptiveKL(FixedKL):
 
         Args:
             coef: where to start.
-            target: mean KL of an episode aimed at, in nats, above 0.
+            target: mean KL per own token aimed at, in nats, above 0.
             gain: how strongly to correct, above 0.
             bound: the largest relative error reacted to, above 0; gain * bound below 1 keeps the coefficient positive.
         """
@@ -71,6 +71,6 @@ class AdaptiveKL(FixedKL):
         self.target, self.gain, self.bound = target, gain, bound
 
     def update(self, kl: float) -> None:
-        """Moves the coefficient once, by an iteration's mean KL of an episode in nats."""
+        """Moves the coefficient once, by an iteration's mean KL per own token in nats."""
         error = min(max(kl / self.target - 1, -self.bound), self.bound)
         self.coef *= 1 + self.gain * error

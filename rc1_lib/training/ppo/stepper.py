@@ -9,11 +9,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
-from rc1_lib.errors import RC1Error
-
-
-class DivergedError(RC1Error):
-    """Training that left the finite numbers."""
+from rc1_lib.training.diverged import DivergedError
 
 
 class Stepper:

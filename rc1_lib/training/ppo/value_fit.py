@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from rc1_lib.training.device import to_device
 from rc1_lib.training.ppo.stepper import Stepper
 
 TOKENS = 1024
@@ -29,7 +30,7 @@ def fit_values(
         generator: on the CPU; moved on by one permutation a pass.
     """
     for _ in range(epochs):
-        order_N = torch.randperm(len(returns_N), generator=generator).to(states_ND.device)
+        order_N = to_device(torch.randperm(len(returns_N), generator=generator), states_ND.device)
         for part in torch.split(order_N, TOKENS):
             loss = 0.5 * (head(states_ND[part]) - returns_N[part]).square().mean()
             stepper.scale(loss).backward()  # type: ignore[no-untyped-call]

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rc1_lib.training.rollout.errors import RolloutError
+from rc1_lib.training.device import to_device
+from rc1_lib.training.diverged import DivergedError
 
 BLOCK = 64
 """Neighbouring tokens whose probabilities are added first: only one block of each row is searched token by token."""
@@ -42,7 +43,7 @@ def draw(logits_BV: Tensor, uniforms_B: NDArray[np.float64], temperature: float)
         Tokens, and natural log-probabilities under the distribution sampled from.
 
     Raises:
-        RolloutError: when logits are not finite.
+        DivergedError: when logits are not finite.
     """
     scaled_BV = logits_BV.float()
     if temperature not in (0.0, 1.0):
@@ -52,12 +53,12 @@ def draw(logits_BV: Tensor, uniforms_B: NDArray[np.float64], temperature: float)
     # What is in float64 stands on the CPU: MPS has no such numbers, and there are but a few for each row.
     sums_BN = weights_BNW.sum(dim=-1).cpu().double().cumsum(dim=-1)
     if not bool(torch.isfinite(sums_BN[:, -1]).all()):
-        raise RolloutError(
+        raise DivergedError(
             "the model's logits are not finite while it generates; expected numbers. The weights have diverged: go "
             "back to an earlier checkpoint and train with a lower learning rate or a smaller gradient norm"
         )
     tokens_B = best_B if temperature == 0.0 else _invert(weights_BNW, sums_BN, torch.from_numpy(uniforms_B))
-    chosen_B = scaled_BV.gather(-1, tokens_B.to(scaled_BV.device)[:, None])[:, 0]
+    chosen_B = scaled_BV.gather(-1, to_device(tokens_B, scaled_BV.device)[:, None])[:, 0]
     logprobs_B = chosen_B.cpu().double() - top_B.cpu() - sums_BN[:, -1].log()
     return tokens_B.tolist(), logprobs_B.tolist()
 
@@ -79,7 +80,7 @@ def _invert(weights_BNW: Tensor, sums_BN: Tensor, uniforms_B: Tensor) -> Tensor:
     target_B = uniforms_B * sums_BN[:, -1]
     block_B = _first_above(sums_BN, target_B)
     rows, device = torch.arange(len(target_B)), weights_BNW.device
-    inside_BW = weights_BNW[rows.to(device), block_B.to(device)].cpu().double().cumsum(dim=-1)
+    inside_BW = weights_BNW[to_device(rows, device), to_device(block_B, device)].cpu().double().cumsum(dim=-1)
     before_B = torch.where(block_B > 0, sums_BN[rows, block_B - 1], 0.0)
     return block_B * BLOCK + _first_above(inside_BW, target_B - before_B)
 

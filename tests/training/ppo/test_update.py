@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch.nn.functional import pad
 
+from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.ppo.batch import PPOBatch, collate
 from rc1_lib.training.ppo.metrics import explained_variance, objective_metrics
-from rc1_lib.training.ppo.stepper import DivergedError
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.update import ppo_update
 from tests.training.no_float64 import NoFloat64

@@ -13,6 +13,7 @@ from transformers import MambaConfig, MambaForCausalLM, PreTrainedModel
 
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.progress import listening
+from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.rates import rollout_rates
 from rc1_lib.training.rollout.roll_out import roll_out
@@ -128,7 +129,7 @@ def test_a_prompt_that_fills_the_context_is_refused(chat: StandInChat) -> None:
 def test_a_model_that_diverged_is_refused(chat: StandInChat) -> None:
     model = random_model(chat)
     model.model.norm.weight.data[0] = torch.nan
-    with pytest.raises(RolloutError, match="logits are not finite"):
+    with pytest.raises(DivergedError, match="logits are not finite"):
         roll_out(model, chat, starts(chat, [0]), sampling(), WIDE)
 
 

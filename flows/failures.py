@@ -1,0 +1,51 @@
+"""What a failed run of a deployment leaves behind: an error report where it was a fault, and a failure package.
+
+A command does the same for the run that it started; a run that a worker started has nobody else to do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from prefect import Flow, State
+from prefect.client.schemas.objects import FlowRun
+from prefect.logging.loggers import flow_run_logger
+
+from flows.endings import RED
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.error_report import write_error
+from rc1_lib.errors import RC1Error
+from rc1_lib.failpack import write_failpack
+from rc1_lib.run import Run, open_run
+from rc1_lib.training.places import LOG
+
+
+def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """Prefect's hook for a run that failed or crashed."""
+    if flow_run.deployment_id is None:
+        return
+    of = _run_of(flow_run.parameters)
+    place = of.workspace if isinstance(of, Run) else of
+    logger = flow_run_logger(flow_run, flow)
+    if state.name not in RED:
+        fault = _fault(state)
+        logger.error("FATAL: %s", fault)
+        logger.error("error report: %s", place.name(write_error(place, fault, place.path(LOG))))
+    logger.error("failure package: %s", place.name(write_failpack(of)))
+
+
+def _run_of(parameters: Mapping[str, Any]) -> Run | Workspace:
+    """The run, or only its workspace where the configuration itself is refused."""
+    named = {key: parameters.get(key) for key in ("profile", "config", "workspace")}
+    try:
+        return open_run(**named, overrides=parameters.get("overrides") or ())
+    except RC1Error:
+        return Workspace(Path(parameters.get("workspace") or PROJECT_ROOT).resolve())
+
+
+def _fault(state: State[Any]) -> BaseException:
+    """The exception that ended the run; of a process that died there is only the state's sentence."""
+    found = state.result(raise_on_failure=False) if state.is_failed() else None
+    return found if isinstance(found, BaseException) else RuntimeError(state.message or "the run crashed")

@@ -1,0 +1,63 @@
+"""What a run that a worker started leaves behind when it fails: nobody at a command line does it for the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from prefect import State
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Crashed, Failed
+
+from flows.calibrate import calibrate
+from flows.endings import GATES_FAILED
+from flows.failures import leave_failure
+from flows.preflight import preflight
+from flows.train import train
+from rc1_lib.artifacts import read_json
+
+pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
+
+
+def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters: Any) -> list[str]:
+    """What lies in the reports of a workspace whose run ended so, without the time in the names."""
+    chosen = {"profile": "local", "workspace": str(root), **parameters}
+    deployment = uuid4() if deployed else None
+    run = FlowRun(name="a run", flow_id=uuid4(), deployment_id=deployment, parameters=chosen, state=state)
+    leave_failure(train, run, state)
+    return sorted(path.name.partition("_")[0] + path.suffix for path in root.rglob("reports/**/*") if path.is_file())
+
+
+@pytest.mark.parametrize("flow", [train, preflight, calibrate])
+def test_every_flow_leaves_it_however_it_fails(flow: Any) -> None:
+    assert flow.on_failure_hooks == flow.on_crashed_hooks == [leave_failure]
+
+
+def test_a_fault_leaves_a_report_and_a_package(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/train.log").write_text("step 1\nstep 2\n")
+    assert ended(tmp_path, Failed(data=ZeroDivisionError("a fault"), message="")) == ["ERROR.json", "FAIL.tgz"]
+    (report,) = tmp_path.glob("reports/ERROR_*.json")
+    body = read_json(report)
+    assert (body["kind"], body["message"], body["last_lines"]) == ("ZeroDivisionError", "a fault", ["step 1", "step 2"])
+
+
+def test_a_process_that_died_leaves_the_states_sentence(tmp_path: Path) -> None:
+    assert ended(tmp_path, Crashed(message="killed by signal 9")) == ["ERROR.json", "FAIL.tgz"]
+    (report,) = tmp_path.glob("reports/ERROR_*.json")
+    assert read_json(report)["message"] == "killed by signal 9"
+
+
+@pytest.mark.parametrize("name", [GATES_FAILED, "Refused"])
+def test_a_verdict_leaves_a_package_alone(tmp_path: Path, name: str) -> None:
+    assert ended(tmp_path, Failed(name=name, message="no")) == ["FAIL.tgz"]
+
+
+def test_a_configuration_that_is_refused_is_packed_all_the_same(tmp_path: Path) -> None:
+    assert ended(tmp_path, Failed(name="Refused", message="no"), overrides=["nonsense=1"]) == ["FAIL.tgz"]
+
+
+def test_a_run_from_the_command_line_leaves_it_to_the_command(tmp_path: Path) -> None:
+    assert ended(tmp_path, Failed(name=GATES_FAILED, message="no"), deployed=False) == []
