@@ -57,7 +57,7 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
 
     tokenizer = train_tokenizer(_texts(rows_of(next(iter(recipe.corpora)))[:_TOKENIZER_ROWS]), recipe.vocabulary)
     form = ChatFormat(tokenizer)
-    model = Qwen3ForCausalLM(_architecture(recipe, tokenizer.eos_token_id, tokenizer.pad_token_id))
+    model = Qwen3ForCausalLM(architecture(recipe, tokenizer.eos_token_id, tokenizer.pad_token_id))
     with torch.no_grad():
         model.model.embed_tokens.weight.normal_(0.0, recipe.model.embedding_std)
     curves, seconds = [], 0.0
@@ -85,7 +85,14 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
     return write_base(folder, model, tokenizer, facts)
 
 
-def _architecture(recipe: Recipe, eos: int, pad: int) -> Qwen3Config:
+def architecture(recipe: Recipe, eos: int, pad: int) -> Qwen3Config:
+    """The shape of the model, as its config.json tells it.
+
+    Args:
+        recipe: names it.
+        eos: id of the token that ends a turn.
+        pad: id of the padding token.
+    """
     shape = recipe.model
     return Qwen3Config(
         vocab_size=recipe.vocabulary,
@@ -101,6 +108,7 @@ def _architecture(recipe: Recipe, eos: int, pad: int) -> Qwen3Config:
         pad_token_id=pad,
         bos_token_id=None,
         dtype="float32",
+        architectures=[Qwen3ForCausalLM.__name__],
     )
 
 

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_file
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.embedded.build import build_base
+from rc1_lib.training.embedded.build import architecture, build_base
 from rc1_lib.training.embedded.recipe import Recipe, read_recipe
 from rc1_lib.training.embedded.recorded import RECORD
 
@@ -51,6 +51,15 @@ def test_the_record_says_how_it_was_made_and_how_good_it_is(built: Built) -> Non
     assert record["learned"].keys() == {"wide", "asking", "often", "leaning"}
     assert all(of["rows"] > 0 and of["tokens_per_pass"] > 0 for of in record["learned"].values())
     assert record["parameters"] > 0
+
+
+def test_the_committed_model_has_the_shape_that_its_recipe_makes(tmp_path: Path) -> None:
+    """To the byte: a key that only a reloaded model has would make every build differ from what is committed."""
+    committed = PROJECT_ROOT / "models/embedded"
+    tokenizer = AutoTokenizer.from_pretrained(committed)
+    recipe = read_recipe(PROJECT_ROOT / "configs/base.yaml")
+    architecture(recipe, tokenizer.eos_token_id, tokenizer.pad_token_id).save_pretrained(tmp_path)
+    assert (tmp_path / "config.json").read_bytes() == (committed / "config.json").read_bytes()
 
 
 def test_the_folder_is_read_as_any_other_model(built: Built) -> None:
