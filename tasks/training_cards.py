@@ -60,20 +60,21 @@ def showing_steps(run: Run, seed: int, first: int, last: int) -> Iterator[None]:
         last: its last one, at which the bar stands when the block has ended well.
     """
     logger, total = get_run_logger(), run.config.steps
-    bar = create_progress_artifact(
+    begun = create_progress_artifact(
         key=f"rc1-train-{seed}-progress",
         progress=100.0 * (first - 1) / total,
         description=_place(seed, first - 1, total),
     )
+    bar = cast(UUID, begun)
 
     def heard(stage: str, done: int, of: int, note: str) -> None:
         if stage == STAGE:
             logger.info("step %d/%d %s", done, of, note)
-            update_progress_artifact(cast(UUID, bar), 100.0 * done / of, f"{_place(seed, done, of)}, {note}")
+            update_progress_artifact(bar, 100.0 * done / of, f"{_place(seed, done, of)}, {note}")
 
     with listening(heard):
         yield
-    update_progress_artifact(cast(UUID, bar), 100.0 * last / total, _place(seed, last, total))
+    update_progress_artifact(bar, 100.0 * last / total, _place(seed, last, total))
 
 
 def show_segment(run: Run, seed: int, first: int, last: int) -> None:

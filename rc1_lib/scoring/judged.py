@@ -58,6 +58,11 @@ class Judged:
         """Why dialogues are unscored, the most frequent reason first."""
         return Counter(self.rows.filter(~pl.col("scored"))["reason"].to_list()).most_common()
 
+    @property
+    def why_unscored(self) -> str:
+        """The three most frequent reasons, each with its count, in words; empty where all are scored."""
+        return "; ".join(f"{count}: {reason}" for reason, count in self.reasons[:3])
+
     def require(self, min_coverage: float) -> pl.DataFrame:
         """The rows, for a use that has to be able to rely on them.
 
@@ -67,10 +72,9 @@ class Judged:
         if self.stopped:
             raise RC1Error(f"the judge stopped: {self.stopped}")
         if self.coverage < min_coverage:
-            told = "; ".join(f"{count}: {reason}" for reason, count in self.reasons[:3])
             raise RC1Error(
                 f"the judge scored {self.coverage:.1%} of {len(self.rows)} dialogues, wanted at least "
-                f"{min_coverage:.0%}; a mean over the rest would mislead. Unscored: {told}"
+                f"{min_coverage:.0%}; a mean over the rest would mislead. Unscored: {self.why_unscored}"
             )
         return self.rows
 

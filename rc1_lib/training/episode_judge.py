@@ -150,11 +150,10 @@ class EpisodeJudge:
         share, least = config.reward.min_scored, config.ppo.minibatches
         if scores.scored >= max(share * len(scores.values), least):
             return
-        told = "; ".join(f"{count}: {reason}" for reason, count in judged.reasons[:3])
         raise RC1Error(
             f"the judge scored {scores.scored} of {len(scores.values)} episodes of this step, wanted at least "
             f"{share:.0%} (training.reward.min_scored) and {least} (training.ppo.minibatches); what is learned from "
-            f"the rest would mislead. Unscored: {told}"
+            f"the rest would mislead. Unscored: {judged.why_unscored}"
         )
 
 

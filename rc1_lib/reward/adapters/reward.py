@@ -108,7 +108,7 @@ class WeightedJudge:
                 self._scored += one.reward is not None
                 self._in_a_row = 0 if one.reward is not None else self._in_a_row + 1
             asked, scored, in_a_row = self._asked, self._scored, self._in_a_row
-        reasons = "; ".join(f"{count}: {reason}" for reason, count in judged.reasons[:3])
+        reasons = judged.why_unscored
         if in_a_row >= self._enough:
             raise RC1Error(f"no reward: the judge scored none of the last {in_a_row} dialogues. Unscored: {reasons}")
         if asked >= self._enough and scored < self._floor * asked:
