@@ -50,6 +50,16 @@ def test_a_process_that_died_leaves_the_states_sentence(tmp_path: Path) -> None:
     assert read_json(report)["message"] == "killed by signal 9"
 
 
+def test_no_key_reaches_the_runs_log_or_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "sk-planted-0123456789-abcdefghij")
+    ended(tmp_path, Failed(data=ValueError("refused for sk-planted-0123456789-abcdefghij"), message=""))
+    (report,) = tmp_path.glob("reports/ERROR_*.json")
+    assert "FATAL: refused for ***" in caplog.text
+    assert "sk-planted" not in caplog.text + report.read_text()
+
+
 @pytest.mark.parametrize("name", [GATES_FAILED, "Refused"])
 def test_a_verdict_leaves_a_package_alone(tmp_path: Path, name: str) -> None:
     assert ended(tmp_path, Failed(name=name, message="no")) == ["FAIL.tgz"]
