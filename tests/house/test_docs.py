@@ -1,0 +1,54 @@
+"""The documents: every link leads somewhere, every experiment is told whole and stands in the index."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+
+EXPERIMENTS = PROJECT_ROOT / "docs" / "experiments"
+PAGES = sorted(page for page in EXPERIMENTS.glob("*.md") if page.name != "README.md")
+DOCUMENTS = [*sorted(PROJECT_ROOT.glob("*.md")), *sorted((PROJECT_ROOT / "docs").rglob("*.md"))]
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def anchors(document: Path) -> set[str]:
+    """The names by which a page's headings are linked to, as GitHub makes them."""
+    headings = _HEADING.findall(document.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT_ROOT)))
+def test_every_link_leads_somewhere(document: Path) -> None:
+    broken = []
+    for link in _LINK.findall(document.read_text(encoding="utf-8")):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = document.parent / path if path else document
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_an_experiment_has_question_set_up_table_and_conclusion(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    places = [text.index(part) for part in ("**Question.**", "**Set-up.**", "\n|---", "**Conclusion.**")]
+    assert places == sorted(places)
+    assert re.search(r"Recorded\s20\d\d-\d\d-\d\d", text), "the day on which it was recorded"
+
+
+def test_the_index_names_every_experiment_once() -> None:
+    index = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", index, re.MULTILINE)) == [page.name for page in PAGES]
+
+
+@pytest.mark.parametrize("document", [EXPERIMENTS / "README.md", *PAGES], ids=lambda path: path.stem)
+def test_lines_outside_tables_are_short(document: Path) -> None:
+    lines = document.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
