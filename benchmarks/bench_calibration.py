@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from rc1_lib.reward.agreement import kendall_tau_b
+from rc1_lib.reward.bounded_least_squares import kkt_residual
 from rc1_lib.reward.calibration import Calibration, calibrate_weights, solve
 from rc1_lib.reward.folds import group_folds
 from rc1_lib.reward.intervals import draw_counts, group_numbers
-from rc1_lib.reward.quadratic import kkt_residual
+from rc1_lib.reward.rank_agreement import kendall_tau_b
 from rc1_lib.run import published_config
 
 Vector = NDArray[np.float64]

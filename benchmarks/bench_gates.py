@@ -21,9 +21,9 @@ from rensa import RMinHash, RMinHashLSH
 from rc1_lib.gates.duplicates import near_duplicates
 from rc1_lib.ngrams import containment
 from rc1_lib.pool.build import BuildReport, plan, write_rows
-from rc1_lib.pool.frame import read_rows, with_texts
 from rc1_lib.pool.plan import held_text
 from rc1_lib.pool.templates import load_pack
+from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import open_run
 from rc1_lib.sources import load_questions
 from rc1_lib.text import tokenize

@@ -38,7 +38,7 @@ from rc1_lib.environment.world import World
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.settings import Batching, Sampling, Start
+from rc1_lib.training.rollout.settings import Batching, RolloutSampling, Start
 
 LIMITS = Limits(turns=8, tokens=600, tool_errors=99, malformed=99, calls=5, turn_chars=4_000, argument_chars=300)
 TURN_TOKENS = 60
@@ -134,7 +134,7 @@ class Bench:
 
 def ours(bench: Bench) -> Counted:
     """All episodes by `roll_out`."""
-    sampling = Sampling(temperature=1.0, turn_tokens=TURN_TOKENS, seed=0, iteration=0)
+    sampling = RolloutSampling(temperature=1.0, turn_tokens=TURN_TOKENS, seed=0, iteration=0)
     chat, starts = bench.chat(), bench.starts()
     begun = time.perf_counter()
     played = roll_out(bench.model, chat, starts, sampling, Batching(rows=len(starts), prefill_tokens=8192))

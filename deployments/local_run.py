@@ -31,7 +31,7 @@ FlowName = Literal["preflight", "calibrate", "train"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FlowOutcome:
     """How a run ended.
 
     Attributes:
@@ -47,7 +47,7 @@ class Outcome:
     flow_run_url: str
 
 
-def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -> Outcome:
+def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -> FlowOutcome:
     """Run a flow in this process.
 
     Args:
@@ -74,7 +74,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
         if isinstance(fault, BaseException):
             raise fault
     run_id = state.state_details.flow_run_id
-    return Outcome(
+    return FlowOutcome(
         exit_code=_exit_code(state),
         state_name=state.name or state.type.value,
         message=state.message or "",

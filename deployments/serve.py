@@ -52,7 +52,7 @@ def serve(workspace: Path, port: int = PORT) -> int:
     try:
         record_server(workspace, server.url)
         os.environ.update(settings(workspace, server.url))
-        from deployments.lost_runs import crash_leftovers, watch_heartbeats
+        from deployments.crashed_runs import crash_leftovers, watch_heartbeats
         from deployments.register import register
 
         register(workspace, POOL)

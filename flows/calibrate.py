@@ -16,10 +16,10 @@ from prefect.states import Completed, Failed
 from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from flows.failures import leave_failure
+from rc1_lib.build_policy import Build
+from rc1_lib.calibration.stages import STAGES, check_overwriting
+from rc1_lib.calibration.weights_file import note_refusal
 from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.calibrate import STAGES, check_overwriting
-from rc1_lib.preflight.data import Build
-from rc1_lib.preflight.weights_file import note_refusal
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from tasks.calibrate import adopt_weights, report_calibration, stage, verdict

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prefect.logging import get_run_logger
 
-from rc1_lib.preflight.data import Build
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.build_policy import Build
+from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import check_waivers
 from rc1_lib.run import Run
 from tasks.data import balanced, metrics, seed

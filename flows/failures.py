@@ -20,7 +20,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_failpack
 from rc1_lib.masking import mask, secrets
 from rc1_lib.run import Run, open_run
-from rc1_lib.training.places import LOG
+from rc1_lib.training.run_paths import LOG
 
 
 def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:

@@ -18,10 +18,10 @@ from flows.calibrate import calibrated, ending
 from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, ROUNDS_PASSED, TICKET_CONFIRMED, TICKET_ISSUED
 from flows.failures import leave_failure
-from flows.rounds import Judged, judge_round
+from flows.rounds import JudgedRound, judge_round
+from rc1_lib.build_policy import Build
+from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.preflight.calibrate import is_due
-from rc1_lib.preflight.data import Build
 from rc1_lib.run import Run, open_run
 from tasks.endings import REFUSED, outcome
 from tasks.reports import issue, report_nightly, report_round, revoke, verify
@@ -75,7 +75,7 @@ def _preflight(
     prepare(run, build)
     if is_due(run, build) and (red := ending(run, calibrated(run), on_red_revoke)):
         return red
-    judged: list[Judged] = []
+    judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, refresh=refresh))
         report_round(run, number, judged[-1].results)
@@ -97,7 +97,7 @@ def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: boo
             revoke(run, f"nightly re-check: {refusal}")
         return Failed(name=GATES_FAILED, message=str(refusal))
     prepare(run, build)
-    judged: list[Judged] = []
+    judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, refresh=refresh))
         report_round(run, number, judged[-1].results, write=False)
@@ -112,12 +112,12 @@ def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: boo
     return Completed(name=TICKET_CONFIRMED, message=sentence)
 
 
-def _red(run: Run, judged: Judged, on_red_revoke: bool) -> State[Any]:
+def _red(run: Run, judged: JudgedRound, on_red_revoke: bool) -> State[Any]:
     sentence = f"round {judged.number}: {round_sentence(judged.results)}"
     if on_red_revoke:
         revoke(run, sentence)
     return Failed(name=FAULT if judged.faults else GATES_FAILED, message=sentence)
 
 
-def _green_sentence(judged: Sequence[Judged]) -> str:
+def _green_sentence(judged: Sequence[JudgedRound]) -> str:
     return "; ".join(f"round {one.number}: {round_sentence(one.results)}" for one in judged)

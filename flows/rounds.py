@@ -20,7 +20,7 @@ from tasks.gates import CACHED, AllFiles, faulted, files_now, files_read, gate, 
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedRound:
     """The verdicts of a round.
 
     Attributes:
@@ -39,7 +39,7 @@ class Judged:
         return round_passed(self.results, self.number)
 
 
-def judge_round(run: Run, number: int, *, refresh: bool = False) -> Judged:
+def judge_round(run: Run, number: int, *, refresh: bool = False) -> JudgedRound:
     """Evaluate every gate of a round, and those again whose evidence changed meanwhile or whose cache is damaged.
 
     Args:
@@ -67,7 +67,7 @@ def judge_round(run: Run, number: int, *, refresh: bool = False) -> Judged:
             results.append(GateResult(name, error="its files changed while it was evaluated; run again when at rest"))
     green = sum(result.status in GREEN for result in results)
     tell(f"round {number}", len(results), len(results), f"{green} of {len(results)} gates green")
-    return Judged(number, results, faults)
+    return JudgedRound(number, results, faults)
 
 
 @dataclass(frozen=True, slots=True)

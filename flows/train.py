@@ -18,7 +18,7 @@ from flows.endings import GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_T
 from flows.failures import leave_failure
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.gates.ppo_eval import GATE
+from rc1_lib.evaluation.gate import GATE
 from rc1_lib.preflight.rounds import write_git_state
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
@@ -94,10 +94,10 @@ def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
     """
     known = run.config.seeds
     chosen = list(known) if seeds == "all" else list(dict.fromkeys(seeds or known[:1]))
-    strangers = [seed for seed in chosen if seed not in known]
-    if strangers:
+    unknown = [seed for seed in chosen if seed not in known]
+    if unknown:
         raise ConfigError(
-            f"seed {strangers[0]} is none of `seeds` ({', '.join(map(str, known))}), which the ticket vouches for; "
+            f"seed {unknown[0]} is none of `seeds` ({', '.join(map(str, known))}), which the ticket vouches for; "
             f"take one of them, or add it with --set seeds=[...] and run the preflight"
         )
     if resume_from is not None and len(chosen) > 1:

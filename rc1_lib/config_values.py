@@ -53,7 +53,7 @@ WrittenPath = Annotated[str, AfterValidator(_below_the_workspace)]
 
 
 class Section(BaseModel):
-    """A part of the file: frozen, and strangers, infinity and NaN are refused."""
+    """A part of the file: frozen, and unknown keys, infinity and NaN are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

@@ -9,10 +9,10 @@ from prefect import State, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.logging import get_run_logger
 
+from rc1_lib.calibration.stages import BY_NAME, STAGES, Weights
+from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.calibrate import BY_NAME, STAGES, Weights
-from rc1_lib.preflight.evaluated import Evaluated
-from rc1_lib.preflight.weights_file import adopt
+from rc1_lib.gate_report import GateReport
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
@@ -39,7 +39,7 @@ def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
 
     Args:
         run: whose files and configuration.
-        name: of `rc1_lib.preflight.calibrate.STAGES`.
+        name: of `rc1_lib.calibration.stages.STAGES`.
         weights: the candidate, once there is one.
 
     Returns:
@@ -78,7 +78,7 @@ def report_calibration(run: Run, results: list[GateResult]) -> None:
     )
 
 
-def _show(run: Run, outcome: Evaluated) -> None:
+def _show(run: Run, outcome: GateReport) -> None:
     """The stage's pictures, one artifact each, in which the whole story of the stage can be looked at."""
     parts = [f"# {BY_NAME[outcome.gate.name].title}: {outcome.gate.status.value}", f"report: `{outcome.report}`"]
     parts += [f"## {title}\n\n{picture(run, file, title)}" for title, file in outcome.plots.items()]

@@ -12,11 +12,11 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from rc1_lib.artifacts import FileState, read_manifest
+from rc1_lib.build_policy import Build, needs_build
 from rc1_lib.difficulty.steps import balanced_state, metrics_state, write_balanced, write_metrics, write_report
+from rc1_lib.evidence import Evidence
 from rc1_lib.pool.build import Progress
 from rc1_lib.pool.seed import Part, build_seed, seed_state
-from rc1_lib.preflight.data import Build, needs_build
-from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.progress import tell
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient

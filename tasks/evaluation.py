@@ -9,10 +9,10 @@ from prefect import State, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.gate import GATE
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.evaluation.report import evaluation_markdown
-from rc1_lib.gates.ppo_eval import GATE
-from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, retry_when_transient
@@ -62,7 +62,7 @@ def _show_checks(run: Run, result: GateResult) -> None:
     )
 
 
-def _show_report(run: Run, found: Evaluated) -> None:
+def _show_report(run: Run, found: GateReport) -> None:
     parts = [evaluation_markdown(found.body), f"report: `{found.report}`"]
     parts += [f"## {title}\n\n{picture(run, file, title)}" for title, file in found.plots.items()]
     create_markdown_artifact(

@@ -11,7 +11,7 @@ from prefect.states import Completed, Failed
 from prefect.transactions import get_transaction
 
 from rc1_lib.artifacts import sha256_json
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import fingerprints
 from rc1_lib.progress import tell

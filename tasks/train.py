@@ -20,9 +20,9 @@ from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
 from rc1_lib.training.checkpoint.retention import keep_for_good
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError
-from rc1_lib.training.mend import reach
-from rc1_lib.training.places import LEDGER, places_of
 from rc1_lib.training.ppo_run import resumable
+from rc1_lib.training.retrain import reach
+from rc1_lib.training.run_paths import LEDGER, paths_of
 from tasks.endings import REFUSED, RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
 from tasks.gates import leave_uncached
 from tasks.prepared import prepared_for
@@ -64,7 +64,7 @@ def warm_start(run: Run, seeds: Sequence[int]) -> dict[str, Any]:
 def resume(run: Run, seed: int, name: str) -> Segment:
     """Find the checkpoint that a user names; one that lies elsewhere is copied to where the run's own lie."""
     path = resumable(prepared_for(run), seed, name)
-    folder, sha256 = run.workspace.path(places_of(run, seed).checkpoints), fingerprint(path)
+    folder, sha256 = run.workspace.path(paths_of(run, seed).checkpoints), fingerprint(path)
     if path.parent != folder.resolve():
         path = save_checkpoint(load_checkpoint(path, sha256), folder, run.workspace.path(LEDGER))
         assert fingerprint(path) == sha256, "a checkpoint that was read and written is the same bytes"
@@ -144,6 +144,6 @@ def keep_best(run: Run, seeds: Sequence[int]) -> list[str]:
     """Copy the checkpoints whose evaluation passed into `best/`; gives their names."""
     kept = []
     for seed in seeds:
-        folder = run.workspace.path(places_of(run, seed).checkpoints)
+        folder = run.workspace.path(paths_of(run, seed).checkpoints)
         kept.append(run.workspace.name(keep_for_good(run.workspace.path(finished_checkpoint(run, seed)), folder)))
     return kept

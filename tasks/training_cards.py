@@ -14,8 +14,8 @@ from rc1_lib.progress import listening
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import STAGE
 from rc1_lib.training.metrics_log import MetricsLog
-from rc1_lib.training.places import places_of
 from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.training.run_paths import paths_of
 
 _SHOWN = {
     "loss": "loss", "kl": "KL", "objective/scores": "reward", "env/success": "success",
@@ -81,7 +81,7 @@ def show_segment(run: Run, seed: int, first: int, last: int) -> None:
     """The figures of a segment's steps as a table."""
     lines = [
         line
-        for line in MetricsLog(run.workspace.path(places_of(run, seed).metrics)).read()
+        for line in MetricsLog(run.workspace.path(paths_of(run, seed).metrics)).read()
         if first <= line["step"] <= last
     ]
     told = _place(seed, last, run.config.steps)

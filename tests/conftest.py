@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.calibration.stages import STAGES, calibrate
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
+from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.preflight.calibrate import STAGES, calibrate
-from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.run import Run, open_run
 
 SHARED_DATA = PROJECT_ROOT.parent / "shared" / "data"

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import torch
 
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.preflight.rounds import write_round
 from rc1_lib.preflight.ticket import issue_ticket

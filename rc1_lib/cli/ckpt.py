@@ -59,7 +59,7 @@ def show(session: Session) -> int:
 
 def _found(session: Session, name: str) -> Path:
     from rc1_lib.training.checkpoint.names import resolve
-    from rc1_lib.training.places import CHECKPOINTS
+    from rc1_lib.training.run_paths import CHECKPOINTS
 
     below = session.workspace.path(name)
     return resolve(str(below) if "/" in name and below.exists() else name, session.workspace.path(CHECKPOINTS))

@@ -24,8 +24,8 @@ def show(session: Session) -> int:
 def verify(session: Session) -> int:
     """Check that the configuration is whole and may train, and print the effective one."""
     from rc1_lib.config_file import dump_config
+    from rc1_lib.evidence import Evidence
     from rc1_lib.masking import mask_tree, secrets
-    from rc1_lib.preflight.evidence import Evidence
     from rc1_lib.preflight.gates import check_waivers
 
     run = session.open()

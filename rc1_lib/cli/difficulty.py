@@ -107,7 +107,7 @@ def validate_difficulty(
 ) -> int:
     """Judge the balanced pool's difficulty and describe it: counts, quantiles, histograms."""
     from rc1_lib.difficulty.report import difficulty_report
-    from rc1_lib.preflight.evidence import Evidence
+    from rc1_lib.evidence import Evidence
 
     report_path = session.inside("--out", out) or _REPORT
     run = session.open(

@@ -9,11 +9,11 @@ from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
 
 if TYPE_CHECKING:
-    from deployments.local_run import FlowName, Outcome
+    from deployments.local_run import FlowName, FlowOutcome
     from rc1_lib.run import Run
 
 
-def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **parameters: Any) -> Outcome:
+def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **parameters: Any) -> FlowOutcome:
     """Run a flow with the configuration and workspace of this session.
 
     Args:
@@ -38,7 +38,7 @@ def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **
         )
 
 
-def tell_end(session: Session, outcome: Outcome, document: dict[str, Any], *notes: str) -> int:
+def tell_end(session: Session, outcome: FlowOutcome, document: dict[str, Any], *notes: str) -> int:
     """Pack what a failure leaves behind, say so, and print the document; returns the exit code.
 
     Args:

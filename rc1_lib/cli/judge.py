@@ -29,7 +29,7 @@ def probe_scorer(
     }
     run = session.open(overrides(flags))
     from rc1_lib.cli.stages import stages
-    from rc1_lib.preflight.evidence import Evidence
+    from rc1_lib.evidence import Evidence
     from rc1_lib.preflight.gates import evaluate
 
     with stages():

@@ -118,7 +118,7 @@ def validate_pool(
     seed: Seed = None,
 ) -> int:
     """Judge a pool: task mix, length, diversity, duplicates, and leakage from the shadow set."""
-    from rc1_lib.preflight.evidence import Evidence
+    from rc1_lib.evidence import Evidence
 
     run = session.open(
         overrides(
@@ -183,11 +183,11 @@ def report_diversity(
 
 
 def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
+    from rc1_lib.evidence import Evidence
     from rc1_lib.pool.diversity_report import diversity_report, pack_texts
-    from rc1_lib.pool.frame import with_texts
     from rc1_lib.pool.rewording import reworded
     from rc1_lib.pool.templates import load_pack
-    from rc1_lib.preflight.evidence import Evidence
+    from rc1_lib.rows.frame import with_texts
 
     limits, evidence = run.config.gates.diversity, Evidence(run)
     pack, reference = load_pack(evidence.path("templates")), load_pack(evidence.path("reference_templates"))

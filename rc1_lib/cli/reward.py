@@ -34,10 +34,10 @@ def weight_calib(
     """Find the weights of the new reward, and write them when their gate is green."""
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
     run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
+    from rc1_lib.calibration.stages import check_overwriting
+    from rc1_lib.calibration.weight_calib import weight_calib as calibrate
+    from rc1_lib.calibration.weights_file import adopt
     from rc1_lib.cli.reward_tables import calibration_table
-    from rc1_lib.preflight.calibrate import check_overwriting
-    from rc1_lib.preflight.weight_calib import weight_calib as calibrate
-    from rc1_lib.preflight.weights_file import adopt
 
     check_overwriting(run, rebuild=rebuild)
     with stages():
@@ -68,7 +68,7 @@ def overclar_penalty(
     """Show what the over-clarification penalty takes from the shadow set's dialogues, or whether it does its work."""
     run = session.open(overrides({"overclar.alpha": alpha, "overclar.cap": cap}))
     if not ablation:
-        from rc1_lib.preflight.evidence import Evidence
+        from rc1_lib.evidence import Evidence
         from rc1_lib.reward.counts import add_counts
 
         rows = add_counts(Evidence(run).rows("shadow"))
@@ -79,8 +79,8 @@ def overclar_penalty(
             session.show("use_overclar_penalty is false: none of this is charged")
         session.document({"alpha": price.alpha, "cap": price.cap, "on": on, "rows": drawn})
         return 0
+    from rc1_lib.calibration.overclar_ablation import overclar_ablation
     from rc1_lib.cli.reward_tables import ablation_table
-    from rc1_lib.preflight.overclar_ablation import overclar_ablation
 
     with stages():
         outcome = overclar_ablation(run)

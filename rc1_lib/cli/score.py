@@ -13,7 +13,7 @@ from rc1_lib.cli.options import overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
 from rc1_lib.errors import RC1Error
-from rc1_lib.testing.mark import NOTICE
+from rc1_lib.scoring.test_double import NOTICE
 
 
 def score(

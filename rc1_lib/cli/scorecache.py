@@ -14,7 +14,7 @@ from rc1_lib.cli.options import overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
 from rc1_lib.errors import RC1Error
-from rc1_lib.testing.mark import NOTICE
+from rc1_lib.scoring.test_double import NOTICE
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def stat(session: Session) -> int:
     """Show what the store of replies holds and what the usage log counts."""
     run = session.open()
-    from rc1_lib.scoring.upkeep import store_path, survey
+    from rc1_lib.scoring.maintenance import store_path, survey
 
     found = survey(run)
     session.document(found)
@@ -54,7 +54,7 @@ def invalidate(
 ) -> int:
     """Forget the stored replies to one version of the instructions; the usage log keeps its lines."""
     run = session.open()
-    from rc1_lib.scoring.upkeep import existing_store, specs_stored, store_path
+    from rc1_lib.scoring.maintenance import existing_store, specs_stored, store_path
 
     with existing_store(run) as store:
         specs = [] if store is None else specs_stored(store)
@@ -75,7 +75,7 @@ def replay_bad(
     """Ask the judge again for the stored replies that hold no scores. Those of other settings are left alone."""
     run = session.open(overrides({"judge.provider": provider, "judge.model": model}))
     from rc1_lib.scoring.judge import check_judge, open_judge, traffic_note
-    from rc1_lib.scoring.upkeep import Replay, existing_store, replay_bad, store_path
+    from rc1_lib.scoring.maintenance import Replay, existing_store, replay_bad, store_path
 
     with existing_store(run) as store, stages():
         if store is not None:
@@ -112,9 +112,9 @@ def replay_bad(
 
 def _still_bad(replies: Any) -> list[str]:
     """Why replies are bad still, the most frequent reason first."""
-    from rc1_lib.scoring.lines import Outcome
+    from rc1_lib.scoring.usage_lines import AttemptOutcome
 
-    counts = replies.filter(replies["outcome"] != Outcome.OK)["reason"].value_counts(sort=True)
+    counts = replies.filter(replies["outcome"] != AttemptOutcome.OK)["reason"].value_counts(sort=True)
     return [f"    {count}: {reason}" for reason, count in counts.iter_rows()]
 
 

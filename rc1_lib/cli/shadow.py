@@ -55,9 +55,9 @@ def shadow_run(
     label = "manual" if tag is None else tag
     document: dict[str, Any] = {}
     if compares:
-        from rc1_lib.preflight.judged_rows import dimensions
-        from rc1_lib.preflight.shadow_run import OF_THE_FLOW, report_path
-        from rc1_lib.preflight.weights_file import read_weights
+        from rc1_lib.calibration.judged_rows import dimensions
+        from rc1_lib.calibration.shadow_run import OF_THE_FLOW, report_path
+        from rc1_lib.calibration.weights_file import read_weights
 
         report_path(label)
         if label in OF_THE_FLOW:
@@ -95,9 +95,9 @@ def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in
 
 
 def _compare(session: Session, run: Run, tag: str, document: dict[str, Any]) -> int:
+    from rc1_lib.calibration.shadow_run import shadow_run as compare
     from rc1_lib.cli.reward_tables import shadow_table, split_table
     from rc1_lib.cli.verdicts import show_step
-    from rc1_lib.preflight.shadow_run import shadow_run as compare
 
     with stages():
         outcome = compare(run, tag)

@@ -136,7 +136,7 @@ def _small_file(session: Session) -> Path | None:
 
 
 def _train_small(session: Session, path: Path, resume_from: str | None) -> int:
-    from rc1_lib.training.small import train_small
+    from rc1_lib.training.supervised_run import train_small
 
     if session.options.profile is not None:
         raise ConfigError(f"--profile: {path.name} has none; leave it out")

@@ -12,7 +12,7 @@ from rc1_lib.cli.session import Session
 from rc1_lib.records import TASKS, GateResult, Status
 
 if TYPE_CHECKING:
-    from rc1_lib.preflight.evaluated import Evaluated
+    from rc1_lib.gate_report import GateReport
     from rc1_lib.run import Run
 
 REPORTS = "reports/*.json"
@@ -23,7 +23,7 @@ _WHOLE = ("mix",)
 
 def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] = TASKS) -> list[GateResult]:
     """Evaluate gates of the preflight on the files of `run`; only `tasks` are judged by themselves."""
-    from rc1_lib.preflight.evidence import Evidence
+    from rc1_lib.evidence import Evidence
     from rc1_lib.preflight.gates import evaluate
 
     evidence = Evidence(run)
@@ -71,7 +71,7 @@ def conclude(
     return 0 if passed else 2
 
 
-def show_step(session: Session, run: Run, outcome: Evaluated, further: dict[str, Any] | None = None) -> int:
+def show_step(session: Session, run: Run, outcome: GateReport, further: dict[str, Any] | None = None) -> int:
     """Print a step's verdict, what failed, and where its report and pictures lie; give the exit code."""
     gate = outcome.body["gate"]
     session.show(tables.gates_table("verdict", [gate]))
@@ -84,7 +84,7 @@ def show_step(session: Session, run: Run, outcome: Evaluated, further: dict[str,
 
 def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Gate, pictures and report of every stage of a calibration among the reports, in the stages' order."""
-    from rc1_lib.preflight.calibrate import STAGES
+    from rc1_lib.calibration.stages import STAGES
 
     order = [stage.name for stage in STAGES]
     found = []
@@ -97,7 +97,7 @@ def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> None:
     """Print the stages of a calibration: their table, what failed and what to do, and where to read on."""
-    from rc1_lib.preflight.evaluated import PLOTS
+    from rc1_lib.gate_report import PLOTS
 
     if not done:
         return

@@ -17,7 +17,7 @@ def to_write(run: Run, relative: str, state: FileState, rebuild: bool) -> bool:
     Raises:
         RowError: when somebody else altered it or brought it along and `rebuild` was not given.
     """
-    from rc1_lib.preflight.data import NOT_OURS
+    from rc1_lib.build_policy import NOT_OURS
 
     if not rebuild and state in NOT_OURS:
         raise RowError(

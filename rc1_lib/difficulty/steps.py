@@ -12,12 +12,12 @@ from rc1_lib.difficulty.buckets import balance
 from rc1_lib.difficulty.features import measure
 from rc1_lib.difficulty.report import difficulty_report
 from rc1_lib.errors import RowError
-from rc1_lib.pool.frame import METRIC_TYPES, read_rows
-from rc1_lib.pool.schema import check_metrics, check_rows
+from rc1_lib.rows.frame import METRIC_TYPES, read_rows
+from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
 
 REPORT = "reports/rc1/difficulty_report.json"
-_MEASURE_CODE = ("rc1_lib/difficulty", "rc1_lib/text.py", "rc1_lib/ngrams.py", "rc1_lib/pool/frame.py")
+_MEASURE_CODE = ("rc1_lib/difficulty", "rc1_lib/text.py", "rc1_lib/ngrams.py", "rc1_lib/rows/frame.py")
 
 
 def metrics_inputs(run: Run) -> dict[str, str]:

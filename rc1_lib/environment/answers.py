@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rc1_lib.pool.dialogue import ANSWER_MARK
+from rc1_lib.rows.conventions import ANSWER_MARK
 
 _MARKS = tuple(mark.strip() for mark in ANSWER_MARK.values())
 

@@ -13,12 +13,12 @@ import orjson
 
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.markers import has_marker
-from rc1_lib.pool.dialogue import ARGUMENT_OF
+from rc1_lib.rows.conventions import ARGUMENT_OF
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
-class Fault(StrEnum):
+class FormatFault(StrEnum):
     """Why a turn is malformed."""
 
     EMPTY = "empty"
@@ -44,7 +44,7 @@ class FormatError(ValueError):
         sentence: the same in words that may be shown to the model; they never repeat what the model wrote.
     """
 
-    def __init__(self, fault: Fault, sentence: str) -> None:
+    def __init__(self, fault: FormatFault, sentence: str) -> None:
         super().__init__(sentence)
         self.fault = fault
         self.sentence = sentence
@@ -71,7 +71,7 @@ def call_of_json(text: str, limits: Limits) -> ToolCall:
     """
     body = _json(text)
     if not isinstance(body, dict) or set(body) != {"name", "arguments"}:
-        raise FormatError(Fault.NOT_A_CALL, 'A call is {"name": ..., "arguments": {...}} and nothing else.')
+        raise FormatError(FormatFault.NOT_A_CALL, 'A call is {"name": ..., "arguments": {...}} and nothing else.')
     return checked_call(body["name"], body["arguments"], limits)
 
 
@@ -83,11 +83,13 @@ def call_of_message(entry: object, limits: Limits) -> ToolCall:
     """
     function = entry.get("function") if isinstance(entry, Mapping) else None
     if not isinstance(function, Mapping) or not {"name", "arguments"} <= set(function):
-        raise FormatError(Fault.NOT_A_CALL, "A call holds a function with a name and arguments.")
+        raise FormatError(FormatFault.NOT_A_CALL, "A call holds a function with a name and arguments.")
     arguments = function["arguments"]
     if isinstance(arguments, str):
         if len(arguments) > limits.turn_chars:
-            raise FormatError(Fault.HUGE_ARGUMENT, f"An argument holds at most {limits.argument_chars} characters.")
+            raise FormatError(
+                FormatFault.HUGE_ARGUMENT, f"An argument holds at most {limits.argument_chars} characters."
+            )
         arguments = _json(arguments)
     return checked_call(function["name"], arguments, limits)
 
@@ -99,10 +101,10 @@ def checked_call(tool: object, arguments: object, limits: Limits) -> ToolCall:
         FormatError: for anything else.
     """
     if not isinstance(tool, str) or tool not in ARGUMENT_OF:
-        raise FormatError(Fault.UNKNOWN_TOOL, f"There is no such tool; the tools are {', '.join(ARGUMENT_OF)}.")
+        raise FormatError(FormatFault.UNKNOWN_TOOL, f"There is no such tool; the tools are {', '.join(ARGUMENT_OF)}.")
     name = ARGUMENT_OF[tool]
     if not isinstance(arguments, Mapping) or len(arguments) != 1 or not isinstance(arguments.get(name), str):
-        raise FormatError(Fault.WRONG_ARGUMENTS, f"The tool {tool} takes one argument, the text '{name}'.")
+        raise FormatError(FormatFault.WRONG_ARGUMENTS, f"The tool {tool} takes one argument, the text '{name}'.")
     return ToolCall(tool, checked_argument(arguments[name], limits))
 
 
@@ -113,7 +115,7 @@ def checked_argument(argument: str, limits: Limits) -> str:
         FormatError: when it is too long, no Unicode text, or holds a mark of the chat template.
     """
     if len(argument) > limits.argument_chars:
-        raise FormatError(Fault.HUGE_ARGUMENT, f"An argument holds at most {limits.argument_chars} characters.")
+        raise FormatError(FormatFault.HUGE_ARGUMENT, f"An argument holds at most {limits.argument_chars} characters.")
     return checked_text(argument)
 
 
@@ -124,9 +126,11 @@ def checked_text(text: object, forged: Callable[[str], bool] = has_marker) -> st
         FormatError: when it is none, holds half of a surrogate pair, or a mark that `forged` finds.
     """
     if not isinstance(text, str) or _HALF_PAIR.search(text):
-        raise FormatError(Fault.NOT_TEXT, "The turn holds what is no text.")
+        raise FormatError(FormatFault.NOT_TEXT, "The turn holds what is no text.")
     if forged(text):
-        raise FormatError(Fault.FORGED_MARKER, "The turn holds a mark of the chat format where only text may stand.")
+        raise FormatError(
+            FormatFault.FORGED_MARKER, "The turn holds a mark of the chat format where only text may stand."
+        )
     return text
 
 
@@ -135,7 +139,7 @@ def _json(text: str) -> Any:
         return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         # ValueError: also a key that stands twice, a number that is none, or one with more digits than Python converts.
-        raise FormatError(Fault.NOT_JSON, "A call is one JSON object, every key once.") from error
+        raise FormatError(FormatFault.NOT_JSON, "A call is one JSON object, every key once.") from error
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from rc1_lib.environment.answers import final_answer
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.markers import defused
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome, outcome_of
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
 from rc1_lib.environment.turn import Malformed, Turn, read_message, read_text
 from rc1_lib.environment.world import Message, World
 from rc1_lib.text import text_length
@@ -74,7 +74,7 @@ class Episode:
             tokens = self._count(turn.content) + sum(self._count(call.arguments) for call in turn.calls)
         return self._take(turn, content if isinstance(content, str) else "", tokens, cut)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> EpisodeOutcome:
         """What came of the episode, or of what was done so far."""
         return outcome_of(
             self.world,

@@ -25,7 +25,7 @@ class EpisodeStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EpisodeOutcome:
     """What came of an episode.
 
     Attributes:
@@ -77,9 +77,11 @@ class Outcome:
         return self.needs and self.asked > 0
 
 
-def outcome_of(world: World, status: EpisodeStatus, answer: str, *, turns: int, malformed: int, tokens: int) -> Outcome:
+def outcome_of(
+    world: World, status: EpisodeStatus, answer: str, *, turns: int, malformed: int, tokens: int
+) -> EpisodeOutcome:
     """The outcome of what was done in `world`; without a final answer nothing is right."""
-    return Outcome(
+    return EpisodeOutcome(
         status=status,
         answer=answer,
         right=status is EpisodeStatus.ANSWERED and world.is_right(answer),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from rc1_lib.environment.outcome import Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import Bucket
 from rc1_lib.reward.difficulty_factor import difficulty_factor
@@ -66,7 +66,7 @@ class RewardTerms:
 
 
 def reward_terms(
-    outcome: Outcome, bucket: Bucket, settings: RewardSettings, *, judged: float | None = None
+    outcome: EpisodeOutcome, bucket: Bucket, settings: RewardSettings, *, judged: float | None = None
 ) -> RewardTerms:
     """The terms of what came of an episode.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 
 
-def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
+def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
     """Means over the episodes of one step. A figure of which there is no case is left out, never 0.
 
     `env/*` are RC1's own: success, lucky guesses, asking where it is needed and where it is not. `num_turns/mean`,

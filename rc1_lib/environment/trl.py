@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from rc1_lib.environment.answers import final_answer
 from rc1_lib.environment.calls import FormatError, ToolCall, checked_argument
 from rc1_lib.environment.limits import Limits
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome, outcome_of
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.turn import Malformed, Turn, read_message
 from rc1_lib.environment.voice import Voice, plain_voice
@@ -116,7 +116,7 @@ class DialogueEnvironment:
             raise RuntimeError("the environment has no row yet; reset it with one")
         return self._world
 
-    def _outcome(self, completion: Sequence[Mapping[str, Any]]) -> Outcome:
+    def _outcome(self, completion: Sequence[Mapping[str, Any]]) -> EpisodeOutcome:
         """What came of the rollout whose messages are `completion`."""
         world = self._open()
         turns = [message for message in completion if message.get("role") == "assistant"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rc1_lib.environment.calls import (
-    Fault,
     FormatError,
+    FormatFault,
     ToolCall,
     call_of_json,
     call_of_message,
@@ -36,7 +36,7 @@ class Turn:
 class Malformed:
     """A turn that cannot be read, and why; the sentence may be shown to the model."""
 
-    fault: Fault
+    fault: FormatFault
     sentence: str
 
 
@@ -70,7 +70,7 @@ def _turn_of_text(text: str, limits: Limits) -> Turn:
 
 def _turn_of_message(message: object, limits: Limits) -> Turn:
     if not isinstance(message, Mapping) or message.get("role", "assistant") != "assistant":
-        raise FormatError(Fault.NOT_A_CALL, "A turn is one message of the assistant.")
+        raise FormatError(FormatFault.NOT_A_CALL, "A turn is one message of the assistant.")
     content = message.get("content")
     thinking, content = _split_thinking(_bounded("" if content is None else content, limits))
     entries = _entries(message)
@@ -83,28 +83,28 @@ def _entries(message: Mapping[str, Any]) -> list[Any] | tuple[Any, ...]:
     if listed is None:
         return ()
     if not isinstance(listed, list | tuple):
-        raise FormatError(Fault.NOT_A_CALL, "The calls of a message are a list.")
+        raise FormatError(FormatFault.NOT_A_CALL, "The calls of a message are a list.")
     return listed
 
 
 def _turn(content: str, calls: tuple[ToolCall, ...], thinking: str) -> Turn:
     content = checked_text(content).strip()
     if not content and not calls:
-        raise FormatError(Fault.EMPTY, "A turn holds a call or an answer.")
+        raise FormatError(FormatFault.EMPTY, "A turn holds a call or an answer.")
     return Turn(content, calls, checked_text(thinking, has_role_mark).strip())
 
 
 def _bounded(text: object, limits: Limits) -> str:
     if not isinstance(text, str):
-        raise FormatError(Fault.NOT_TEXT, "The turn holds what is no text.")
+        raise FormatError(FormatFault.NOT_TEXT, "The turn holds what is no text.")
     if len(text) > limits.turn_chars:
-        raise FormatError(Fault.TOO_LONG, f"A turn holds at most {limits.turn_chars} characters.")
+        raise FormatError(FormatFault.TOO_LONG, f"A turn holds at most {limits.turn_chars} characters.")
     return text
 
 
 def _count(calls: int, limits: Limits) -> None:
     if calls > limits.calls:
-        raise FormatError(Fault.TOO_MANY_CALLS, f"A turn holds at most {limits.calls} calls.")
+        raise FormatError(FormatFault.TOO_MANY_CALLS, f"A turn holds at most {limits.calls} calls.")
 
 
 def _split_thinking(text: str) -> tuple[str, str]:
@@ -113,7 +113,7 @@ def _split_thinking(text: str) -> tuple[str, str]:
     if closed:
         return before.lstrip().removeprefix(THINK), after
     if text.lstrip().startswith(THINK):
-        raise FormatError(Fault.UNCLOSED_THINKING, "The thinking has no end.")
+        raise FormatError(FormatFault.UNCLOSED_THINKING, "The thinking has no end.")
     return "", text
 
 
@@ -121,7 +121,7 @@ def _inside(block: str) -> str:
     """The text between the marks of a call; `block` starts behind the opening one."""
     inside, closed, after = block.partition(CALL_END)
     if not closed:
-        raise FormatError(Fault.UNCLOSED_CALL, "A call has no end, or holds another call.")
+        raise FormatError(FormatFault.UNCLOSED_CALL, "A call has no end, or holds another call.")
     if after.strip():
-        raise FormatError(Fault.TEXT_AFTER_CALL, "Words stand before the calls, never behind one.")
+        raise FormatError(FormatFault.TEXT_AFTER_CALL, "Words stand before the calls, never behind one.")
     return inside

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, cast, get_args
 
 import polars as pl
 
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS, TASKS, Bucket, Task
 
@@ -33,14 +33,14 @@ class Ended(Protocol):
         ...
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> EpisodeOutcome:
         """What came of it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRecord:
-    """One episode of one policy on one held-out prompt; the outcome's fields are those of `Outcome`.
+    """One episode of one policy on one held-out prompt; the outcome's fields are those of `EpisodeOutcome`.
 
     Attributes:
         policy: who acted, for example `sft` or `ppo`.
@@ -89,7 +89,7 @@ _ROW_KEYS = ("task", "bucket", "source_id", "needs_clarification", "cue")
 IDENTITY = ("policy", "mode", "seed", "row_id")
 
 
-def record_of(outcome: Outcome, row: Mapping[str, Any], *, policy: str, mode: Mode, seed: int) -> EpisodeRecord:
+def record_of(outcome: EpisodeOutcome, row: Mapping[str, Any], *, policy: str, mode: Mode, seed: int) -> EpisodeRecord:
     """The record of what came of acting in `row`.
 
     Raises:

@@ -122,10 +122,10 @@ def evaluate(
 
 def _check_complete(frame: pl.DataFrame, before: str, after: str) -> None:
     """Refuse episodes of others, and prompts that were not answered by both policies in both modes."""
-    strangers = set(frame["policy"]) - {before, after}
-    if strangers:
+    others = set(frame["policy"]) - {before, after}
+    if others:
         raise EvaluationError(
-            f"the episodes are of {', '.join(sorted(strangers))} too; an evaluation compares '{before}' and '{after}' "
+            f"the episodes are of {', '.join(sorted(others))} too; an evaluation compares '{before}' and '{after}' "
             f"alone"
         )
     wanted = 2 * len(MODES)

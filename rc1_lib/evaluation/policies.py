@@ -11,19 +11,19 @@ import polars as pl
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Mode, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
+from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.evaluation.report import Provenance, write_evaluation
-from rc1_lib.gates.ppo_eval import ppo_eval_gate
-from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.gate_report import GateReport
 from rc1_lib.progress import tell
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import folder_name, resolve
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.places import places_of
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.run_paths import paths_of
 
 STAGE = "evaluation"
 _EXAMPLES = 3
@@ -40,7 +40,7 @@ class _Answers:
         return self.sampled if mode == "sampled" else self.greedy
 
 
-def evaluate_run(prepared: Prepared, seeds: Sequence[int]) -> Evaluated:
+def evaluate_run(prepared: Prepared, seeds: Sequence[int]) -> GateReport:
     """Let the finished runs of `seeds` answer the held-out prompts, compare them with the start, judge, and write.
 
     Both policies draw by the same random numbers, prompt by prompt, so that what differs is the policy.
@@ -62,7 +62,7 @@ def evaluate_run(prepared: Prepared, seeds: Sequence[int]) -> Evaluated:
     checkpoints = {BASE: prepared.reference.sha256}
     dialogues: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = {}
     for number, seed in enumerate(seeds, start=1):
-        path = resolve(run.config.steps, run.workspace.path(places_of(run, seed).checkpoints))
+        path = resolve(run.config.steps, run.workspace.path(paths_of(run, seed).checkpoints))
         engine.policy.load_adapter_state(load_checkpoint(path).tensors["adapter"])
         checkpoints[f"{TRAINED} seed {seed}"] = fingerprint(path)
         trained = _answers(prepared, engine, 2 * number, plays)
@@ -76,7 +76,7 @@ def evaluate_run(prepared: Prepared, seeds: Sequence[int]) -> Evaluated:
 
 def finished_checkpoint(run: Run, seed: int) -> str:
     """The checkpoint of a run's last step, relative to the workspace."""
-    return f"{places_of(run, seed).checkpoints}/{folder_name(run.config.steps)}"
+    return f"{paths_of(run, seed).checkpoints}/{folder_name(run.config.steps)}"
 
 
 def _engine(prepared: Prepared, seed: int) -> TorchPPO:
@@ -111,7 +111,7 @@ def _written(
     checkpoints: Mapping[str, str],
     dialogues: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]],
     seeds: Sequence[int],
-) -> Evaluated:
+) -> GateReport:
     run, thresholds = prepared.run, prepared.run.config.gates.evaluation
     seed = run.config.training.held_out.seed
     frame = episode_frame(records)
@@ -121,7 +121,7 @@ def _written(
 
     evaluation = compared(frame)
     several = {one: compared(frame.filter(pl.col("seed") == one)) for one in seeds} if len(seeds) > 1 else {}
-    curves = run.workspace.path(places_of(run, seeds[0]).metrics)
+    curves = run.workspace.path(paths_of(run, seeds[0]).metrics)
     return write_evaluation(
         run,
         evaluation,

@@ -16,13 +16,13 @@ from rc1_lib.evaluation import plots
 from rc1_lib.evaluation.episodes import IDENTITY, checked
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.tables import figures_rows, groups_rows, statuses_rows
-from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
+from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 
 KIND = "ppo_eval"
-CODE = ("rc1_lib/evaluation", "rc1_lib/environment", "rc1_lib/gates/ppo_eval.py", "rc1_lib/reward/intervals.py")
+CODE = ("rc1_lib/evaluation", "rc1_lib/environment", "rc1_lib/evaluation/gate.py", "rc1_lib/reward/intervals.py")
 """What decides the figures of given episodes."""
 
 
@@ -66,7 +66,7 @@ def write_evaluation(
     provenance: Provenance,
     examples: str = "",
     curves: Path | None = None,
-) -> Evaluated:
+) -> GateReport:
     """Write `reports/ppo_eval_<key>.json` last, after everything that it names.
 
     Args:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rc1_lib.evaluation.gate import CHECK_OF
 from rc1_lib.evaluation.metrics import IS_SHARE
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
-from rc1_lib.gates.ppo_eval import CHECK_OF
 
 if TYPE_CHECKING:
     from rich.table import Table

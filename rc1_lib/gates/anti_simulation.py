@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from rc1_lib.checks import above, at_least, at_most, below, equal, info, number, offenders
 from rc1_lib.config_values import Round
-from rc1_lib.gates.checks import above, at_least, at_most, below, equal, info, number, offenders
 from rc1_lib.records import Check, GateResult
-from rc1_lib.scoring.lines import SCORINGS, Outcome
+from rc1_lib.scoring.usage_lines import SCORINGS, AttemptOutcome
 from rc1_lib.thresholds import AntiSimulationGate
 
 _NAME = "anti_simulation"
 _MS = 1e-3
-_LIVE = pl.col("outcome") == Outcome.OK
+_LIVE = pl.col("outcome") == AttemptOutcome.OK
 _READ, _WROTE = pl.col("tokens_in").fill_null(0) > 0, pl.col("tokens_out").fill_null(0) > 0
 _BILLED = pl.col("billable").fill_null(False)
 _UNNAMED = pl.col("request_id").fill_null("") == ""

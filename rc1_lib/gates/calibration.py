@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rc1_lib.gates.checks import above, at_least, at_most, equal, info
+from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.gates.shadow_run import constant_told, interval_in_words, none_stuck
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from rc1_lib.gates.checks import at_least, info, parts
+from rc1_lib.checks import at_least, info, parts
 from rc1_lib.pool.dialogue import KIND_OF
 from rc1_lib.pool.diversity import distinct_n, kl_divergence, windowed_distinct
-from rc1_lib.pool.frame import with_texts
 from rc1_lib.pool.rewording import reworded
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import Check, GateResult
+from rc1_lib.rows.frame import with_texts
 from rc1_lib.thresholds import DiversityGate
 
 _WORDING = "add templates to the pack or paraphrase more: the same phrases come back too often"

@@ -14,10 +14,10 @@ import polars as pl
 from numpy.typing import NDArray
 from rensa import RMinHash
 
-from rc1_lib.gates.checks import at_most, info, number, offenders, parts
+from rc1_lib.checks import at_most, info, number, offenders, parts
 from rc1_lib.ngrams import ngrams
-from rc1_lib.pool.frame import with_texts
 from rc1_lib.records import GateResult
+from rc1_lib.rows.frame import with_texts
 from rc1_lib.thresholds import DuplicatesGate
 
 _SEED = 42

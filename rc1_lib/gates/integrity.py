@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rc1_lib.artifacts import FileState
-from rc1_lib.gates.checks import equal
+from rc1_lib.checks import equal
 from rc1_lib.records import GateResult
 
 _ADVICE = {
@@ -17,15 +17,15 @@ _ADVICE = {
 }
 
 
-def integrity_gate(states: Mapping[str, FileState], strangers: int) -> GateResult:
+def integrity_gate(states: Mapping[str, FileState], foreign_lines: int) -> GateResult:
     """Judge the state of each data file, and that the balanced pool is made of the pool's own lines.
 
     Args:
         states: of each data file, by its path.
-        strangers: lines of the balanced pool that are not the pool's byte for byte; -1 when that could not be told.
+        foreign_lines: lines of the balanced pool that are not the pool's byte for byte; -1 when that could not be told.
     """
     own_lines = equal(
-        "balanced lines that are not the pool's", strangers, 0, "run `rc1 difficulty-bucketize --rebuild`"
+        "balanced lines that are not the pool's", foreign_lines, 0, "run `rc1 difficulty-bucketize --rebuild`"
     )
     checks = tuple(
         equal(path, state.value, FileState.FRESH.value, _ADVICE.get(state, "")) for path, state in states.items()

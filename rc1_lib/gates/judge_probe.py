@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from rc1_lib.gates.checks import above, at_least, equal, info, number, offenders
+from rc1_lib.checks import above, at_least, equal, info, number, offenders
 from rc1_lib.records import Check, GateResult
-from rc1_lib.scoring.lines import SCORINGS, Outcome
 from rc1_lib.scoring.noise import long_scores
+from rc1_lib.scoring.usage_lines import SCORINGS, AttemptOutcome
 from rc1_lib.thresholds import ProbeGate
 
-_OK = pl.col("outcome") == Outcome.OK
-_HIT = pl.col("outcome") == Outcome.HIT
+_OK = pl.col("outcome") == AttemptOutcome.OK
+_HIT = pl.col("outcome") == AttemptOutcome.HIT
 
 
 def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, thresholds: ProbeGate) -> GateResult:
@@ -85,7 +85,7 @@ def _why(failed: pl.DataFrame, missing: int) -> str:
 
 
 def _billing(lines: pl.DataFrame, answered: pl.DataFrame, provider: str, thresholds: ProbeGate) -> list[Check]:
-    billed = int(lines.filter(pl.col("outcome") != Outcome.HIT)["billable"].sum())
+    billed = int(lines.filter(pl.col("outcome") != AttemptOutcome.HIT)["billable"].sum())
     if not thresholds.require_billed:
         return [info("billed calls", billed)]
     free = answered.filter(~pl.col("billable").fill_null(False)).height

@@ -6,10 +6,10 @@ import math
 
 import polars as pl
 
-from rc1_lib.gates.checks import at_least, at_most, info, number, offenders
+from rc1_lib.checks import at_least, at_most, info, number, offenders
 from rc1_lib.records import Check, GateResult
-from rc1_lib.scoring.lines import SCORINGS, Outcome
 from rc1_lib.scoring.noise import OVERALL, Noise, long_scores, medians_and_variances, pooled
+from rc1_lib.scoring.usage_lines import SCORINGS, AttemptOutcome
 from rc1_lib.thresholds import StabilityGate
 
 _NAME = "judge_stability"
@@ -64,7 +64,7 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
 
 def _newest_run(lines: pl.DataFrame) -> str:
     """The run that wrote last, not counting what was entered for a dead one."""
-    ended = lines.filter(pl.col("outcome") != Outcome.INTERRUPTED)
+    ended = lines.filter(pl.col("outcome") != AttemptOutcome.INTERRUPTED)
     last = (ended if ended.height else lines).tail(1)["run_id"]
     return str(last.item()) if last.len() else ""
 
@@ -75,7 +75,7 @@ def _last_asked(lines: pl.DataFrame, last: int) -> pl.DataFrame:
     An attempt that a killed process left open is entered by whoever comes next, perhaps after the dialogue was asked
     again: such a line does not make its asking the newer one, and an asking without other lines is the oldest.
     """
-    ended = pl.col("seq").filter(pl.col("outcome") != Outcome.INTERRUPTED).max()
+    ended = pl.col("seq").filter(pl.col("outcome") != AttemptOutcome.INTERRUPTED).max()
     newest = (
         lines.group_by("run_id", "dialogue")
         .agg(ended=ended, seq=pl.coalesce(ended, pl.col("seq").max()))

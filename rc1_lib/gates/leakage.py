@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from rc1_lib.gates.checks import at_least, at_most, equal, info, offenders, parts
+from rc1_lib.checks import at_least, at_most, equal, info, offenders, parts
 from rc1_lib.ngrams import containment, distinctive_ngrams
-from rc1_lib.pool.frame import with_texts
 from rc1_lib.records import GateResult
+from rc1_lib.rows.frame import with_texts
 from rc1_lib.thresholds import LeakageGate
 
 _ADVICE = "drop the rows listed, or rebuild: the builder holds shadow questions back, so a leak came from elsewhere"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from rc1_lib.gates.checks import at_least, at_most, info, number, offenders, parts
-from rc1_lib.pool.frame import with_texts
+from rc1_lib.checks import at_least, at_most, info, number, offenders, parts
 from rc1_lib.records import GateResult
+from rc1_lib.rows.frame import with_texts
 from rc1_lib.text import length
 from rc1_lib.thresholds import LengthGate
 

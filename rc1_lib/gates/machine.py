@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.gates.checks import above, equal, info
+from rc1_lib.checks import above, equal, info
 from rc1_lib.records import GateResult
 from rc1_lib.thresholds import GitGate, ResourcesGate
 

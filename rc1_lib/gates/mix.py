@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from rc1_lib.gates.checks import equal, number, within
+from rc1_lib.checks import equal, number, within
 from rc1_lib.records import Check, GateResult, Task
 from rc1_lib.thresholds import MixGate
 
@@ -14,8 +14,8 @@ from rc1_lib.thresholds import MixGate
 def mix_gate(rows: pl.DataFrame, thresholds: MixGate, mix: Mapping[Task, float]) -> GateResult:
     """Judge each task's share of the rows, in percent."""
     checks = share_checks("share", rows, thresholds, mix)
-    strangers = int((~rows["task"].is_in(list(mix))).sum())
-    checks.append(equal("rows of other tasks", strangers, 0, "drop rows whose task is not in `datasets`"))
+    other_tasks = int((~rows["task"].is_in(list(mix))).sum())
+    checks.append(equal("rows of other tasks", other_tasks, 0, "drop rows whose task is not in `datasets`"))
     return GateResult("mix", tuple(checks))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rc1_lib.gates.checks import at_least, at_most, info
+from rc1_lib.checks import at_least, at_most, info
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.ablation import Ablation, Figures
 from rc1_lib.reward.intervals import Interval

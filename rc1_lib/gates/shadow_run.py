@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rc1_lib.gates.checks import above, at_least, at_most, equal, info
+from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rc1_lib.checks import at_least, equal, info, within
 from rc1_lib.config import RunConfig
-from rc1_lib.gates.checks import at_least, equal, info, within
 from rc1_lib.records import Check, GateResult
 
 

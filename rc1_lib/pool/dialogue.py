@@ -11,13 +11,12 @@ import orjson
 from rc1_lib.config import Pool
 from rc1_lib.environment.verifiers import is_right
 from rc1_lib.pool.plan import PlannedRow
-from rc1_lib.pool.pose import Posed, pose
+from rc1_lib.pool.prompting import Posed, pose
 from rc1_lib.pool.teacher import Call, Performance, ask_chance, perform
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.records import Bucket, Question, Step
+from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 
-ARGUMENT_OF = {"wiki": "title", "calc": "expression", "ask_user": "question"}
-ANSWER_MARK = {"en": "Answer: ", "zh": "答案："}
 KIND_OF = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
 
 Message = dict[str, Any]

@@ -9,14 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
+from rc1_lib.apportion import apportion
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import SourceError
-from rc1_lib.records import TASKS, Question, Task
+from rc1_lib.records import Question, Task
+from rc1_lib.sources.shadow_counts import shadow_counts
 from rc1_lib.text import tokenize
-
-Name = TypeVar("Name", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +26,6 @@ class PlannedRow:
     split: str
     question: Question
     use: int
-
-
-def apportion(total: int, shares: Mapping[Name, float]) -> dict[Name, int]:
-    """Whole numbers that sum to `total` in the given shares (largest remainders), by task, bucket or any other name."""
-    exact = {name: total * share for name, share in shares.items()}
-    counts = {name: int(value) for name, value in exact.items()}
-    by_remainder = sorted(exact, key=lambda name: (counts[name] - exact[name], name))
-    for name in by_remainder[: total - sum(counts.values())]:
-        counts[name] += 1
-    return counts
-
-
-def shadow_counts(config: RunConfig) -> dict[Task, int]:
-    """How many shadow rows each task gets: in the shares of the mix when stratified, else one draw over all tasks."""
-    if config.shadow.stratify:
-        return apportion(config.shadow.n, config.datasets)
-    drawn = random.Random(config.shadow.seed).choices(
-        TASKS, [config.datasets.get(task, 0.0) for task in TASKS], k=config.shadow.n
-    )
-    return {task: drawn.count(task) for task in TASKS if task in config.datasets}
 
 
 def held_text(question: Question) -> str:

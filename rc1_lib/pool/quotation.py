@@ -17,7 +17,7 @@ from rc1_lib.records import Passage, Question
 from rc1_lib.text import tokenize
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
-_MOST_STRANGERS = 3
+_MOST_OTHERS = 3
 
 
 def quote(
@@ -50,9 +50,9 @@ def _diluted(question: Question, others: int, size: int, overlap: float, rng: ra
     """All supporting sentences, and as many from pages beside them as bring the overlap down to what is wanted."""
     quoted = list(question.support)
     needed = {step.argument for step in question.steps if step.tool == "wiki"}
-    strangers = [first_sentence(page) for page in question.passages if page.title not in needed]
-    rng.shuffle(strangers)
-    for sentence in strangers[:_MOST_STRANGERS]:
+    other_pages = [first_sentence(page) for page in question.passages if page.title not in needed]
+    rng.shuffle(other_pages)
+    for sentence in other_pages[:_MOST_OTHERS]:
         if size / max(1, size + others) <= overlap:
             break
         quoted.insert(rng.randint(0, len(quoted)), sentence)

@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.pool.dialogue import ANSWER_MARK, ARGUMENT_OF, kind_of
-from rc1_lib.pool.pose import user_message
+from rc1_lib.pool.dialogue import kind_of
+from rc1_lib.pool.prompting import user_message
 from rc1_lib.pool.templates import Pack, Template
+from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 
 
 def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:

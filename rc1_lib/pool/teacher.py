@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rc1_lib.config import Pool, Recipe, Teacher
 from rc1_lib.environment.calculator import CalculatorError, calculate
-from rc1_lib.pool.pose import Posed
+from rc1_lib.pool.prompting import Posed
 from rc1_lib.records import Question, Step, Tool
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")

@@ -17,10 +17,10 @@ import polars as pl
 from rc1_lib.config import RunConfig
 from rc1_lib.difficulty.features import measure
 from rc1_lib.pool.dialogue import write_row
-from rc1_lib.pool.frame import ROW_COLUMNS
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Bucket
+from rc1_lib.rows.frame import ROW_COLUMNS
 
 _CHUNK = 500
 _PR_SET_PDEATHSIG = 1

@@ -7,8 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.calibration.overclar_ablation import ablation_verdict
+from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
+from rc1_lib.calibration.weights_file import named_report, read_content, weights_state
 from rc1_lib.difficulty.steps import balanced_state, metrics_state
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
 from rc1_lib.gates.duplicates import duplicates_gate
@@ -22,14 +27,10 @@ from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.pool.seed import seed_state
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.preflight import judging
-from rc1_lib.preflight.double_mark import double_checks, said_double
-from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import dimensions
-from rc1_lib.preflight.overclar_ablation import ablation_verdict
-from rc1_lib.preflight.shadow_run import PRE_RUN, shadow_run
-from rc1_lib.preflight.weights_file import named_report, read_content, weights_state
+from rc1_lib.preflight import judge_gates
 from rc1_lib.records import GateResult
+from rc1_lib.scoring.identity import judge_identity
+from rc1_lib.scoring.test_double import double_checks, said_double
 
 Round = int
 
@@ -68,7 +69,7 @@ def _integrity(evidence: Evidence, _: Round) -> GateResult:
         evidence.label("metrics"): metrics_state(run),
         evidence.label("balanced"): balanced_state(run),
     }
-    return integrity_gate(states, evidence.balanced_strangers())
+    return integrity_gate(states, evidence.balanced_foreign_lines())
 
 
 def _shadow(evidence: Evidence, _: Round) -> GateResult:
@@ -105,9 +106,7 @@ def _weights(evidence: Evidence, _: Round) -> GateResult:
     run = evidence.run
     content = read_content(run)
     report, sha256 = named_report(run, content)
-    origin = Origin(
-        report, sha256, judging.judge_identity(run), run.config.reward.old_weights, weights_state(run).value
-    )
+    origin = Origin(report, sha256, judge_identity(run), run.config.reward.old_weights, weights_state(run).value)
     result = weights_gate(content, run.config.gates.weights, dimensions(run), origin)
     marks = double_checks(run, said_double(report)) if report else ()
     return replace(result, checks=(*result.checks, *marks))
@@ -159,12 +158,12 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         _difficulty,
     ),
     GateSpec(
-        "judge_probe", "does the judge answer", ("shadow", "judge_spec"), lambda e, _: judging.probe(e),
+        "judge_probe", "does the judge answer", ("shadow", "judge_spec"), lambda e, _: judge_gates.probe(e),
         reads_world=True,
     ),
-    GateSpec("anti_simulation", "are the scores real", ("judge_spec",), judging.anti_simulation, reads_world=True),
+    GateSpec("anti_simulation", "are the scores real", ("judge_spec",), judge_gates.anti_simulation, reads_world=True),
     GateSpec(
-        "judge_stability", "does the judge agree with itself", ("judge_spec",), lambda e, _: judging.stability(e),
+        "judge_stability", "does the judge agree with itself", ("judge_spec",), lambda e, _: judge_gates.stability(e),
         reads_world=True,
     ),
     GateSpec(
@@ -199,9 +198,9 @@ def evaluate(name: str, evidence: Evidence, number: Round) -> GateResult:
 
 def check_waivers(evidence: Evidence) -> None:
     """Refuse a waiver for a gate that does not exist: it would waive nothing and look as if it did."""
-    strangers = set(evidence.run.config.gates.waivers) - set(BY_NAME)
-    if strangers:
-        raise ConfigError(f"gates.waivers names {', '.join(sorted(strangers))}, expected some of {', '.join(BY_NAME)}")
+    unknown = set(evidence.run.config.gates.waivers) - set(BY_NAME)
+    if unknown:
+        raise ConfigError(f"gates.waivers names {', '.join(sorted(unknown))}, expected some of {', '.join(BY_NAME)}")
 
 
 def _existing(evidence: Evidence) -> Path:

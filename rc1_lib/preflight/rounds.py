@@ -11,8 +11,8 @@ import orjson
 from rc1_lib.artifacts import PROJECT_ROOT, atomic_write, now, read_json, write_json, write_text
 from rc1_lib.code import code_sha256
 from rc1_lib.config_file import departures
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.machine import read_git
-from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.preflight.gates import gates_of_round
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config

@@ -15,11 +15,11 @@ from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_file, sha256_
 from rc1_lib.code import code_sha256
 from rc1_lib.config_file import departures, flatten
 from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.machine import read_git
-from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judging import judge_identity
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round, report_passed
 from rc1_lib.run import Run, published_config
+from rc1_lib.scoring.identity import judge_identity
 
 TICKET = "reports/preflight/ticket.json"
 _VERSION = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from rc1_lib.reward.agreement import Vector, spearman
+from rc1_lib.reward.rank_agreement import Vector, spearman
 from rc1_lib.text import length
 
 

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rc1_lib.reward.agreement import (
+from rc1_lib.reward.bounded_least_squares import Solution, solve
+from rc1_lib.reward.calibration_rows import CalibrationRows, GroupSums, prior_vector, usable_rows
+from rc1_lib.reward.folds import group_folds
+from rc1_lib.reward.intervals import Interval, draw_counts, percentile_interval
+from rc1_lib.reward.rank_agreement import (
     drop_pct,
     improvement_pct,
     mean_absolute_error,
@@ -18,10 +22,6 @@ from rc1_lib.reward.agreement import (
     rank_correlation,
     without_rounding_noise,
 )
-from rc1_lib.reward.calibration_rows import CalibrationRows, GroupSums, prior_vector, usable_rows
-from rc1_lib.reward.folds import group_folds
-from rc1_lib.reward.intervals import Interval, draw_counts, percentile_interval
-from rc1_lib.reward.quadratic import Solution, solve
 
 __all__ = ["Calibration", "Fold", "Solution", "calibrate_weights", "solve"]
 
@@ -129,7 +129,7 @@ def calibrate_weights(
 
     Raises:
         RC1Error: for fewer usable rows than dimensions, fewer groups than folds, bounds that no weights can meet,
-            numbers outside [0, 1], a target that does not vary, or a prior that names strangers.
+            numbers outside [0, 1], a target that does not vary, or a prior that names unknown dimensions.
     """
     before = prior_vector(names, prior)
     rows = usable_rows(scores, target, groups, row_weights, names)

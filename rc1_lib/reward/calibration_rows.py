@@ -84,9 +84,9 @@ def prior_vector(names: Sequence[str], prior: Mapping[str, float]) -> Vector:
     """
     if len(set(names)) < len(names):
         raise RC1Error(f"each dimension must be named once, found {', '.join(names)}")
-    if strangers := sorted(set(prior) - set(names)):
+    if unknown := sorted(set(prior) - set(names)):
         raise RC1Error(
-            f"the old weights name {', '.join(strangers)}, which is not among the dimensions to weigh "
+            f"the old weights name {', '.join(unknown)}, which is not among the dimensions to weigh "
             f"({', '.join(names)}): correct the name or score the dimension"
         )
     return np.array([prior.get(name, 0.0) for name in names])

@@ -1,8 +1,8 @@
 """The old score against the new reward, on the same dialogues: do they agree, and which one knows success?
 
 Agreement is Spearman's rho, Kendall's tau-b and the overlap of the best tenth and fifth; ties are handled in all of
-them (`rc1_lib.reward.agreement`). Intervals come from a bootstrap over source questions, paired: each resample looks
-at both scores of the same dialogues.
+them (`rc1_lib.reward.rank_agreement`). Intervals come from a bootstrap over source questions, paired: each resample
+looks at both scores of the same dialogues.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS
-from rc1_lib.reward.agreement import (
+from rc1_lib.reward.answer_length import length_correlation
+from rc1_lib.reward.intervals import Interval, bootstrap
+from rc1_lib.reward.rank_agreement import (
     improvement_pct,
     kendall_tau_b,
     spearman,
@@ -25,8 +27,6 @@ from rc1_lib.reward.agreement import (
     top_overlap,
     without_rounding_noise,
 )
-from rc1_lib.reward.answer_length import length_correlation
-from rc1_lib.reward.intervals import Interval, bootstrap
 
 Floats = NDArray[np.float64]
 _SHARES = {"top10_overlap": 0.10, "top20_overlap": 0.20}

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 import polars as pl
 
 from rc1_lib.errors import ConfigError
+from rc1_lib.language.numerals import numbers_of, operands_of
+from rc1_lib.language.open_references import open_reference
 from rc1_lib.records import Rule
 from rc1_lib.reward.chat import per_row, spread_calls, spread_messages
 from rc1_lib.reward.counts import add_counts
-from rc1_lib.reward.numerals import numbers_of, operands_of
-from rc1_lib.reward.open_references import open_reference
 
 CALC = "calc"
 """The tool whose expressions have to rest on numbers that were said."""
@@ -28,16 +28,16 @@ def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:
         RowError: when there are no chat messages to read.
     """
     wanted = list(names)
-    strangers = sorted(set(wanted) - set(RULES))
-    if strangers:
-        raise ConfigError(f"there is no rule {', '.join(strangers)}; the rules are {', '.join(RULES)}")
+    unknown = sorted(set(wanted) - set(RULES))
+    if unknown:
+        raise ConfigError(f"there is no rule {', '.join(unknown)}; the rules are {', '.join(RULES)}")
     return frame.with_columns([RULES[name](frame).cast(pl.Float64).alias(name) for name in wanted])
 
 
 def settled(frame: pl.DataFrame) -> pl.Series:
     """1 where nothing was left open, or at least one clarifying question was asked; else 0.
 
-    What is open is decided by `rc1_lib.reward.open_references`, on the user's first message and the results of tools.
+    What is open is decided by `rc1_lib.language.open_references`, on the user's first message and the results of tools.
     """
     messages = spread_messages(frame)
     said = pl.col("content").filter(pl.col("role") == "user").first()

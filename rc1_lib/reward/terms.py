@@ -91,8 +91,6 @@ def _check(frame: pl.DataFrame) -> None:
     fewest = frame.select(pl.col("clarifications").min().cast(pl.Int64)).item()
     if fewest is not None and fewest < 0:
         raise RowError(f"'clarifications' holds {fewest}, expected a count of at least 0")
-    strangers = set(frame["bucket"].drop_nulls().unique()) - set(BUCKETS)
-    if strangers:
-        raise RowError(
-            f"'bucket' holds {', '.join(sorted(map(str, strangers)))}, expected {', '.join(BUCKETS)} or null"
-        )
+    unknown = set(frame["bucket"].drop_nulls().unique()) - set(BUCKETS)
+    if unknown:
+        raise RowError(f"'bucket' holds {', '.join(sorted(map(str, unknown)))}, expected {', '.join(BUCKETS)} or null")

@@ -18,13 +18,13 @@ from rc1_lib.config import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.masking import mask, secrets
 from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault, Message, Provider, Sampling
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault, Message, Provider, Sampling
 from rc1_lib.scoring.limiter import Limiter, Permit
-from rc1_lib.scoring.lines import Line, Outcome
 from rc1_lib.scoring.prompt import JudgeSpec, write_prompt
 from rc1_lib.scoring.reply import BadReplyError, read_scores
 from rc1_lib.scoring.store import Busy, Reply, Store
-from rc1_lib.testing.mark import is_test_double
+from rc1_lib.scoring.test_double import is_test_double
+from rc1_lib.scoring.usage_lines import AttemptOutcome, Line
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
@@ -61,7 +61,7 @@ class Got:
     """
 
     scores: dict[str, float] | None
-    outcome: Outcome
+    outcome: AttemptOutcome
     reason: str
     model: str
     text: str = ""
@@ -69,7 +69,7 @@ class Got:
     @classmethod
     def of(cls, reply: Reply) -> Got:
         """What a stored reply says."""
-        outcome = reply.outcome if reply.scores is None else Outcome.HIT
+        outcome = reply.outcome if reply.scores is None else AttemptOutcome.HIT
         return cls(reply.scores, outcome, reply.detail, reply.model, reply.text)
 
 
@@ -200,12 +200,14 @@ class Desk:
             raise
         except TimeoutError:
             taken = time.perf_counter() - start
-            late = CallFailedError(Fault.TIMEOUT, f"no whole reply within {taken:.1f} s")
+            late = CallFailedError(CallFault.TIMEOUT, f"no whole reply within {taken:.1f} s")
             self._failed(line, late, permit, taken, reserved)
             raise late from None
         except BaseException:
             taken = time.perf_counter() - start
-            self._end(replace(line, outcome=Outcome.CANCELLED, latency_ms=taken * 1000, detail="cancelled"), reserved)
+            self._end(
+                replace(line, outcome=AttemptOutcome.CANCELLED, latency_ms=taken * 1000, detail="cancelled"), reserved
+            )
             raise
         taken = time.perf_counter() - start
         permit.answered(taken)
@@ -220,7 +222,7 @@ class Desk:
             cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(answer.text.encode()).hexdigest(),
         )  # fmt: skip
         if answer.test_double and self.refuse_double:
-            self._end(replace(line, outcome=Outcome.REJECTED, detail=_DOUBLE), reserved)
+            self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_DOUBLE), reserved)
         self._meet_double(answer.test_double)
         scores, outcome, detail = self._read(answer)
         self.answered += 1
@@ -234,23 +236,23 @@ class Desk:
             self.model = answer.model
         return Got(scores, outcome, line.detail, answer.model, text)
 
-    def _read(self, answer: Answer) -> tuple[dict[str, float] | None, Outcome, str]:
+    def _read(self, answer: Answer) -> tuple[dict[str, float] | None, AttemptOutcome, str]:
         match answer.finish:
             case "refusal":
-                return None, Outcome.REFUSED, "the judge declined to grade this dialogue"
+                return None, AttemptOutcome.REFUSED, "the judge declined to grade this dialogue"
             case "length":
-                return None, Outcome.TRUNCATED, "the reply was cut off; raise judge.sampling.max_tokens"
+                return None, AttemptOutcome.TRUNCATED, "the reply was cut off; raise judge.sampling.max_tokens"
         try:
-            return read_scores(answer.text, self.spec.dimensions), Outcome.OK, ""
+            return read_scores(answer.text, self.spec.dimensions), AttemptOutcome.OK, ""
         except BadReplyError as error:
-            return None, Outcome.BAD_REPLY, f"the reply {error}"
+            return None, AttemptOutcome.BAD_REPLY, f"the reply {error}"
 
     def _failed(self, line: Line, failed: CallFailedError, permit: Permit, taken: float, reserved: float) -> None:
-        unbilled = failed.fault in (Fault.RATE_LIMITED, Fault.REJECTED) or (failed.status or 0) >= 500
+        unbilled = failed.fault in (CallFault.RATE_LIMITED, CallFault.REJECTED) or (failed.status or 0) >= 500
         self._end(
             replace(
                 line,
-                outcome=Outcome(failed.fault.value),
+                outcome=AttemptOutcome(failed.fault.value),
                 status=failed.status,
                 latency_ms=taken * 1000,
                 cost_usd=0.0 if unbilled else None,
@@ -258,14 +260,14 @@ class Desk:
             ),
             reserved,
         )
-        if failed.fault is Fault.RATE_LIMITED:
+        if failed.fault is CallFault.RATE_LIMITED:
             permit.throttled(failed.retry_after)
             self._throttled()
         else:
             permit.failed(failed.retry_after)
-        if failed.fault is Fault.REJECTED:
+        if failed.fault is CallFault.REJECTED:
             self._rejected(failed)
-        elif failed.fault is not Fault.RATE_LIMITED:
+        elif failed.fault is not CallFault.RATE_LIMITED:
             self._unanswered(failed)
         if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
             self._halt(
@@ -325,7 +327,7 @@ class Desk:
             run_id=self.store.run_id, ask_key=wanted.key, dialogue=wanted.dialogue,
             sample=wanted.sample, attempt=number, provider=self.config.provider, spec=self.spec.spec,
             model_asked=self.model_asked, model="", temperature=self.config.sampling.temperature,
-            outcome=Outcome.INTERRUPTED, started=self.clock(), latency_ms=0.0, status=None, request_id="",
+            outcome=AttemptOutcome.INTERRUPTED, started=self.clock(), latency_ms=0.0, status=None, request_id="",
             tokens_in=0, tokens_out=0, cost_usd=None, billable=False, reply_sha256="", scores=None, detail="",
         )  # fmt: skip
 
@@ -378,7 +380,7 @@ class Desk:
         return self.spending.reserve(ask)
 
     def _unscored(self, failed: CallFailedError) -> Got:
-        return Got(None, Outcome(failed.fault.value), mask(str(failed), self.hidden), "")
+        return Got(None, AttemptOutcome(failed.fault.value), mask(str(failed), self.hidden), "")
 
     def _time_left(self, effort: _Effort) -> float:
         """Seconds until the deadline, which starts with the first attempt's permit: queueing is no fault of a reply."""
@@ -388,7 +390,7 @@ class Desk:
         left = effort.began + self.config.limits.deadline_s - now
         if left <= 0:
             raise CallFailedError(
-                Fault.TIMEOUT, f"no reply within judge.limits.deadline_s ({self.config.limits.deadline_s:g} s)"
+                CallFault.TIMEOUT, f"no reply within judge.limits.deadline_s ({self.config.limits.deadline_s:g} s)"
             )
         return left
 
@@ -403,14 +405,15 @@ class Desk:
             raise error
 
     def _is_worth_a_retry(self, error: BaseException) -> bool:
-        return isinstance(error, CallFailedError) and error.fault is not Fault.REJECTED and not self.stop
+        return isinstance(error, CallFailedError) and error.fault is not CallFault.REJECTED and not self.stop
 
 
 def replayed(line: Line, reply: Reply, latency_ms: float) -> Line:
     """The log line of a score that comes from the store."""
     return replace(
-        line, outcome=Outcome.HIT, model=reply.model, request_id=reply.request_id, reply_sha256=reply.reply_sha256,
-        scores=reply.scores, cost_usd=0.0, billable=False, latency_ms=latency_ms, detail="",
+        line, outcome=AttemptOutcome.HIT, model=reply.model, request_id=reply.request_id,
+        reply_sha256=reply.reply_sha256, scores=reply.scores, cost_usd=0.0, billable=False, latency_ms=latency_ms,
+        detail="",
     )  # fmt: skip
 
 

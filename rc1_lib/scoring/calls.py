@@ -70,7 +70,7 @@ class Answer:
     test_double: bool = False
 
 
-class Fault(StrEnum):
+class CallFault(StrEnum):
     """Why a call brought no answer."""
 
     RATE_LIMITED = "rate_limited"
@@ -94,7 +94,7 @@ class CallFailedError(Exception):
     """
 
     def __init__(
-        self, fault: Fault, detail: str, *, status: int | None = None, retry_after: float | None = None
+        self, fault: CallFault, detail: str, *, status: int | None = None, retry_after: float | None = None
     ) -> None:
         super().__init__(f"{fault.value}: {detail}")
         self.fault = fault

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from rc1_lib.reward.numerals import operands
+from rc1_lib.language.numerals import operands
 from rc1_lib.scoring.transcript import Call, Transcript
 from rc1_lib.text import tokenize
 

@@ -23,12 +23,12 @@ from rc1_lib.scoring.calls import Message
 from rc1_lib.scoring.dialogues import misfit
 from rc1_lib.scoring.judged import Judged, gather
 from rc1_lib.scoring.limiter import Limiter
-from rc1_lib.scoring.lines import Line
 from rc1_lib.scoring.prompt import FOLDER, JudgeSpec, canonical, dialogue_sha256, load_spec
 from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE, ProviderSettings, local_rubric, open_provider
+from rc1_lib.scoring.recent_rates import RecentRates
 from rc1_lib.scoring.store import Reply, Store
-from rc1_lib.scoring.traffic import Traffic
-from rc1_lib.testing.mark import is_test_double
+from rc1_lib.scoring.test_double import is_test_double
+from rc1_lib.scoring.usage_lines import Line
 
 STAGE = "judge"
 _LOG = logging.getLogger("rc1.judge")
@@ -302,7 +302,7 @@ class _Work:
         return (self.total - len(self.got)) * (time.monotonic() - self._begun) / self._live
 
 
-def traffic_note(traffic: Traffic, usd: float, eta_s: float | None = None) -> str:
+def traffic_note(traffic: RecentRates, usd: float, eta_s: float | None = None) -> str:
     """`rps 4.1, 429_rate 0.3 %, avg_latency 210 ms, p95 400 ms, in_flight 5, $0.0123, 40 s to go`."""
     parts = [f"rps {traffic.rps:.1f}", f"429_rate {100 * traffic.share_429:.1f} %"]
     if traffic.avg_latency_ms is not None and traffic.p95_latency_ms is not None:

@@ -12,10 +12,10 @@ import polars as pl
 from rc1_lib.config import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring.attempts import Got, Wanted
-from rc1_lib.scoring.lines import Outcome
 from rc1_lib.scoring.noise import SCORE_SCHEMA, medians_and_variances
 from rc1_lib.scoring.prompt import JudgeSpec
-from rc1_lib.scoring.traffic import Traffic
+from rc1_lib.scoring.recent_rates import RecentRates
+from rc1_lib.scoring.usage_lines import AttemptOutcome
 
 _TWO_MODELS = "its samples come from two versions of the model, which are not on one scale; fix judge.model"
 NOT_ASKED = "not asked: the run ended before"
@@ -45,7 +45,7 @@ class Judged:
     usd: float
     calls: int
     test_double: bool
-    traffic: Traffic
+    traffic: RecentRates
     run_id: str
 
     @property
@@ -98,7 +98,7 @@ def gather(
     usd: float,
     calls: int,
     test_double: bool,
-    traffic: Traffic,
+    traffic: RecentRates,
     run_id: str,
 ) -> Judged:
     """Put the samples of a run together: all K of a dialogue or no score."""
@@ -118,7 +118,7 @@ def gather(
 
 
 def _replies(wanted: Sequence[Wanted], got: Mapping[str, Got], spec: JudgeSpec) -> pl.DataFrame:
-    missing = Got(None, Outcome.CANCELLED, NOT_ASKED, "")
+    missing = Got(None, AttemptOutcome.CANCELLED, NOT_ASKED, "")
     records = [(one, got.get(one.key, missing)) for one in wanted]
     columns: dict[str, list[Any]] = {
         "dialogue": [one.dialogue for one, _ in records],
@@ -144,7 +144,7 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
     sides = [(pl.col(name).min() < at) & (pl.col(name).max() >= at) for name in (*dimensions, "overall")]
     rows = means.group_by("dialogue", maintain_order=True).agg(
         samples=has_scores.sum().cast(pl.Int64),
-        replayed=(pl.col("outcome") == Outcome.HIT.value).sum().cast(pl.Int64),
+        replayed=(pl.col("outcome") == AttemptOutcome.HIT.value).sum().cast(pl.Int64),
         reason=pl.col("reason").filter(~has_scores).first().fill_null(""),
         models=pl.col("model").filter(has_scores).unique().sort(),
         straddles=pl.concat_list(

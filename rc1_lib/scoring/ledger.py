@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.scoring.lines import LOG_SCHEMA, Line
+from rc1_lib.scoring.usage_lines import LOG_SCHEMA, Line
 
 GENESIS = "0" * 64
 _COLUMNS = tuple(LOG_SCHEMA)

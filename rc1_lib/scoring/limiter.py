@@ -1,7 +1,8 @@
 """Who may send, and when: one queue in front of a provider whose limits nobody tells.
 
 A request waits until nothing is paused, a place is free and a token has come. Tokens come at a pace that adapts
-(`rc1_lib.scoring.pacing`), the number of places adapts as well (`rc1_lib.scoring.places`); both learn from 429s alone.
+(`rc1_lib.scoring.pacing`), the number of places adapts as well (`rc1_lib.scoring.concurrency`); both learn from 429s
+alone.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
+from rc1_lib.scoring.concurrency import ConcurrencyBound
 from rc1_lib.scoring.pacing import Pace
-from rc1_lib.scoring.places import Places
-from rc1_lib.scoring.traffic import Tally, Traffic
+from rc1_lib.scoring.recent_rates import RecentRates, Tally
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +95,7 @@ class Limiter:
         """
         self._clock, self._sleep = clock, sleep
         self._pace = Pace(rps, max_rps)
-        self._places = Places(*concurrency)
+        self._places = ConcurrencyBound(*concurrency)
         self._tally = Tally(clock())
         self._turn = asyncio.Lock()  # wakes its waiters in the order in which they came; its holder is first in line
         self._freed = asyncio.Event()
@@ -111,7 +112,7 @@ class Limiter:
         """Seconds until anything may be sent again, as the provider asked; 0 when nothing is paused."""
         return max(0.0, self._resume_at - self._clock())
 
-    def stats(self) -> Traffic:
+    def stats(self) -> RecentRates:
         """What went on in the last minute, and where pace and bound are now."""
         return self._tally.snapshot(
             self._clock(), in_flight=self._in_flight, concurrency=self._places.bound, rate=self._pace.rate

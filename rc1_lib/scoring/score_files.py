@@ -17,8 +17,8 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.dialogues import Dialogue
 from rc1_lib.scoring.judge import Judge
 from rc1_lib.scoring.judged import Judged
-from rc1_lib.scoring.lines import Outcome
 from rc1_lib.scoring.noise import OVERALL, pooled
+from rc1_lib.scoring.usage_lines import AttemptOutcome
 
 SCORES = "reports/rc1/scores.jsonl"
 UNSTABLE = "reports/rc1/unstable_samples.jsonl"
@@ -68,7 +68,7 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
         "unstable": int(judged.rows["unstable"].sum()),
         "straddling": sum(bool(row["straddles"]) for row in rows),
         "calls": judged.calls,
-        "replayed": int((judged.replies["outcome"] == Outcome.HIT).sum()),
+        "replayed": int((judged.replies["outcome"] == AttemptOutcome.HIT).sum()),
         "usd": judged.usd,
         "confidence": judge.confidence,
         "dimensions": _dimensions(judged, tuple(judge.spec.dimensions), judge.confidence),

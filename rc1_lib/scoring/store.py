@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring import ledger
-from rc1_lib.scoring.lines import ANSWERED, Line, Outcome
+from rc1_lib.scoring.usage_lines import ANSWERED, AttemptOutcome, Line
 
 DAY_S = 86_400.0
 _BUSY_S = 60.0
@@ -68,7 +68,7 @@ class Reply:
     spec: str
     dialogue: str
     sample: int
-    outcome: Outcome
+    outcome: AttemptOutcome
     text: str
     scores: dict[str, float] | None
     detail: str
@@ -284,7 +284,7 @@ class Store:
         found = self._db.execute(
             "SELECT count(*) FROM replies WHERE scores IS NOT NULL AND NOT EXISTS (SELECT 1 FROM log WHERE "
             "log.ask_key = replies.ask_key AND log.outcome = ? AND log.scores = replies.scores)",
-            (Outcome.OK.value,),
+            (AttemptOutcome.OK.value,),
         ).fetchone()[0]
         return f"{found} stored scores are not those that the usage log tells of: the store was edited" if found else ""
 
@@ -413,8 +413,10 @@ class Store:
 
 
 def _interrupted(body: dict[str, Any]) -> Line:
-    line = Line(**{**body, "outcome": Outcome(body["outcome"])})
-    return replace(line, outcome=Outcome.INTERRUPTED, cost_usd=None, detail="its process died; it may have been billed")
+    line = Line(**{**body, "outcome": AttemptOutcome(body["outcome"])})
+    return replace(
+        line, outcome=AttemptOutcome.INTERRUPTED, cost_usd=None, detail="its process died; it may have been billed"
+    )
 
 
 def _reply(row: Sequence[Any]) -> Reply:
@@ -423,7 +425,9 @@ def _reply(row: Sequence[Any]) -> Reply:
     is_sound = found is None or (isinstance(found, dict) and all(_is_score(value) for value in found.values()))
     if not is_sound:
         raise ValueError(f"the stored reply {request_id or key} is not what was written")
-    return Reply(key, model, stored, spec, dialogue, sample, Outcome(outcome), text, found, detail, request_id, sha256)
+    return Reply(
+        key, model, stored, spec, dialogue, sample, AttemptOutcome(outcome), text, found, detail, request_id, sha256
+    )
 
 
 def _is_score(value: Any) -> bool:

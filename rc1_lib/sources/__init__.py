@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rc1_lib.apportion import apportion
 from rc1_lib.artifacts import Workspace, sha256_file, sha256_tree
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import SourceError
-from rc1_lib.pool.plan import apportion, shadow_counts
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub
 from rc1_lib.sources.local import load_local
 from rc1_lib.sources.rows import load_rows
+from rc1_lib.sources.shadow_counts import shadow_counts
 
 _SPARE = 1.2
 """Embedded questions generated beyond those needed, so that a few may be left out as too long or too alike."""

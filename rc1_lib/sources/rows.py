@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from rc1_lib.errors import SourceError
-from rc1_lib.pool.frame import read_rows
-from rc1_lib.pool.schema import check_rows
 from rc1_lib.records import Passage, Question, Task
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.rows.schema import check_rows
 from rc1_lib.sources.loaded import Loaded
 
 

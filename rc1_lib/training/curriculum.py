@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from rc1_lib.apportion import apportion
 from rc1_lib.config import PrioritySampling
 from rc1_lib.errors import ConfigError
-from rc1_lib.pool.plan import apportion
 from rc1_lib.records import BUCKETS
 from rc1_lib.training.rows import PoolRow
 

@@ -15,19 +15,19 @@ from pathlib import Path
 from statistics import fmean
 
 from rc1_lib.artifacts import read_json, sha256_json, write_json
+from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
 from rc1_lib.environment.world import Message
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.preflight.judged_rows import dimensions
-from rc1_lib.preflight.judging import scoring_settings
-from rc1_lib.preflight.weights_file import named_report, read_content, read_weights
 from rc1_lib.reward.adapters.reward import STAGE, finish
 from rc1_lib.reward.rated import Rated, rated
 from rc1_lib.run import Run
 from rc1_lib.scoring.budget import Spending
+from rc1_lib.scoring.identity import scoring_settings
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.prompt import dialogue_sha256
-from rc1_lib.testing.mark import NOTICE
+from rc1_lib.scoring.test_double import NOTICE
 
 _LOG = logging.getLogger("rc1.reward")
 REPLIES = "replies.sqlite"
@@ -137,10 +137,10 @@ class EpisodeJudge:
             _LOG.warning("%d of %d episodes are unscored: %s", count, len(judged.rows), reason)
 
     def _check_models(self, found: Sequence[Rated]) -> None:
-        strangers = sorted({model for one in found for model in one.models} - set(self._models))
-        if strangers:
+        unknown = sorted({model for one in found for model in one.models} - set(self._models))
+        if unknown:
             raise RC1Error(
-                f"the judge answers as {', '.join(strangers)}, but the weights were calibrated on scores of "
+                f"the judge answers as {', '.join(unknown)}, but the weights were calibrated on scores of "
                 f"{', '.join(self._models)}: these are not on one scale. Fix judge.model to a version, or run the "
                 f"preflight again, which calibrates on the judge of today"
             )

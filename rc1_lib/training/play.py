@@ -16,7 +16,7 @@ from rc1_lib.environment.world import World
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.settings import Batching, Sampling, Start
+from rc1_lib.training.rollout.settings import Batching, RolloutSampling, Start
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rows import PoolRow
 
@@ -73,7 +73,9 @@ class Playground:
             Start(str(row["id"]), key, Episode(World(row, self._voices), self._limits, self.form.count))
             for row, key in zip(rows, keys, strict=True)
         ]
-        sampling = Sampling(temperature=temperature, turn_tokens=self._turn_tokens, seed=seed, iteration=iteration)
+        sampling = RolloutSampling(
+            temperature=temperature, turn_tokens=self._turn_tokens, seed=seed, iteration=iteration
+        )
         return roll_out(model, self.form, starts, sampling, self._batching)
 
     def terms(self, trajectory: Trajectory, row: PoolRow, judged: float | None = None) -> RewardTerms:

@@ -23,19 +23,19 @@ from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.checkpoint.due import SaveRule
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
 from rc1_lib.training.checkpoint.save import finish_interrupted
+from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.decisive import CODE
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.models import base_name, model_section
-from rc1_lib.training.places import LEDGER, LOG, places_of
 from rc1_lib.training.process import process_values
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
+from rc1_lib.training.run_paths import LEDGER, LOG, paths_of
 from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
@@ -127,7 +127,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     run, config = prepared.run, prepared.run.config
     if last > config.steps:
         raise ConfigError(f"step {last} was asked for, but `steps` is {config.steps}; raise it")
-    places = places_of(run, seed)
+    places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     state = _newest(folder, facts, last, notice)
     if state is not None and state.step == last:
@@ -171,7 +171,7 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
     place = prepared.run.workspace
     below = place.path(name)
     found = str(below) if "/" in name and below.exists() else name
-    path = resolve(found, place.path(places_of(prepared.run, seed).checkpoints))
+    path = resolve(found, place.path(paths_of(prepared.run, seed).checkpoints))
     state = load_checkpoint(path)
     differ = _differences(state, prepared.facts(seed))
     if differ:

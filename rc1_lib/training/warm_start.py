@@ -21,7 +21,7 @@ from rc1_lib.progress import tell
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.decisive import CODE
 from rc1_lib.training.device import ORDER, Precision, get_device
 from rc1_lib.training.embedded.recorded import check_recorded
@@ -68,8 +68,8 @@ def reference_of(run: Run, rows: Sequence[PoolRow], form: ChatFormat) -> Referen
         "process": process_values() | {"threads": config.training.threads},
     }
     if not _is_made_from(folder, inputs):
-        with durable.alone(folder.parent):
-            durable.recover(folder.parent, durable.only(folder))
+        with atomic_folder.alone(folder.parent):
+            atomic_folder.recover(folder.parent, atomic_folder.only(folder))
             _make(run, base, rows, form, inputs)
     return Reference(str(folder), fingerprint_of(config, str(folder)))
 
@@ -103,7 +103,7 @@ def _make(run: Run, base: str, rows: Sequence[PoolRow], form: ChatFormat, inputs
         tell("warm start", step + 1, settings.steps, f"loss {metrics['loss']:.3f}")
     model = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
     model.load_state_dict(engine.state_dict()["model"], strict=False)
-    with durable.new_folder(run.workspace.path(FOLDER)) as temporary:
+    with atomic_folder.new_folder(run.workspace.path(FOLDER)) as temporary:
         model.save_pretrained(temporary)
         load_tokenizer(section).save_pretrained(temporary)
         files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.difficulty.features import measure
-from rc1_lib.pool.frame import ROW_COLUMNS
+from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.run import published_config
 
 

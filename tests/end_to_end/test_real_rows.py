@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from rc1_lib.artifacts import read_json, read_manifest
+from rc1_lib.calibration.stages import STAGES, calibrate
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
+from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.preflight.calibrate import STAGES, calibrate
-from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import issue_ticket, verify_ticket

@@ -16,11 +16,11 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.trl import ToolError, environment_factory
 from rc1_lib.environment.voice import Voices
 from rc1_lib.environment.world import World
-from rc1_lib.pool.frame import ROW_COLUMNS, read_rows
-from rc1_lib.pool.schema import check_rows
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.reward.counts import add_counts
+from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
+from rc1_lib.rows.schema import check_rows
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 from tests.environment.worlds import qwen_text

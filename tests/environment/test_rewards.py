@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import Bucket
 
-SOLVED = Outcome(
+SOLVED = EpisodeOutcome(
     EpisodeStatus.ANSWERED, "384", True, needs=False, obtained=False, asked=0, off_target=0, turns=3, hops=2,
     tool_errors=0, malformed=0, tokens=50,
 )  # fmt: skip
@@ -21,7 +21,7 @@ SETTINGS = RewardSettings(
 )
 
 
-def total(outcome: Outcome, bucket: Bucket = "medium", settings: RewardSettings = SETTINGS) -> float:
+def total(outcome: EpisodeOutcome, bucket: Bucket = "medium", settings: RewardSettings = SETTINGS) -> float:
     return reward_terms(outcome, bucket, settings).total
 
 
@@ -40,7 +40,7 @@ def total(outcome: Outcome, bucket: Bucket = "medium", settings: RewardSettings 
         (replace(SOLVED, malformed=2, turns=5), "medium", 1.0 - 0.2 - 0.15),
     ],
 )
-def test_the_total_is_the_sum_of_its_terms(outcome: Outcome, bucket: Bucket, expected: float) -> None:
+def test_the_total_is_the_sum_of_its_terms(outcome: EpisodeOutcome, bucket: Bucket, expected: float) -> None:
     assert total(outcome, bucket) == pytest.approx(expected, abs=1e-12)
 
 

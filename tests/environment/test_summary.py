@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.environment.summary import summary
 
 
 def outcome(
     *, needs: bool = False, right: bool = False, asked: int = 0, turns: int = 2, hops: int = 0, errors: int = 0,
     malformed: int = 0, status: EpisodeStatus = EpisodeStatus.ANSWERED,
-) -> Outcome:  # fmt: skip
-    return Outcome(
+) -> EpisodeOutcome:  # fmt: skip
+    return EpisodeOutcome(
         status=status, answer="", right=right, needs=needs, obtained=needs and asked > 0, asked=asked, off_target=0,
         turns=turns, hops=hops, tool_errors=errors, malformed=malformed, tokens=50,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.evaluation.episodes import EpisodeRecord, Mode, episode_frame, record_of
 
 _TASKS, _BUCKETS = ("hotpotqa", "strategyqa", "gsm8k"), ("easy", "medium", "hard")
@@ -26,13 +26,13 @@ def row(number: int, **changed: Any) -> dict[str, Any]:
     }
 
 
-def outcome(**changed: Any) -> Outcome:
+def outcome(**changed: Any) -> EpisodeOutcome:
     """A plain right answer after three turns."""
     parts: dict[str, Any] = {
         "status": EpisodeStatus.ANSWERED, "answer": "yes", "right": True, "needs": False, "obtained": False, "asked": 0,
         "off_target": 0, "turns": 3, "hops": 2, "tool_errors": 0, "malformed": 0, "tokens": 80,
     }  # fmt: skip
-    return Outcome(**{**parts, **changed})
+    return EpisodeOutcome(**{**parts, **changed})
 
 
 def episode(

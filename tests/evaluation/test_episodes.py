@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.evaluation.episodes import EvaluationError, checked, episode_frame, read_episodes, record_of, records_of
 from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.evaluation.tables import episode, outcome, row, table
 
 
-def played(row_id: str, came: Outcome) -> Trajectory:
+def played(row_id: str, came: EpisodeOutcome) -> Trajectory:
     return Trajectory(row_id, (1, 2), 1, (False, True), (float("nan"), -0.5), (1,), came, ())
 
 

@@ -21,11 +21,11 @@ from rc1_lib.evaluation import plots
 from rc1_lib.evaluation.episodes import EvaluationError, read_episodes
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
+from rc1_lib.evaluation.gate import PPO_EVAL_CHECKS, ppo_eval_gate
 from rc1_lib.evaluation.plots.curves import PANELS
 from rc1_lib.evaluation.report import Provenance, evaluation_key, evaluation_markdown, write_evaluation
 from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, seeds_rows, statuses_rows
-from rc1_lib.gates.ppo_eval import PPO_EVAL_CHECKS, ppo_eval_gate
-from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.ppo.batch import collate
@@ -51,7 +51,7 @@ def evaluated(frame: pl.DataFrame) -> Evaluation:
     return evaluate(frame, confidence=0.95, resamples=20, seed=7)
 
 
-def written(run: Run, frame: pl.DataFrame, **extra: Any) -> Evaluated:
+def written(run: Run, frame: pl.DataFrame, **extra: Any) -> GateReport:
     evaluation = evaluated(frame)
     gate = ppo_eval_gate(evaluation, run.config.gates.evaluation)
     return write_evaluation(run, evaluation, gate, frame=frame, provenance=FROM, **extra)

@@ -19,8 +19,8 @@ from prefect.client.schemas.objects import Artifact, TaskRun
 from flows.calibrate import calibrate
 from flows.preflight import preflight
 from rc1_lib.artifacts import read_json
-from rc1_lib.preflight.calibrate import STAGES
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.calibration.stages import STAGES
+from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket

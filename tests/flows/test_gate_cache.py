@@ -10,7 +10,7 @@ import pytest
 from prefect import State, flow
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
-from flows.rounds import Judged, judge_round
+from flows.rounds import JudgedRound, judge_round
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from tasks.gates import files_now, files_read, gate, gate_key
@@ -26,9 +26,9 @@ def ask(run: Run, name: str, code: str) -> State[Any]:
     return state
 
 
-def judge(run: Run) -> Judged:
+def judge(run: Run) -> JudgedRound:
     @flow
-    def round_1() -> Judged:
+    def round_1() -> JudgedRound:
         return judge_round(run, 1)
 
     return round_1()

@@ -14,9 +14,9 @@ import tasks.evaluation
 from flows.train import spans
 from rc1_lib.artifacts import read_json
 from rc1_lib.evaluation.evaluate import evaluate
+from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
-from rc1_lib.gates.ppo_eval import ppo_eval_gate
-from rc1_lib.preflight.evaluated import Evaluated
+from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -131,10 +131,10 @@ def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trai
     assert checks is not None and "FAILED" in str(checks.data)
 
 
-def of_habits(sft: Habits, ppo: Habits) -> Callable[..., Evaluated]:
+def of_habits(sft: Habits, ppo: Habits) -> Callable[..., GateReport]:
     """An evaluation of made-up episodes, judged and written as real ones are."""
 
-    def evaluate_run(prepared: Any, _seeds: Any) -> Evaluated:
+    def evaluate_run(prepared: Any, _seeds: Any) -> GateReport:
         run, frame = prepared.run, table(sft, ppo)
         found = evaluate(frame, confidence=0.95, resamples=20, seed=1)
         made = Provenance({"sft": "a" * 64}, "c" * 64, "d" * 64, {"temperature": 1.0}, 1)
@@ -163,7 +163,7 @@ def test_a_policy_that_stopped_asking_is_red(done: Ended, tmp_path: Path, monkey
 
 
 def test_a_fault_while_evaluating_is_no_verdict(done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_prepared: Any, _seeds: Any) -> Evaluated:
+    def broken(_prepared: Any, _seeds: Any) -> GateReport:
         raise ZeroDivisionError("a fault")
 
     monkeypatch.setattr(tasks.evaluation, "evaluate_run", broken)

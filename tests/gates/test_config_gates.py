@@ -10,8 +10,9 @@ from rc1_lib.artifacts import FileState
 from rc1_lib.gates.integrity import integrity_gate
 from rc1_lib.gates.machine import GitState, git_gate, resources_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
-from rc1_lib.gates.weights import Origin, shape_checks, weights_gate
+from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.records import GateResult, Status
+from rc1_lib.reward.weight_shape import shape_checks
 from rc1_lib.run import open_run, published_config
 from rc1_lib.thresholds import GitGate, ResourcesGate, WeightsGate
 
@@ -88,9 +89,9 @@ def test_a_git_that_cannot_list_changes_is_an_error_and_no_clean_tree() -> None:
     assert git_gate(GitState("abc", None), GitGate(require_commit=True, require_clean=True)).status is Status.ERROR
 
 
-@pytest.mark.parametrize("strangers", [1, -1])
-def test_a_balanced_pool_that_is_not_the_pools_own_lines_is_red(strangers: int) -> None:
-    assert failed(integrity_gate({"a": FileState.FRESH}, strangers)) == {"balanced lines that are not the pool's"}
+@pytest.mark.parametrize("foreign_lines", [1, -1])
+def test_a_balanced_pool_that_is_not_the_pools_own_lines_is_red(foreign_lines: int) -> None:
+    assert failed(integrity_gate({"a": FileState.FRESH}, foreign_lines)) == {"balanced lines that are not the pool's"}
 
 
 def test_a_git_gate_that_demands_nothing_is_waived_and_not_passed() -> None:

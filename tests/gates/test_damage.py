@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
 from rc1_lib.gates.duplicates import duplicates_gate
@@ -15,11 +16,10 @@ from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
-from rc1_lib.pool.frame import read_rows
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.pool.templates import Pack, Template, load_pack
-from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import TASKS, GateResult, Status
+from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import open_run
 from tests.conftest import SMALL
 

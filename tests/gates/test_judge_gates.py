@@ -17,7 +17,7 @@ from rc1_lib.gates.anti_simulation import anti_simulation_gate
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.records import GateResult, Status
-from rc1_lib.scoring.lines import Line, Outcome
+from rc1_lib.scoring.usage_lines import AttemptOutcome, Line
 from rc1_lib.thresholds import AntiSimulationGate, ProbeGate, StabilityGate
 from tests.gates.usage_logs import (
     DIMENSIONS,
@@ -45,7 +45,7 @@ ANTI = AntiSimulationGate(
 STABLE = StabilityGate(
     last=100, min_coverage=0.98, max_variance=0.08, max_unstable=0.10, max_models=1, confidence=0.95
 )  # fmt: skip
-LIVE, HIT = pl.col("outcome") == Outcome.OK, pl.col("outcome") == Outcome.HIT
+LIVE, HIT = pl.col("outcome") == AttemptOutcome.OK, pl.col("outcome") == AttemptOutcome.HIT
 SEQ = pl.col("seq")
 
 
@@ -117,7 +117,7 @@ def resumed(seed: int) -> pl.DataFrame:
     done, open_ = first[:60], first[60:68]
     lost = tuple(
         replace(
-            line, outcome=Outcome.INTERRUPTED, model="", request_id="", tokens_in=0, tokens_out=0, cost_usd=None,
+            line, outcome=AttemptOutcome.INTERRUPTED, model="", request_id="", tokens_in=0, tokens_out=0, cost_usd=None,
             billable=False, reply_sha256="", scores=None, status=None, latency_ms=400.0,
         )
         for line in open_
@@ -148,7 +148,7 @@ def test_honest_logs_are_never_red(kind: Callable[[int], pl.DataFrame]) -> None:
 
 def test_honest_logs_hold_what_makes_them_hard() -> None:
     log = honest(0)
-    assert {Outcome.RATE_LIMITED, Outcome.TIMEOUT, Outcome.HIT} <= set(log["outcome"])
+    assert {AttemptOutcome.RATE_LIMITED, AttemptOutcome.TIMEOUT, AttemptOutcome.HIT} <= set(log["outcome"])
     assert log.filter(pl.col("run_id") == "run-2")["started"].diff().min() < -1.0
     assert 0.1 < float(str(value(anti(log), "share from the cache"))) < 0.6
     assert float(str(value(anti(mostly_cached(0)), "share from the cache"))) > 0.7
@@ -364,7 +364,7 @@ def test_lines_at_fault_are_listed_with_the_reason() -> None:
 
 
 # ---- probe ----
-def failing(lines: pl.DataFrame, outcome: Outcome, detail: str, which: pl.Expr) -> pl.DataFrame:
+def failing(lines: pl.DataFrame, outcome: AttemptOutcome, detail: str, which: pl.Expr) -> pl.DataFrame:
     return where(
         lines, which & LIVE, outcome=outcome.value, detail=detail, scores=pl.lit(None, pl.String), model="",
         billable=False, tokens_in=0, tokens_out=0,
@@ -381,13 +381,14 @@ PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]
         lambda log: log.filter(~(ONE_DIALOGUE & (pl.col("sample") == 1))), {"dialogues with every sample scored"},
     ),
     "one dialogue timed out": (
-        lambda log: failing(log, Outcome.TIMEOUT, "no reply", ONE_DIALOGUE), {"dialogues with every sample scored"},
+        lambda log: failing(log, AttemptOutcome.TIMEOUT, "no reply", ONE_DIALOGUE),
+        {"dialogues with every sample scored"},
     ),
     "a sample scored twice in another's place": (
         lambda log: where(log, ONE_DIALOGUE, sample=0), {"dialogues with every sample scored"},
     ),
     "read from the cache": (
-        lambda log: where(log, ONE_DIALOGUE & LIVE, outcome=Outcome.HIT.value),
+        lambda log: where(log, ONE_DIALOGUE & LIVE, outcome=AttemptOutcome.HIT.value),
         {"dialogues with every sample scored", "replays from the cache"},
     ),
     "zero latency": (lambda log: where(log, ONE_DIALOGUE, latency_ms=0.0), {"shortest latency, ms"}),
@@ -410,7 +411,9 @@ PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]
     ),
     "another judge's lines": (lambda log: where(log, ONE_DIALOGUE, provider="rubric"), {"calls of another provider"}),
     "nobody answered": (
-        lambda log: failing(log, Outcome.REJECTED, "API key not valid", pl.lit(True)).filter(~pl.col("billable")),
+        lambda log: (
+            failing(log, AttemptOutcome.REJECTED, "API key not valid", pl.lit(True)).filter(~pl.col("billable"))
+        ),
         {"dialogues with every sample scored", "shortest latency, ms", "billed calls"},
     ),
     "no lines": (
@@ -431,8 +434,8 @@ def test_a_probe_of_too_few_dialogues_is_red() -> None:
 
 
 def test_a_probe_names_the_most_frequent_reason() -> None:
-    lines = failing(short_probe(2), Outcome.REFUSED, "declined", pl.col("dialogue") == sha("dialogue", 0))
-    lines = failing(lines, Outcome.TIMEOUT, "no reply within 60 s", pl.col("sample") == 2)
+    lines = failing(short_probe(2), AttemptOutcome.REFUSED, "declined", pl.col("dialogue") == sha("dialogue", 0))
+    lines = failing(lines, AttemptOutcome.TIMEOUT, "no reply within 60 s", pl.col("sample") == 2)
     said = advice(probe(lines), "dialogues with every sample scored")
     assert "10 of the samples" in said
     assert "7 ended as 'timeout': no reply within 60 s" in said
@@ -442,7 +445,9 @@ def test_a_probe_names_the_most_frequent_reason() -> None:
 
 def test_a_retried_call_counts_by_its_end() -> None:
     lines = short_probe(2)
-    before = failing(lines, Outcome.TIMEOUT, "no reply", pl.lit(True)).filter(pl.col("outcome") == Outcome.TIMEOUT)
+    before = failing(lines, AttemptOutcome.TIMEOUT, "no reply", pl.lit(True)).filter(
+        pl.col("outcome") == AttemptOutcome.TIMEOUT
+    )
     assert red(probe(renumbered(fresh_ids(before, "attempt_id"), lines))) == set()
 
 
@@ -481,9 +486,9 @@ def test_some_unstable_dialogues_are_red_though_the_judge_on_the_whole_is_not() 
 
 def test_unscored_dialogues_are_red_with_their_reasons() -> None:
     log = honest(1)
-    worse = failing(log, Outcome.REFUSED, "declined", pl.col("dialogue") == sha("dialogue", 1))
+    worse = failing(log, AttemptOutcome.REFUSED, "declined", pl.col("dialogue") == sha("dialogue", 1))
     worse = failing(
-        worse, Outcome.TIMEOUT, "no reply", pl.col("dialogue").is_in([sha("dialogue", 4), sha("dialogue", 5)])
+        worse, AttemptOutcome.TIMEOUT, "no reply", pl.col("dialogue").is_in([sha("dialogue", 4), sha("dialogue", 5)])
     )
     worse = worse.filter((pl.col("dialogue") != sha("dialogue", 7)) | (pl.col("sample") == 0))
     result = stability(worse)
@@ -499,7 +504,7 @@ def test_unscored_dialogues_are_red_with_their_reasons() -> None:
 
 
 def test_one_dialogue_in_sixty_may_be_unscored() -> None:
-    log = failing(honest(1), Outcome.TIMEOUT, "no reply", pl.col("dialogue") == sha("dialogue", 1))
+    log = failing(honest(1), AttemptOutcome.TIMEOUT, "no reply", pl.col("dialogue") == sha("dialogue", 1))
     assert red(stability(log)) == set()
     assert [row["reason"] for row in stability(log).offenders] == ["unscored"]
 
@@ -522,7 +527,7 @@ def test_another_judges_lines_are_left_out() -> None:
 
 def test_a_dialogue_counts_by_its_newest_asking() -> None:
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20)))
-    failed = tuple(replace(line, run_id="run-0", outcome=Outcome.TIMEOUT, scores=None) for line in lines)
+    failed = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.TIMEOUT, scores=None) for line in lines)
     assert red(stability(table(failed, lines))) == set()
     assert red(stability(table(lines, failed))) == {
         "coverage", "largest pooled variance", "unstable dialogues, share",
@@ -531,7 +536,9 @@ def test_a_dialogue_counts_by_its_newest_asking() -> None:
 
 def test_an_interrupted_line_entered_late_does_not_make_its_asking_the_newest() -> None:
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20)))
-    lost: list[Line] = [replace(line, run_id="run-0", outcome=Outcome.INTERRUPTED, scores=None) for line in lines[:8]]
+    lost: list[Line] = [
+        replace(line, run_id="run-0", outcome=AttemptOutcome.INTERRUPTED, scores=None) for line in lines[:8]
+    ]
     assert red(stability(table(lines, tuple(lost)))) == set()
     assert red(stability(table(tuple(lost)))) != set()
 
@@ -539,7 +546,7 @@ def test_an_interrupted_line_entered_late_does_not_make_its_asking_the_newest() 
 def test_what_failed_in_an_earlier_run_does_not_stay_red_for_ever() -> None:
     """A provider was down, then the pool was built anew: those dialogues will never be asked again."""
     lines = judged(Judging(run="run-1", seed=6, dialogues=range(20), ends=NOW - 900))
-    failed = tuple(replace(line, run_id="run-0", outcome=Outcome.CONNECTION, scores=None) for line in lines)
+    failed = tuple(replace(line, run_id="run-0", outcome=AttemptOutcome.CONNECTION, scores=None) for line in lines)
     updated = judged(Judging(run="run-2", seed=7, dialogues=range(50, 70)))
     renamed = tuple(replace(line, model="gemini-2.5-flash-002") for line in updated)
     log = table(failed, renamed)

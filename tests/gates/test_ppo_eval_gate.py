@@ -10,8 +10,18 @@ import pytest
 
 from rc1_lib.evaluation.episodes import EvaluationError
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
-from rc1_lib.gates import ppo_eval
-from rc1_lib.gates.ppo_eval import GAP, HARD, NEEDED, PPO_EVAL_CHECKS, PRECISION, PROMPTS, RATE, RECALL, TURNS
+from rc1_lib.evaluation.gate import (
+    GAP,
+    HARD,
+    NEEDED,
+    PPO_EVAL_CHECKS,
+    PRECISION,
+    PROMPTS,
+    RATE,
+    RECALL,
+    TURNS,
+    ppo_eval_gate,
+)
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import published_config
 from tests.evaluation.tables import PPO, SFT, table
@@ -23,7 +33,7 @@ THRESHOLDS = published_config().gates.evaluation
 
 def judged(frame: pl.DataFrame, **changed: Any) -> GateResult:
     evaluation = evaluate(frame, confidence=THRESHOLDS.confidence, resamples=RESAMPLES, seed=1)
-    return ppo_eval.ppo_eval_gate(evaluation, THRESHOLDS.model_copy(update=changed))
+    return ppo_eval_gate(evaluation, THRESHOLDS.model_copy(update=changed))
 
 
 def red(result: GateResult) -> set[str]:
@@ -172,8 +182,8 @@ def test_a_seed_that_fails_by_itself_is_red_even_where_the_others_carry_the_mean
         return evaluate(frame, confidence=THRESHOLDS.confidence, resamples=RESAMPLES, seed=1)
 
     pooled, alone = compared(pl.concat(parts.values())), {seed: compared(frame) for seed, frame in parts.items()}
-    assert red(ppo_eval.ppo_eval_gate(pooled, THRESHOLDS)) == set()
-    result = ppo_eval.ppo_eval_gate(pooled, THRESHOLDS, alone)
+    assert red(ppo_eval_gate(pooled, THRESHOLDS)) == set()
+    result = ppo_eval_gate(pooled, THRESHOLDS, alone)
     assert red(result) == {"seed 3: clears every threshold"}
     assert [check.advice for check in result.failures] == [f"by itself it misses: {TURNS}"]
     assert value(result, f"seed 3: {TURNS}") > 0 > value(result, f"seed 1: {TURNS}")

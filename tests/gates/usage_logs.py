@@ -13,7 +13,7 @@ from functools import cache
 
 import polars as pl
 
-from rc1_lib.scoring.lines import LOG_SCHEMA, Line, Outcome
+from rc1_lib.scoring.usage_lines import LOG_SCHEMA, AttemptOutcome, Line
 
 DIMENSIONS = ("answered", "grounded", "well_formed", "economical", "reasoned", "concise", "restrained")
 NOW = 1_790_000_000.0
@@ -53,11 +53,11 @@ class Judging:
     temperature: float = 0.7
 
 
-FAILURES: dict[Outcome, tuple[int | None, str]] = {
-    Outcome.RATE_LIMITED: (429, "Resource exhausted"),
-    Outcome.SERVER_ERROR: (503, "The model is overloaded"),
-    Outcome.TIMEOUT: (None, "no reply within 60 s"),
-    Outcome.BAD_REPLY: (200, "the reply is not JSON"),
+FAILURES: dict[AttemptOutcome, tuple[int | None, str]] = {
+    AttemptOutcome.RATE_LIMITED: (429, "Resource exhausted"),
+    AttemptOutcome.SERVER_ERROR: (503, "The model is overloaded"),
+    AttemptOutcome.TIMEOUT: (None, "no reply within 60 s"),
+    AttemptOutcome.BAD_REPLY: (200, "the reply is not JSON"),
 }
 
 
@@ -83,7 +83,7 @@ def _levels(number: int) -> dict[str, float]:
 
 def _calls(judging: Judging, rng: random.Random) -> Iterator[Line]:
     """Calls from time 0 on: whoever is free takes the next sample and stays with it through its retries."""
-    replays = {(line.dialogue, line.sample): line for line in judging.cached if line.outcome is Outcome.OK}
+    replays = {(line.dialogue, line.sample): line for line in judging.cached if line.outcome is AttemptOutcome.OK}
     free = [1e-4 * place for place in range(judging.concurrency)]
     tasks = itertools.product(judging.dialogues, range(judging.samples))
     for number, sample in tasks:
@@ -107,12 +107,18 @@ def _calls(judging: Judging, rng: random.Random) -> Iterator[Line]:
 
 
 def _call(
-    judging: Judging, rng: random.Random, number: int, sample: int, attempt: int, clock: float, failure: Outcome | None
+    judging: Judging,
+    rng: random.Random,
+    number: int,
+    sample: int,
+    attempt: int,
+    clock: float,
+    failure: AttemptOutcome | None,
 ) -> Line:
     status, detail = FAILURES[failure] if failure else (200, "")
     scores = {name: min(1.0, max(0.0, level + rng.gauss(0, judging.sd))) for name, level in _levels(number).items()}
     latency = judging.median_ms * rng.lognormvariate(0, judging.sigma)
-    answered = failure in (None, Outcome.BAD_REPLY)
+    answered = failure in (None, AttemptOutcome.BAD_REPLY)
     tokens_in, tokens_out = (800 + 7 * number, rng.randrange(70, 130)) if answered else (0, 0)
     cost = (0.30 * tokens_in + 2.50 * tokens_out) / 1e6
     token = f"{rng.getrandbits(64):016x}"
@@ -128,14 +134,14 @@ def _call(
         model_asked="gemini-2.5-flash",
         model=MODEL if answered else "",
         temperature=judging.temperature,
-        outcome=failure or Outcome.OK,
+        outcome=failure or AttemptOutcome.OK,
         started=clock,
-        latency_ms=latency if failure is not Outcome.TIMEOUT else 60_000 + rng.uniform(0, 20),
+        latency_ms=latency if failure is not AttemptOutcome.TIMEOUT else 60_000 + rng.uniform(0, 20),
         status=status,
         request_id=f"r-{token}" if answered else "",
         tokens_in=tokens_in,
         tokens_out=tokens_out,
-        cost_usd=cost if answered else (None if failure is Outcome.TIMEOUT else 0.0),
+        cost_usd=cost if answered else (None if failure is AttemptOutcome.TIMEOUT else 0.0),
         billable=answered,
         reply_sha256=sha("reply", token) if answered else "",
         scores=None if failure else scores,
@@ -149,7 +155,7 @@ def _replay(known: Line, run: str, rng: random.Random, clock: float) -> Line:
         attempt_id=f"h-{rng.getrandbits(64):016x}",
         run_id=run,
         attempt=1,
-        outcome=Outcome.HIT,
+        outcome=AttemptOutcome.HIT,
         started=clock,
         latency_ms=rng.uniform(0.02, 0.4),
         status=None,

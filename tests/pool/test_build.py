@@ -8,17 +8,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from rc1_lib.apportion import apportion
 from rc1_lib.artifacts import read_json, sha256_file
 from rc1_lib.config import Teacher
 from rc1_lib.environment.calculator import calculate
 from rc1_lib.environment.verifiers import is_right
 from rc1_lib.errors import SourceError
-from rc1_lib.pool.frame import read_rows, with_texts
-from rc1_lib.pool.plan import apportion
+from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
 from rc1_lib.pool.teacher import ask_chance
-from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import TASKS
+from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 

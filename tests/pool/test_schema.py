@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import RowError
-from rc1_lib.pool.frame import read_rows
-from rc1_lib.pool.schema import check_rows
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.evidence import Evidence
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.rows.schema import check_rows
 
 Row = dict[str, Any]
 

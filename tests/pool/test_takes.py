@@ -13,11 +13,11 @@ from rc1_lib.difficulty.features import measure
 from rc1_lib.environment.verifiers import is_right
 from rc1_lib.pool.build import chosen_variants, plan
 from rc1_lib.pool.dialogue import write_row
-from rc1_lib.pool.frame import read_rows, with_texts
-from rc1_lib.pool.schema import check_rows
 from rc1_lib.pool.seed import Part, build_seed, seed_state
 from rc1_lib.pool.takes import by_prompt, prompt_id
 from rc1_lib.pool.templates import load_pack
+from rc1_lib.rows.frame import read_rows, with_texts
+from rc1_lib.rows.schema import check_rows
 from rc1_lib.run import Run, open_run
 from rc1_lib.sources import load_questions
 from tests.conftest import SMALL

@@ -11,12 +11,12 @@ import orjson
 import pytest
 
 from rc1_lib.artifacts import FileState, read_json, write_json
-from rc1_lib.preflight.calibrate import is_due
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.calibration.judged_rows import JudgedRows, judge_checks, judge_rows
+from rc1_lib.calibration.overclar_ablation import is_ablated
+from rc1_lib.calibration.stages import is_due
+from rc1_lib.calibration.weights_file import note_refusal, weights_state
+from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate
-from rc1_lib.preflight.judged_rows import JudgedRows, judge_checks, judge_rows
-from rc1_lib.preflight.overclar_ablation import is_ablated
-from rc1_lib.preflight.weights_file import note_refusal, weights_state
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import round_passed
 from rc1_lib.records import Status

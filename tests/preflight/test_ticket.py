@@ -14,8 +14,8 @@ import pytest
 from rc1_lib import code
 from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
 from rc1_lib.errors import TicketError
+from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
-from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket

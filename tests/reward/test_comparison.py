@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from rc1_lib.artifacts import read_json
+from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows, with_reward
 from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import JudgedRows, judge_rows, with_reward
+from rc1_lib.evidence import Evidence
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
 from rc1_lib.scoring.rubric import DIMENSIONS as GRADED

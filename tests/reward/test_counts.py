@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RowError
-from rc1_lib.pool.frame import ROW_COLUMNS, with_texts
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.reward.counts import add_counts
+from rc1_lib.rows.frame import ROW_COLUMNS, with_texts
 
 Message = dict[str, Any]
 COUNTS = ("turns", "tool_hops", "clarifications")

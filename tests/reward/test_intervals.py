@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rc1_lib.reward.agreement import kendall_tau_b, spearman, top_overlap
 from rc1_lib.reward.intervals import Interval, bootstrap, draw_counts, percentile_interval
+from rc1_lib.reward.rank_agreement import kendall_tau_b, spearman, top_overlap
 
 Vector = NDArray[np.float64]
 

@@ -9,16 +9,16 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from rc1_lib.reward.agreement import (
+from rc1_lib.reward.calibration import Calibration, calibrate_weights
+from rc1_lib.reward.folds import group_folds
+from rc1_lib.reward.intervals import Interval, bootstrap, group_numbers
+from rc1_lib.reward.rank_agreement import (
     drop_pct,
     improvement_pct,
     mean_absolute_error,
     spearman,
     without_rounding_noise,
 )
-from rc1_lib.reward.calibration import Calibration, calibrate_weights
-from rc1_lib.reward.folds import group_folds
-from rc1_lib.reward.intervals import Interval, bootstrap, group_numbers
 from rc1_lib.run import published_config
 
 Vector = NDArray[np.float64]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from rc1_lib.pool.frame import ROW_COLUMNS
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.reward.counts import add_counts
 from rc1_lib.reward.rules import RULES, add_rules
+from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.scoring.rubric import DIMENSIONS, score
 
 GOLD = [name for name in ROW_COLUMNS if name not in {"id", "messages"}]

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import ConfigError, RowError
-from rc1_lib.pool.frame import ROW_COLUMNS
-from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.reward.numerals import numbers, numbers_of, operands, operands_of
-from rc1_lib.reward.open_references import is_open, open_reference
+from rc1_lib.evidence import Evidence
+from rc1_lib.language.numerals import numbers, numbers_of, operands, operands_of
+from rc1_lib.language.open_references import is_open, open_reference
 from rc1_lib.reward.rules import RULES, add_rules
+from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.scoring.rubric import OPEN_ANSWER, score
 
 Message = dict[str, Any]

@@ -16,9 +16,9 @@ import polars as pl
 from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.judged import Judged
-from rc1_lib.scoring.lines import ANSWERED, Outcome
 from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.scoring.store import Store
+from rc1_lib.scoring.usage_lines import ANSWERED, AttemptOutcome
 from rc1_lib.testing.judge_server import JudgeServer
 
 NUMBERS = [*DIMENSIONS, *(f"{name}_variance" for name in DIMENSIONS)]
@@ -123,7 +123,7 @@ class Bench:
 
 def sent(log: pl.DataFrame) -> pl.DataFrame:
     """The lines of attempts, replays left out."""
-    return log.filter(pl.col("outcome") != Outcome.HIT.value)
+    return log.filter(pl.col("outcome") != AttemptOutcome.HIT.value)
 
 
 def answered(log: pl.DataFrame) -> pl.DataFrame:

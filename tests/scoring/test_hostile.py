@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error, RowError
-from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judging import anti_simulation, probe
+from rc1_lib.evidence import Evidence
+from rc1_lib.preflight.judge_gates import anti_simulation, probe
 from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.prompt import load_spec

@@ -14,18 +14,18 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.judged import NOT_ASKED
-from rc1_lib.scoring.lines import Outcome
 from rc1_lib.scoring.noise import OVERALL, long_scores, pooled
 from rc1_lib.scoring.rubric import DIMENSIONS
+from rc1_lib.scoring.usage_lines import AttemptOutcome
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.scoring.bench import NUMBERS, PROVIDERS, Bench, answered, dialogue, dialogues, sent
 from tests.scoring.conftest import Gateway, completion
 
 PAID_FAULTS = {
-    FaultKind.BAD_JSON_REPLY: Outcome.BAD_REPLY,
-    FaultKind.WRONG_SCHEMA: Outcome.BAD_REPLY,
-    FaultKind.REFUSAL: Outcome.REFUSED,
-    FaultKind.TRUNCATED: Outcome.TRUNCATED,
+    FaultKind.BAD_JSON_REPLY: AttemptOutcome.BAD_REPLY,
+    FaultKind.WRONG_SCHEMA: AttemptOutcome.BAD_REPLY,
+    FaultKind.REFUSAL: AttemptOutcome.REFUSED,
+    FaultKind.TRUNCATED: AttemptOutcome.TRUNCATED,
 }
 STORM = {
     FaultKind.SERVER_ERROR: 0.09,
@@ -99,7 +99,7 @@ def test_under_faults_nothing_is_made_up_and_nothing_paid_is_lost(provider: str,
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize(("kind", "outcome"), PAID_FAULTS.items())
 def test_a_reply_without_scores_is_paid_for_kept_and_not_asked_again(
-    kind: FaultKind, outcome: Outcome, provider: str, bench: Bench
+    kind: FaultKind, outcome: AttemptOutcome, provider: str, bench: Bench
 ) -> None:
     with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
         first = bench.score(server, dialogues(2), provider=provider)

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from rc1_lib.scoring.concurrency import ConcurrencyBound
 from rc1_lib.scoring.limiter import Limiter
 from rc1_lib.scoring.pacing import Pace
-from rc1_lib.scoring.places import Places
 from tests.scoring.hidden_limits import Limits, campaign, limiter, now, run_virtual
 
 
@@ -312,7 +312,7 @@ def test_failures_say_nothing_about_the_limits() -> None:
 
 
 def test_a_number_never_admitted_is_blamed_and_one_admitted_is_not() -> None:
-    places = Places(2, 8)
+    places = ConcurrencyBound(2, 8)
     for level in (1, 2, 3, 4):
         places.answered(level)
     assert places.refused(5)
@@ -324,7 +324,7 @@ def test_a_number_never_admitted_is_blamed_and_one_admitted_is_not() -> None:
 
 
 def test_a_refused_number_is_tried_again_ever_more_rarely() -> None:
-    places, waits, wait = Places(2, 8), list[int](), 0
+    places, waits, wait = ConcurrencyBound(2, 8), list[int](), 0
     places.answered(4)
     for _ in range(400):
         if places.bound < 5 or places.bound == 8:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.scoring import rubric
 from rc1_lib.scoring.transcript import read
 

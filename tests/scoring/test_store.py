@@ -14,8 +14,8 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring.judge import open_judge, open_store
-from rc1_lib.scoring.lines import LOG_SCHEMA, Line, Outcome
 from rc1_lib.scoring.store import DAY_S, Busy, Reply, Store
+from rc1_lib.scoring.usage_lines import LOG_SCHEMA, AttemptOutcome, Line
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.scoring.bench import PLANTED, PROVIDERS, Bench, dialogues
 from tests.scoring.conftest import Gateway, completion
@@ -28,7 +28,7 @@ def _line(store: Store, attempt_id: str, ask_key: str = "ask-1", **changes: Any)
     fields: dict[str, Any] = {
         "attempt_id": attempt_id, "run_id": store.run_id, "ask_key": ask_key, "dialogue": "d" * 64, "sample": 0,
         "attempt": 1, "provider": "openai", "spec": "v1", "model_asked": "judge-large", "model": "", "temperature": 0.7,
-        "outcome": Outcome.INTERRUPTED, "started": 1.5e9, "latency_ms": 0.0, "status": None, "request_id": "",
+        "outcome": AttemptOutcome.INTERRUPTED, "started": 1.5e9, "latency_ms": 0.0, "status": None, "request_id": "",
         "tokens_in": 0, "tokens_out": 0, "cost_usd": None, "billable": False, "reply_sha256": "", "scores": None,
         "detail": "",
     }  # fmt: skip
@@ -38,7 +38,7 @@ def _line(store: Store, attempt_id: str, ask_key: str = "ask-1", **changes: Any)
 def _answer(store: Store, attempt_id: str, ask_key: str = "ask-1", **changes: Any) -> None:
     """One attempt from its beginning to a good end, changes apart."""
     assert store.begin(_line(store, attempt_id, ask_key), endpoint=ENDPOINT, fresh=True) is None
-    good = {"outcome": Outcome.OK, "scores": SCORES, "model": "judge-1", "status": 200, "billable": True}
+    good = {"outcome": AttemptOutcome.OK, "scores": SCORES, "model": "judge-1", "status": 200, "billable": True}
     store.end(_line(store, attempt_id, ask_key, **{**good, **changes}), endpoint=ENDPOINT, text="{}")
 
 
@@ -129,7 +129,7 @@ def test_bad_replies_are_listed_with_what_was_asked(bench: Bench) -> None:
     with open_store(bench.run("http://127.0.0.1:1/v1")) as store:
         bad = store.bad()
         assert len(bad) == 6
-        assert {reply.outcome for reply in bad} == {Outcome.BAD_REPLY}
+        assert {reply.outcome for reply in bad} == {AttemptOutcome.BAD_REPLY}
         assert all(reply.scores is None and reply.text and reply.detail for reply in bad)
         assert {str(store.dialogue(reply.dialogue)) for reply in bad} == {str(asked) for asked in dialogues(2)}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.pool.frame import read_rows
 from rc1_lib.pool.seed import build_seed
+from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 

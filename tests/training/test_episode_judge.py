@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
+from rc1_lib.calibration.judged_rows import judge_rows
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.preflight.judged_rows import judge_rows
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
@@ -37,7 +37,7 @@ def trajectory(**changed: Any) -> Trajectory:
         "status": EpisodeStatus.ANSWERED, "answer": "7", "right": True, "needs": False, "obtained": False, "asked": 2,
         "off_target": 0, "turns": 3, "hops": 0, "tool_errors": 0, "malformed": 1, "tokens": 9,
     } | changed  # fmt: skip
-    return Trajectory("row", (1, 2), 1, (False, True), (0.0, -1.0), (1,), Outcome(**facts), ())
+    return Trajectory("row", (1, 2), 1, (False, True), (0.0, -1.0), (1,), EpisodeOutcome(**facts), ())
 
 
 def test_a_judges_score_counts_by_its_weight_and_the_rows_difficulty(tiny: Tiny) -> None:

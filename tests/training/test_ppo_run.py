@@ -24,9 +24,9 @@ from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.decisive import CODE
 from rc1_lib.training.diverged import DivergedError
-from rc1_lib.training.mend import reach
-from rc1_lib.training.places import places_of
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
+from rc1_lib.training.retrain import reach
+from rc1_lib.training.run_paths import paths_of
 from tests.scoring.bench import overrides
 from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
@@ -270,7 +270,7 @@ def test_another_seed_has_places_of_its_own_and_ends_elsewhere(tiny: Tiny, whole
     second = run.config.seeds[1]
     path = advance(prepared, second, 2, lambda _: None)
     assert path.parent.name == f"rc1-{second}"
-    assert places_of(run, second).metrics == f"reports/metrics-{second}.jsonl"
+    assert paths_of(run, second).metrics == f"reports/metrics-{second}.jsonl"
     theirs, ours = path / "adapter.safetensors", whole / "checkpoints/rc1/step_00002/adapter.safetensors"
     assert theirs.read_bytes() != ours.read_bytes()
     assert end_of(run.workspace.root) == end_of(whole)

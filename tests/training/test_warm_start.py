@@ -19,7 +19,7 @@ from rc1_lib.run import Run
 from rc1_lib.training import warm_start
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.rows import PoolRow, select_rows
@@ -166,7 +166,7 @@ def test_a_base_whose_bytes_are_not_its_records_is_refused(made: Run, inputs: In
 
 def test_two_at_once_do_not_mix_their_files(tiny: Tiny, inputs: Inputs) -> None:
     run = tiny(*FEW)
-    with durable.alone(folder_of(run).parent), pytest.raises(CheckpointError, match="another process is writing"):
+    with atomic_folder.alone(folder_of(run).parent), pytest.raises(CheckpointError, match="another process is writing"):
         reference(run, inputs)
     assert not folder_of(run).exists()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rc1_lib.artifacts import write_json
-from rc1_lib.preflight.weights_file import adopt
+from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.run import Run
 from rc1_lib.scoring.providers import local_rubric
 

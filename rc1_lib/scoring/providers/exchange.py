@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import anyio
 import httpx2
 
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault
 from rc1_lib.scoring.providers.faults import Problem, read_problem, refused
 from rc1_lib.scoring.providers.redaction import Redactor
 from rc1_lib.scoring.providers.settings import Endpoint, ProviderSettings
@@ -157,11 +157,11 @@ class HttpProvider(ABC):
         if any(isinstance(found, TimeoutError | httpx2.TimeoutException) for found in (error, cause)):
             patience = f"{self._settings.timeout_s:g} s (judge.limits.timeout_s)"
             late = f"no complete response from {self._endpoint.host} within {patience}"
-            return CallFailedError(Fault.TIMEOUT, self._redactor.line(late), status=status)
+            return CallFailedError(CallFault.TIMEOUT, self._redactor.line(late), status=status)
         said = ": ".join(word for word in (type(cause).__name__, str(cause)) if word)
         if response is None:
             lost = f"no response from {self._endpoint.host}: {said}"
-            return CallFailedError(Fault.CONNECTION, self._redactor.line(lost))
+            return CallFailedError(CallFault.CONNECTION, self._redactor.line(lost))
         if response.is_success:
             return self._bad_body(f"the response broke off or cannot be decoded: {said}", response.status_code)
         headers = {name.lower(): value for name, value in response.headers.items()}
@@ -179,7 +179,7 @@ class HttpProvider(ABC):
 
     def _bad_body(self, why: str, status: int = 200) -> CallFailedError:
         return CallFailedError(
-            Fault.BAD_BODY, self._redactor.line(f"response of {self._endpoint.host}: {why}"), status=status
+            CallFault.BAD_BODY, self._redactor.line(f"response of {self._endpoint.host}: {why}"), status=status
         )
 
 

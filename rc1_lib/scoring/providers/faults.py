@@ -15,7 +15,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from rc1_lib.scoring.calls import CallFailedError, Fault
+from rc1_lib.scoring.calls import CallFailedError, CallFault
 from rc1_lib.scoring.providers.redaction import LONGEST, Redactor
 from rc1_lib.scoring.providers.settings import KEY_VARIABLE, ProviderSettings
 
@@ -101,11 +101,11 @@ def _timestamp(date: str) -> float | None:
         return None
 
 
-def classify(status: int, problem: Problem) -> Fault:
+def classify(status: int, problem: Problem) -> CallFault:
     """Which fault an HTTP status other than success is."""
     if status == 429:
-        return Fault.REJECTED if _is_used_up(problem) else Fault.RATE_LIMITED
-    return Fault.SERVER_ERROR if status in _AGAIN or status >= 500 else Fault.REJECTED
+        return CallFault.REJECTED if _is_used_up(problem) else CallFault.RATE_LIMITED
+    return CallFault.SERVER_ERROR if status in _AGAIN or status >= 500 else CallFault.REJECTED
 
 
 def _is_used_up(problem: Problem) -> bool:
@@ -131,8 +131,8 @@ def refused(
 ) -> CallFailedError:
     """The failure that a response with an error's status is."""
     fault = classify(status, problem)
-    wait = retry_after(headers, problem) if fault in {Fault.RATE_LIMITED, Fault.SERVER_ERROR} else None
-    hint = redactor.line(_hint(status, problem, settings, host)) if fault is Fault.REJECTED else ""
+    wait = retry_after(headers, problem) if fault in {CallFault.RATE_LIMITED, CallFault.SERVER_ERROR} else None
+    hint = redactor.line(_hint(status, problem, settings, host)) if fault is CallFault.REJECTED else ""
     said = f"HTTP {status} from {host}: {problem.message.strip() or 'no message'}"
     if hint:
         said = f"{redactor.line(said, LONGEST - len(hint) - 2).rstrip('.')}. {hint}"

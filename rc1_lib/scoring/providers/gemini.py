@@ -12,7 +12,7 @@ from google.genai import errors, types
 from google.genai.client import DebugConfig
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault, Finish
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault, Finish
 from rc1_lib.scoring.providers.exchange import HttpProvider, MalformedError, Received, count_of, text_of, trust
 from rc1_lib.scoring.providers.settings import Endpoint, ProviderSettings
 
@@ -113,7 +113,7 @@ class Gemini(HttpProvider):
             return "length"
         if reason == "PUP_LIMITED_DISABLED":
             said = f"{self._endpoint.host} has limited or disabled the account for breaches of its use policy"
-            raise CallFailedError(Fault.REJECTED, said, status=200)
+            raise CallFailedError(CallFault.REJECTED, said, status=200)
         return "refusal" if reason in _DECLINED else "stop"
 
     async def aclose(self) -> None:

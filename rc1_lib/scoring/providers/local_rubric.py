@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from rc1_lib import text
-from rc1_lib.reward import numerals, open_references
+from rc1_lib.language import numerals, open_references
 from rc1_lib.scoring import economy, rubric, transcript
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault
 
 
 @cache
@@ -38,7 +38,7 @@ class LocalRubric:
         try:
             scored = rubric.score(ask.messages)
         except ValueError as error:
-            raise CallFailedError(Fault.REJECTED, str(error)) from None
+            raise CallFailedError(CallFault.REJECTED, str(error)) from None
         lowest = min(scored.scores, key=lambda name: scored.scores[name])
         reply = {"reason": f"By rule; the lowest grade is for {lowest}.", **scored.scores}
         return Answer(

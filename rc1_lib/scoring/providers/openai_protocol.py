@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import openai
 from openai.types.chat import ChatCompletionMessageParam, completion_create_params
 
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault, Finish
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault, Finish
 from rc1_lib.scoring.providers.exchange import HttpProvider, MalformedError, Received, count_of, text_of
 from rc1_lib.scoring.providers.settings import Endpoint, ProviderSettings
 
@@ -118,7 +118,9 @@ class OpenAIProtocol(HttpProvider):
             case "insufficient_system_resource":
                 # DeepSeek's word for a reply that it broke off, under HTTP 200.
                 raise CallFailedError(
-                    Fault.SERVER_ERROR, f"{self._endpoint.host} broke the reply off for want of resources", status=200
+                    CallFault.SERVER_ERROR,
+                    f"{self._endpoint.host} broke the reply off for want of resources",
+                    status=200,
                 )
             case _:
                 return "stop"

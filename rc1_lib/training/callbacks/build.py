@@ -14,8 +14,8 @@ from rc1_lib.training.callbacks.eval_shadow import EvalShadow
 from rc1_lib.training.callbacks.grad_clip import GradClip
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
-from rc1_lib.training.checkpoint.due import SaveRule
-from rc1_lib.training.places import LEDGER, TENSORBOARD, small_metrics
+from rc1_lib.training.checkpoint.save_rule import SaveRule
+from rc1_lib.training.run_paths import LEDGER, TENSORBOARD, small_metrics
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.train_log import TrainLog
 

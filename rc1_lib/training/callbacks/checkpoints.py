@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rc1_lib.training.callbacks.quiet import Quiet
-from rc1_lib.training.checkpoint.due import SaveRule
 from rc1_lib.training.checkpoint.retention import prune
 from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.train_log import TrainLog
 
 if TYPE_CHECKING:

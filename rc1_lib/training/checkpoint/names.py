@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.manifest import NAME
 from rc1_lib.training.checkpoint.state import CheckpointError
 
-LATEST = durable.LATEST
+LATEST = atomic_folder.LATEST
 
 
 def folder_name(step: int) -> str:
@@ -24,7 +24,7 @@ def step_of(path: Path) -> int | None:
 
 def step_of_kept(path: Path) -> int | None:
     """As `step_of`, for one kept for good: its name may have a number behind it, as in `step_00012.2`."""
-    match = durable.CHECKPOINTS.fullmatch(path.name)
+    match = atomic_folder.CHECKPOINTS.fullmatch(path.name)
     return int(match[1]) if match else None
 
 
@@ -57,6 +57,6 @@ def resolve(name: str | int, folder: Path) -> Path:
 
 def settle(folder: Path) -> None:
     """Undo a replacement of a checkpoint that was killed half way. Nothing else in `folder` is touched."""
-    if folder.is_dir() and durable.needs_recovery(folder):
-        with durable.alone(folder):
-            durable.recover(folder)
+    if folder.is_dir() and atomic_folder.needs_recovery(folder):
+        with atomic_folder.alone(folder):
+            atomic_folder.recover(folder)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, read_verified
 from rc1_lib.training.checkpoint.names import LATEST, settle, step_of, steps
 
@@ -29,13 +29,13 @@ def prune(folder: Path, last: int, best: int, scores: Mapping[int, float]) -> li
     Raises:
         CheckpointError: while another process writes there.
     """
-    with durable.alone(folder):
-        durable.recover(folder)
+    with atomic_folder.alone(folder):
+        atomic_folder.recover(folder)
         newest = step_of((folder / LATEST).resolve())
         there = {step: path for step, path in steps(folder).items() if newest is not None and step <= newest}
         gone = sorted(set(there) - kept(there, last, best, scores)) if there else []
         for step in gone:
-            durable.remove(there[step])
+            atomic_folder.remove(there[step])
     return gone
 
 
@@ -54,14 +54,14 @@ def keep_for_good(checkpoint: Path, folder: Path) -> Path:
     contents = read_verified(checkpoint)
     wanted = fingerprint(checkpoint)
     best = folder / BEST
-    with durable.alone(best):
-        durable.recover(best)
+    with atomic_folder.alone(best):
+        atomic_folder.recover(best)
         target, number = best / checkpoint.resolve().name, 2
         while target.exists():
             if fingerprint(target) == wanted:
                 return target
             target, number = best / f"{checkpoint.resolve().name}.{number}", number + 1
-        with durable.new_folder(target) as temporary:
+        with atomic_folder.new_folder(target) as temporary:
             for name in contents:
                 (temporary / name).write_bytes(contents[name])
             shutil.copyfile(checkpoint / NAME, temporary / NAME)

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 from safetensors.torch import save_file
 
-from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.ledger import record_all
 from rc1_lib.training.checkpoint.manifest import NAME, write_manifest
 from rc1_lib.training.checkpoint.names import LATEST, folder_name, step_of
@@ -36,11 +36,11 @@ def save_checkpoint(state: CheckpointState, folder: Path, ledger: Path) -> Path:
         CheckpointError: while another process writes there, or when a file is in the way.
     """
     target = folder / folder_name(state.step)
-    with durable.alone(folder):
-        durable.recover(folder)
-        with durable.new_folder(target) as temporary:
+    with atomic_folder.alone(folder):
+        atomic_folder.recover(folder)
+        with atomic_folder.new_folder(target) as temporary:
             _write(state, temporary)
-        durable.point(folder / LATEST, target.name)
+        atomic_folder.point(folder / LATEST, target.name)
         record_all(folder, ledger)
     return target
 
@@ -59,13 +59,13 @@ def finish_interrupted(folder: Path, ledger: Path, step: int) -> None:
         CheckpointError: while another process writes there, or when a file is in the way.
     """
     target = folder / folder_name(step)
-    with durable.alone(folder):
-        durable.recover(folder)
+    with atomic_folder.alone(folder):
+        atomic_folder.recover(folder)
         if not (target / NAME).is_file():
             return
         newest = _newest(folder)
         if newest is None or newest < step:
-            durable.point(folder / LATEST, target.name)
+            atomic_folder.point(folder / LATEST, target.name)
         record_all(folder, ledger)
 
 

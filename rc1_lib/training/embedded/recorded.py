@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rc1_lib.artifacts import read_json, sha256_file, write_json
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint import atomic_folder
 
 RECORD = "base.json"
 
@@ -30,9 +30,9 @@ def write_base(
         tokenizer: of the model.
         facts: what else the record tells.
     """
-    with durable.alone(folder.parent):
-        durable.recover(folder.parent, durable.only(folder))
-        with durable.new_folder(folder) as temporary:
+    with atomic_folder.alone(folder.parent):
+        atomic_folder.recover(folder.parent, atomic_folder.only(folder))
+        with atomic_folder.new_folder(folder) as temporary:
             tokenizer.save_pretrained(temporary)
             model.config.save_pretrained(temporary)
             weights = {name: value for name, value in model.state_dict().items() if name != "lm_head.weight"}

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome
-from rc1_lib.training.rollout.draw import uniforms
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.training.rollout.errors import RolloutError
-from rc1_lib.training.rollout.settings import ChatTokens, Sampling, Start
+from rc1_lib.training.rollout.settings import ChatTokens, RolloutSampling, Start
+from rc1_lib.training.rollout.token_sampling import uniforms
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 
@@ -23,7 +23,7 @@ class Player:
         over: whether nothing more is to be fed or sampled.
     """
 
-    def __init__(self, start: Start, chat: ChatTokens, sampling: Sampling, context: int) -> None:
+    def __init__(self, start: Start, chat: ChatTokens, sampling: RolloutSampling, context: int) -> None:
         """Sets up a row whose prompt is not fed yet.
 
         Raises:
@@ -42,7 +42,7 @@ class Player:
         self._own = [False] * self._fed
         self._logprobs = [math.nan] * self._fed
         self._turn_ends: list[int] = []
-        self._outcome: Outcome | None = None
+        self._outcome: EpisodeOutcome | None = None
         self._begin_turn()
         # Never more tokens are sampled than the episode grants, so all random numbers can be made at once.
         granted = min(start.episode.limits.tokens, context - self._fed)
@@ -117,6 +117,6 @@ class Player:
         self._logprobs += [math.nan] * len(observed)
         self._begin_turn()
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: EpisodeOutcome) -> None:
         self.over = True
         self._outcome = outcome

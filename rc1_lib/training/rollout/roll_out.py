@@ -16,10 +16,10 @@ from transformers import PreTrainedModel
 
 from rc1_lib.progress import tell
 from rc1_lib.training.rollout.decoder import Decoder, context_of, decoding
-from rc1_lib.training.rollout.draw import draw
 from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.rollout.player import Player
-from rc1_lib.training.rollout.settings import Batching, ChatTokens, Sampling, Start
+from rc1_lib.training.rollout.settings import Batching, ChatTokens, RolloutSampling, Start
+from rc1_lib.training.rollout.token_sampling import draw
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 STAGE = "rollout"
@@ -35,7 +35,7 @@ def roll_out(
     model: PreTrainedModel,
     chat: ChatTokens,
     starts: Sequence[Start],
-    sampling: Sampling,
+    sampling: RolloutSampling,
     batching: Batching,
 ) -> list[Trajectory]:
     """Play every episode of `starts` to its end.

@@ -51,7 +51,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class RolloutSampling:
     """How tokens are sampled.
 
     Attributes:

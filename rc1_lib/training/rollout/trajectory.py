@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rc1_lib.environment.outcome import Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.environment.world import Message
 
 
@@ -32,7 +32,7 @@ class Trajectory:
     own: tuple[bool, ...]
     logprobs: tuple[float, ...]
     turn_ends: tuple[int, ...]
-    outcome: Outcome
+    outcome: EpisodeOutcome
     messages: tuple[Message, ...]
 
     def __post_init__(self) -> None:

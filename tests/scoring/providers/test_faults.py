@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault
 from rc1_lib.scoring.providers import LIVE, ProviderSettings, open_provider
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 
@@ -18,15 +18,15 @@ Failed = Callable[[ProviderSettings, Ask], CallFailedError]
 Make = Callable[..., Any]
 WIRES = ("openai", "gemini")
 FAULTS = {
-    FaultKind.RATE_LIMIT: Fault.RATE_LIMITED,
-    FaultKind.RATE_LIMIT_RETRY_AFTER: Fault.RATE_LIMITED,
-    FaultKind.SERVER_ERROR: Fault.SERVER_ERROR,
-    FaultKind.RESET: Fault.CONNECTION,
-    FaultKind.HALF_BODY: Fault.BAD_BODY,
-    FaultKind.NOT_JSON: Fault.BAD_BODY,
-    FaultKind.EMPTY: Fault.BAD_BODY,
-    FaultKind.SLOW_BODY: Fault.TIMEOUT,
-    FaultKind.HANG: Fault.TIMEOUT,
+    FaultKind.RATE_LIMIT: CallFault.RATE_LIMITED,
+    FaultKind.RATE_LIMIT_RETRY_AFTER: CallFault.RATE_LIMITED,
+    FaultKind.SERVER_ERROR: CallFault.SERVER_ERROR,
+    FaultKind.RESET: CallFault.CONNECTION,
+    FaultKind.HALF_BODY: CallFault.BAD_BODY,
+    FaultKind.NOT_JSON: CallFault.BAD_BODY,
+    FaultKind.EMPTY: CallFault.BAD_BODY,
+    FaultKind.SLOW_BODY: CallFault.TIMEOUT,
+    FaultKind.HANG: CallFault.TIMEOUT,
 }
 REPLIED = (FaultKind.BAD_JSON_REPLY, FaultKind.WRONG_SCHEMA, FaultKind.REFUSAL, FaultKind.TRUNCATED)
 
@@ -38,7 +38,7 @@ def test_every_kind_of_fault_is_covered() -> None:
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("name", WIRES)
 def test_faults_are_told_apart(name: str, kind: FaultKind, ask: Make, settings: Make, failed_call: Failed) -> None:
-    patience = 0.3 if FAULTS[kind] is Fault.TIMEOUT else 10.0
+    patience = 0.3 if FAULTS[kind] is CallFault.TIMEOUT else 10.0
     with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
         failures = [failed_call(settings(name, server, timeout_s=patience), ask()) for _ in range(2)]
         stats = server.stats()
@@ -47,18 +47,18 @@ def test_faults_are_told_apart(name: str, kind: FaultKind, ask: Make, settings: 
     assert stats.answered == 0
     assert all(0 < len(failure.detail) <= 300 for failure in failures)
     assert [failure.status for failure in failures] == {
-        Fault.RATE_LIMITED: [429, 429],
-        Fault.SERVER_ERROR: [500, 502],
-        Fault.CONNECTION: [None, None],
-        Fault.BAD_BODY: [200, 200],
-        Fault.TIMEOUT: [200, 200] if kind is FaultKind.SLOW_BODY else [None, None],
+        CallFault.RATE_LIMITED: [429, 429],
+        CallFault.SERVER_ERROR: [500, 502],
+        CallFault.CONNECTION: [None, None],
+        CallFault.BAD_BODY: [200, 200],
+        CallFault.TIMEOUT: [200, 200] if kind is FaultKind.SLOW_BODY else [None, None],
     }[FAULTS[kind]]
     assert failures[0].retry_after == (1.0 if kind is FaultKind.RATE_LIMIT_RETRY_AFTER else None)
 
 
 @pytest.mark.parametrize("name", sorted(LIVE))
 def test_what_happens_reconciles_with_the_server_in_a_mixed_run(name: str, ask: Make, settings: Make) -> None:
-    rates = dict.fromkeys((*(kind for kind in FAULTS if FAULTS[kind] is not Fault.TIMEOUT), *REPLIED), 0.06)
+    rates = dict.fromkeys((*(kind for kind in FAULTS if FAULTS[kind] is not CallFault.TIMEOUT), *REPLIED), 0.06)
 
     async def several() -> Counter[str]:
         provider = open_provider(settings(name, server))
@@ -99,7 +99,7 @@ def test_the_time_to_wait_is_read(name: str, wait: float | str, ask: Make, setti
 def test_a_server_error_may_ask_to_wait(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     script.says(503, {"error": {"message": "overloaded"}}, "Retry-After: 12")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status, failure.retry_after) == (Fault.SERVER_ERROR, 503, 12.0)
+    assert (failure.fault, failure.status, failure.retry_after) == (CallFault.SERVER_ERROR, 503, 12.0)
     assert "overloaded" in failure.detail
 
 
@@ -107,7 +107,7 @@ def test_gemini_says_in_the_body_how_long_to_wait(ask: Make, settings: Make, fai
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17.5s"}
     script.says(429, {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow", "details": [info]}})
     failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
-    assert (failure.fault, failure.retry_after) == (Fault.RATE_LIMITED, 17.5)
+    assert (failure.fault, failure.retry_after) == (CallFault.RATE_LIMITED, 17.5)
 
 
 @pytest.mark.parametrize("error", [{"code": "insufficient_quota"}, {"type": "insufficient_quota", "code": None}])
@@ -116,34 +116,34 @@ def test_an_empty_account_is_no_rate_limit(
 ) -> None:
     script.says(429, {"error": {"message": "You exceeded your current quota.", **error}}, "Retry-After: 3")
     failure = failed_call(settings("openai", base_url=script.url("openai")), ask())
-    assert (failure.fault, failure.retry_after) == (Fault.REJECTED, None)
+    assert (failure.fault, failure.retry_after) == (CallFault.REJECTED, None)
     assert "SCORER_API_KEY" in failure.detail
 
 
 def test_a_spent_day_is_no_rate_limit(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     spent = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}
     script.says(429, {"error": {"code": 429, "message": "quota", "details": [spent, {"retryDelay": "9s"}]}})
-    assert failed_call(settings("gemini", base_url=script.url("gemini")), ask()).fault is Fault.REJECTED
+    assert failed_call(settings("gemini", base_url=script.url("gemini")), ask()).fault is CallFault.REJECTED
 
 
 @pytest.mark.parametrize(
     ("status", "fault", "named"),
     [
-        (307, Fault.REJECTED, "judge.base_url"),
-        (400, Fault.REJECTED, "judge.structured: false"),
-        (401, Fault.REJECTED, "SCORER_API_KEY"),
-        (402, Fault.REJECTED, "balance"),
-        (403, Fault.REJECTED, "SCORER_API_KEY"),
-        (404, Fault.REJECTED, "judge.model (judge-large)"),
-        (408, Fault.SERVER_ERROR, "said so"),
-        (409, Fault.SERVER_ERROR, "said so"),
-        (422, Fault.REJECTED, "judge.structured: false"),
-        (529, Fault.SERVER_ERROR, "said so"),
+        (307, CallFault.REJECTED, "judge.base_url"),
+        (400, CallFault.REJECTED, "judge.structured: false"),
+        (401, CallFault.REJECTED, "SCORER_API_KEY"),
+        (402, CallFault.REJECTED, "balance"),
+        (403, CallFault.REJECTED, "SCORER_API_KEY"),
+        (404, CallFault.REJECTED, "judge.model (judge-large)"),
+        (408, CallFault.SERVER_ERROR, "said so"),
+        (409, CallFault.SERVER_ERROR, "said so"),
+        (422, CallFault.REJECTED, "judge.structured: false"),
+        (529, CallFault.SERVER_ERROR, "said so"),
     ],
 )
 @pytest.mark.parametrize("name", WIRES)
 def test_statuses(
-    name: str, status: int, fault: Fault, named: str, ask: Make, settings: Make, failed_call: Failed, script: Any
+    name: str, status: int, fault: CallFault, named: str, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(status, {"error": {"message": "It said so. " + "On and on. " * 99}}, f"Location: {script.url(name)}")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
@@ -158,7 +158,7 @@ def test_a_key_that_gemini_calls_invalid_is_named(ask: Make, settings: Make, fai
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
     script.says(400, {"error": {"code": 400, "message": "API key not valid.", "details": details}})
     failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
-    assert failure.fault is Fault.REJECTED
+    assert failure.fault is CallFault.REJECTED
     assert "SCORER_API_KEY" in failure.detail
 
 
@@ -187,7 +187,7 @@ def test_bodies_that_hold_no_reply(
 ) -> None:
     script.says(200, body)
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status) == (Fault.BAD_BODY, 200)
+    assert (failure.fault, failure.status) == (CallFault.BAD_BODY, 200)
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe\x00", b"[" * 100_000, b"", b"[1]", b'{"error": 3}', {"error": {}}])
@@ -197,7 +197,7 @@ def test_the_status_decides_where_an_errors_body_is_odd(
 ) -> None:
     script.says(429, body, "Retry-After: 2")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status, failure.retry_after) == (Fault.RATE_LIMITED, 429, 2.0)
+    assert (failure.fault, failure.status, failure.retry_after) == (CallFault.RATE_LIMITED, 429, 2.0)
 
 
 @pytest.mark.parametrize("name", WIRES)
@@ -207,13 +207,13 @@ def test_an_errors_body_that_breaks_off_keeps_its_status(
     script.says(503, {"error": {"message": "overloaded"}})
     script.response = script.response[:-9]
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status) == (Fault.SERVER_ERROR, 503)
+    assert (failure.fault, failure.status) == (CallFault.SERVER_ERROR, 503)
 
 
 @pytest.mark.parametrize("name", WIRES)
 def test_a_body_that_cannot_be_unpacked(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     script.says(200, gzip.compress(b'{"choices": []}')[:-12] + b"\x00" * 12, "Content-Encoding: gzip")
-    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is Fault.BAD_BODY
+    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is CallFault.BAD_BODY
 
 
 @pytest.mark.parametrize("name", WIRES)
@@ -222,24 +222,24 @@ def test_a_gateway_that_reports_failures_under_200(
 ) -> None:
     script.says(200, {"error": {"code": 429, "message": "upstream is busy"}}, "Retry-After: 4")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status, failure.retry_after) == (Fault.RATE_LIMITED, 429, 4.0)
+    assert (failure.fault, failure.status, failure.retry_after) == (CallFault.RATE_LIMITED, 429, 4.0)
 
 
 @pytest.mark.parametrize("name", WIRES)
 def test_nobody_there(name: str, ask: Make, settings: Make, failed_call: Failed) -> None:
     failure = failed_call(settings(name, base_url="http://127.0.0.1:9"), ask())
-    assert (failure.fault, failure.status) == (Fault.CONNECTION, None)
+    assert (failure.fault, failure.status) == (CallFault.CONNECTION, None)
     assert "127.0.0.1" in failure.detail
 
 
 @pytest.mark.parametrize("name", WIRES)
 def test_no_http_at_all(name: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     script.response = b"SSH-2.0-OpenSSH_9.6\r\n"
-    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is Fault.CONNECTION
+    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is CallFault.CONNECTION
 
 
 def test_deepseek_breaking_off_is_a_server_error(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
     choice = {"message": {"content": '{"a"'}, "finish_reason": "insufficient_system_resource"}
     script.says(200, {"choices": [choice]})
     failure = failed_call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())
-    assert failure.fault is Fault.SERVER_ERROR
+    assert failure.fault is CallFault.SERVER_ERROR

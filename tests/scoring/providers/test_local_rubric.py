@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, Fault
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault
 from rc1_lib.scoring.providers import ProviderSettings
 from rc1_lib.scoring.rubric import DIMENSIONS, score
 
@@ -48,4 +48,4 @@ def test_a_dialogue_without_a_reply_is_refused(ask: Make, settings: Make) -> Non
     asked = dataclasses.replace(ask(), messages=({"role": "user", "content": "?"},))
     with pytest.raises(CallFailedError) as caught:
         asyncio.run(open_provider(settings("rubric")).ask(asked))
-    assert caught.value.fault is Fault.REJECTED
+    assert caught.value.fault is CallFault.REJECTED

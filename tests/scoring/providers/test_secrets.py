@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.scoring.calls import Ask, CallFailedError, Fault
+from rc1_lib.scoring.calls import Ask, CallFailedError, CallFault
 from rc1_lib.scoring.providers import ProviderSettings, open_provider
 from rc1_lib.scoring.providers.redaction import Redactor
 from rc1_lib.testing.judge_server import Behaviour, running
@@ -33,7 +33,7 @@ def test_a_key_that_the_server_repeats_is_hidden(
     caplog.set_level(logging.DEBUG)
     with running(Behaviour(delay="zero", api_key="another")) as server:
         failure = failed_call(settings(name, server, api_key=KEY), ask())
-    assert (failure.fault, failure.status) == (Fault.REJECTED, 401)
+    assert (failure.fault, failure.status) == (CallFault.REJECTED, 401)
     assert "SCORER_API_KEY" in failure.detail
     assert KEY not in _everything(failure)
     assert "planted" not in _everything(failure)

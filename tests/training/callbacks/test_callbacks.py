@@ -16,9 +16,9 @@ from rc1_lib.training.callbacks.eval_shadow import EvalShadow
 from rc1_lib.training.callbacks.grad_clip import GradClip
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
-from rc1_lib.training.checkpoint.due import SaveRule
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import resolve, steps
+from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.metrics_log import NAMED, MetricsLog
 from rc1_lib.training.train_log import TrainLog

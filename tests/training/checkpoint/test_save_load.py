@@ -9,14 +9,14 @@ import pytest
 import torch
 from filelock import FileLock
 
-from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
-from rc1_lib.training.checkpoint.due import SaveRule
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import resolve
 from rc1_lib.training.checkpoint.save import finish_interrupted, save_checkpoint
+from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from tests.training.checkpoint.states import state_of, trained
 
@@ -55,7 +55,7 @@ def test_latest_leads_to_the_newest_and_the_ledger_lists_all(place: tuple[Path, 
 def interrupted(folder: Path, ledger: Path) -> list[Path]:
     """Steps 1 and 2, as a kill leaves them right after the second one's rename."""
     paths = [save_checkpoint(state_of(step), folder, ledger) for step in (1, 2)]
-    durable.point(folder / "latest", paths[0].name)
+    atomic_folder.point(folder / "latest", paths[0].name)
     ledger.write_bytes(ledger.read_bytes().splitlines(keepends=True)[0])
     return paths
 
@@ -79,7 +79,7 @@ def test_a_later_steps_link_stays_and_a_step_that_is_not_there_changes_nothing(p
     before = ledger.read_bytes()
     finish_interrupted(folder, ledger, 3)
     assert (resolve("latest", folder), ledger.read_bytes()) == (paths[0], before)
-    durable.point(folder / "latest", paths[1].name)
+    atomic_folder.point(folder / "latest", paths[1].name)
     finish_interrupted(folder, ledger, 1)
     assert resolve("latest", folder) == paths[1]
 
@@ -89,12 +89,12 @@ def test_what_rc1_left_behind_is_recovered(tmp_path: Path, name: str) -> None:
     (tmp_path / f".old-{name}").mkdir()
     (tmp_path / f".new-{name}.gone").mkdir()
     (tmp_path / ".new-latest").symlink_to(name)
-    with pytest.raises(RuntimeError), durable.new_folder(tmp_path / name) as temporary:
+    with pytest.raises(RuntimeError), atomic_folder.new_folder(tmp_path / name) as temporary:
         leftover = temporary.name
         raise RuntimeError("killed")
     (tmp_path / leftover).mkdir()
-    homes = durable.only(tmp_path / name) if name == "sft" else durable.CHECKPOINTS
-    durable.recover(tmp_path, homes)
+    homes = atomic_folder.only(tmp_path / name) if name == "sft" else atomic_folder.CHECKPOINTS
+    atomic_folder.recover(tmp_path, homes)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -110,7 +110,7 @@ def test_what_others_left_behind_is_not_touched(place: tuple[Path, Path]) -> Non
         (folder / name).write_text("long work")
     (folder / ".old-step_00008").symlink_to(".old-notes")
     before = sorted(folder.rglob("*"))
-    durable.recover(folder)
+    atomic_folder.recover(folder)
     assert sorted(folder.rglob("*")) == before
 
     path.rename(folder / f".old-{path.name}")  # a replacement that was killed half way

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from rc1_lib.environment.outcome import EpisodeStatus, Outcome
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.value_head import ValueHead
 from rc1_lib.training.rollout.trajectory import Trajectory
@@ -80,7 +80,7 @@ def episode(row_id: str, parts: Sequence[tuple[bool, Sequence[int]]], logprobs: 
     own = tuple(mine for mine, run in parts for _ in run)
     rest = iter(logprobs)
     ends = [at for at, mine in enumerate(own) if mine and not (at + 1 < len(own) and own[at + 1])]
-    outcome = Outcome(EpisodeStatus.ANSWERED, "", True, False, False, 0, 0, len(ends), 0, 0, 0, len(ids))
+    outcome = EpisodeOutcome(EpisodeStatus.ANSWERED, "", True, False, False, 0, 0, len(ends), 0, 0, 0, len(ids))
     return Trajectory(
         row_id=row_id,
         ids=ids,

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.world import World
-from rc1_lib.training.rollout.settings import Batching, Sampling, Start
+from rc1_lib.training.rollout.settings import Batching, RolloutSampling, Start
 
 MARKS = ("<pad>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
 PIECES = (
@@ -155,8 +155,8 @@ def starts(chat: StandInChat, numbers: Sequence[int], limits: Limits = LIMITS) -
     return [Start(f"row-{n}", f"key-{i}", Episode(World(row(n)), limits, count)) for i, n in enumerate(numbers)]
 
 
-def sampling(temperature: float = 1.0, *, turn_tokens: int = 120, seed: int = 3, iteration: int = 1) -> Sampling:
-    return Sampling(temperature=temperature, turn_tokens=turn_tokens, seed=seed, iteration=iteration)
+def sampling(temperature: float = 1.0, *, turn_tokens: int = 120, seed: int = 3, iteration: int = 1) -> RolloutSampling:
+    return RolloutSampling(temperature=temperature, turn_tokens=turn_tokens, seed=seed, iteration=iteration)
 
 
 WIDE = Batching(rows=64, prefill_tokens=4096)

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from rc1_lib.calibration.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows
+from rc1_lib.calibration.weights_file import weights_inputs
+from rc1_lib.evidence import Evidence
+from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.calibration import calibration_gate
-from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
-from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows
-from rc1_lib.preflight.weights_file import weights_inputs
 from rc1_lib.progress import tell
 from rc1_lib.reward import plots
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
@@ -20,7 +20,7 @@ from rc1_lib.run import Run
 STAGE = "weights"
 
 
-def weight_calib(run: Run) -> Evaluated:
+def weight_calib(run: Run) -> GateReport:
     """Find the weights of the new reward and judge them; nothing is adopted.
 
     Every report has a name of its own, so that it never takes the place of one that weights in force rest on.

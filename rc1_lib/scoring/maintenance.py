@@ -16,14 +16,14 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.attempts import Wanted
 from rc1_lib.scoring.judge import Judge, open_store
 from rc1_lib.scoring.judged import Judged
-from rc1_lib.scoring.lines import LOG_SCHEMA, SCORINGS, Outcome
 from rc1_lib.scoring.store import DAY_S, Reply, Store
-from rc1_lib.testing.mark import is_test_double
+from rc1_lib.scoring.test_double import is_test_double
+from rc1_lib.scoring.usage_lines import LOG_SCHEMA, SCORINGS, AttemptOutcome
 
 _CONTENTS = {
     "spec": pl.String, "model": pl.String, "outcome": pl.String, "stored": pl.Float64, "expired": pl.Boolean,
 }  # fmt: skip
-_HIT = pl.col("outcome") == Outcome.HIT
+_HIT = pl.col("outcome") == AttemptOutcome.HIT
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def replay_bad(judge: Judge) -> Replay:
         return Replay(0, 0, others, None)
     names = list(dict.fromkeys(one.dialogue for one in wanted))
     judged = asyncio.run(judge.get(names, wanted, fresh=True))
-    return Replay(len(wanted), int((judged.replies["outcome"] == Outcome.OK).sum()), others, judged)
+    return Replay(len(wanted), int((judged.replies["outcome"] == AttemptOutcome.OK).sum()), others, judged)
 
 
 def _wanted(judge: Judge, reply: Reply) -> Wanted | None:

@@ -12,7 +12,7 @@ HOLD_GROWTH = 4
 LONGEST_HOLD = 128
 
 
-class Places:
+class ConcurrencyBound:
     """A bound on requests under way; tell it of answers and refusals, with how many were under way when each was sent.
 
     Only news counts: answers and refusals of requests that were sent after the last refusal was known.

@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from rc1_lib.artifacts import Workspace
-from rc1_lib.training.checkpoint import durable
+from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import NAME, read_verified
 from rc1_lib.training.checkpoint.names import folder_name, steps
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError
-from rc1_lib.training.places import LEDGER, places_of
 from rc1_lib.training.ppo_run import Prepared, advance, resumable
+from rc1_lib.training.run_paths import LEDGER, paths_of
 
 _BESIDE = ".mended"
 
@@ -41,7 +41,7 @@ def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None
         RC1Error: when the configuration is refused.
         DivergedError: when training leaves the finite numbers.
     """
-    folder = prepared.run.workspace.path(places_of(prepared.run, seed).checkpoints)
+    folder = prepared.run.workspace.path(paths_of(prepared.run, seed).checkpoints)
     there = steps(folder)
     if _usable(prepared, seed, last) or not any(_usable(prepared, seed, step) for step in there if step > last):
         return advance(prepared, seed, last, notice)
@@ -65,7 +65,7 @@ def _usable(prepared: Prepared, seed: int, step: int) -> bool:
 
 def _trained_beside(prepared: Prepared, seed: int, last: int, beside: Path, notice: Callable[[str], None]) -> Path:
     """Train up to `last` in a workspace of its own, from the newest earlier checkpoint of the run."""
-    place = places_of(prepared.run, seed).checkpoints
+    place = paths_of(prepared.run, seed).checkpoints
     elsewhere = replace(prepared, run=replace(prepared.run, workspace=Workspace(beside)))
     for step in sorted(steps(prepared.run.workspace.path(place)), reverse=True):
         if step < last and _usable(prepared, seed, step):
@@ -78,9 +78,9 @@ def _trained_beside(prepared: Prepared, seed: int, last: int, beside: Path, noti
 def _put_back(checkpoint: Path, target: Path) -> None:
     """Copy a checkpoint into its place, whole or not at all; `latest` stays where it is."""
     contents = read_verified(checkpoint)
-    with durable.alone(target.parent):
-        durable.recover(target.parent)
-        with durable.new_folder(target) as temporary:
+    with atomic_folder.alone(target.parent):
+        atomic_folder.recover(target.parent)
+        with atomic_folder.new_folder(target) as temporary:
             for name, content in contents.items():
                 (temporary / name).write_bytes(content)
             shutil.copyfile(checkpoint / NAME, temporary / NAME)

@@ -7,27 +7,27 @@ from dataclasses import replace
 from typing import Any
 
 from rc1_lib.artifacts import FileState, file_state, read_json, sha256_json
+from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
+from rc1_lib.calibration.weights_file import CODE, read_weights
+from rc1_lib.checks import equal, info
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import RC1Error
-from rc1_lib.gates.checks import equal, info
+from rc1_lib.evidence import Evidence
+from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.overclar_ablation import ABLATION_CHECKS, ablation_gate
 from rc1_lib.pool.takes import by_prompt
-from rc1_lib.preflight.double_mark import double_checks, said_double
-from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
-from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import dimensions, judge_checks, judge_rows, with_reward
-from rc1_lib.preflight.judging import scoring_settings
-from rc1_lib.preflight.weights_file import CODE, read_weights
 from rc1_lib.records import GateResult
 from rc1_lib.reward import plots
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import Run
+from rc1_lib.scoring.identity import scoring_settings
+from rc1_lib.scoring.test_double import double_checks, said_double
 
 _KIND = "overclar_ablation"
 _AGAIN = "run it: rc1 overclar-penalty --ablation"
 
 
-def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> Evaluated:
+def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> GateReport:
     """Choose among several dialogues about the same prompt by the reward with and without the penalty.
 
     Args:

@@ -8,7 +8,7 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.states import Running
 
-from deployments.lost_runs import NAME, crash_leftovers, watch_heartbeats
+from deployments.crashed_runs import NAME, crash_leftovers, watch_heartbeats
 from deployments.register import NIGHTLY, NIGHTLY_CRON, register
 from flows.endings import ENDINGS
 

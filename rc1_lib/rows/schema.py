@@ -9,8 +9,8 @@ import polars as pl
 from pandera.errors import SchemaErrors
 
 from rc1_lib.errors import RowError
-from rc1_lib.pool.dialogue import ARGUMENT_OF
 from rc1_lib.records import BUCKETS, TASKS
+from rc1_lib.rows.conventions import ARGUMENT_OF
 
 
 def _text(*, unique: bool = False, among: tuple[str, ...] | None = None) -> pa.Column:
@@ -162,10 +162,10 @@ def check_balanced(frame: pl.DataFrame, metrics: pl.DataFrame, path: Path) -> pl
     Raises:
         RowError: naming the file and the first row at fault.
     """
-    strangers = frame.join(metrics, on="id", how="anti")
-    if strangers.height:
+    unmeasured = frame.join(metrics, on="id", how="anti")
+    if unmeasured.height:
         raise RowError(
-            f"{path}: {strangers.height} rows have no difficulty metrics, the first is '{strangers['id'][0]}'; "
+            f"{path}: {unmeasured.height} rows have no difficulty metrics, the first is '{unmeasured['id'][0]}'; "
             f"run `rc1 difficulty-metrics` and `rc1 difficulty-bucketize` again"
         )
     return frame

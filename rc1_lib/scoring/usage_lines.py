@@ -9,7 +9,7 @@ from enum import StrEnum
 import polars as pl
 
 
-class Outcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """How an attempt ended. The faults of `rc1_lib.scoring.calls.Fault` keep their names."""
 
     OK = "ok"
@@ -34,9 +34,9 @@ class Outcome(StrEnum):
     """The process died while it was under way; it may have been billed."""
 
 
-ANSWERED = (Outcome.OK, Outcome.BAD_REPLY, Outcome.REFUSED, Outcome.TRUNCATED)
+ANSWERED = (AttemptOutcome.OK, AttemptOutcome.BAD_REPLY, AttemptOutcome.REFUSED, AttemptOutcome.TRUNCATED)
 """Outcomes in which a model replied, and somebody is paid."""
-SCORINGS = (Outcome.OK, Outcome.HIT)
+SCORINGS = (AttemptOutcome.OK, AttemptOutcome.HIT)
 """Outcomes that give scores."""
 
 
@@ -81,7 +81,7 @@ class Line:
     model_asked: str
     model: str
     temperature: float
-    outcome: Outcome
+    outcome: AttemptOutcome
     started: float
     latency_ms: float
     status: int | None

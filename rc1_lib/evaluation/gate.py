@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rc1_lib.checks import at_least, at_most, equal, info
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
-from rc1_lib.gates.checks import at_least, at_most, equal, info
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.intervals import Interval

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rc1_lib.artifacts import FileState
+from rc1_lib.build_policy import NOT_OURS, Build, needs_build
+from rc1_lib.calibration.overclar_ablation import is_ablated, overclar_ablation
+from rc1_lib.calibration.shadow_run import CALIBRATED, baseline_run, shadow_run
+from rc1_lib.calibration.weight_calib import weight_calib
+from rc1_lib.calibration.weights_file import adopt, note_refusal, weights_state
 from rc1_lib.difficulty.steps import balanced_state
 from rc1_lib.errors import RC1Error
+from rc1_lib.gate_report import GateReport
 from rc1_lib.pool.seed import seed_state
-from rc1_lib.preflight.data import NOT_OURS, Build, needs_build
-from rc1_lib.preflight.evaluated import Evaluated
-from rc1_lib.preflight.overclar_ablation import is_ablated, overclar_ablation
-from rc1_lib.preflight.shadow_run import CALIBRATED, baseline_run, shadow_run
-from rc1_lib.preflight.weight_calib import weight_calib
-from rc1_lib.preflight.weights_file import adopt, note_refusal, weights_state
 from rc1_lib.run import Run
 
 Weights = Mapping[str, float]
@@ -35,7 +35,7 @@ class Stage:
 
     name: str
     title: str
-    evaluate: Callable[[Run, Weights | None], Evaluated]
+    evaluate: Callable[[Run, Weights | None], GateReport]
 
 
 STAGES: tuple[Stage, ...] = (
@@ -47,13 +47,13 @@ STAGES: tuple[Stage, ...] = (
 BY_NAME = {stage.name: stage for stage in STAGES}
 
 
-def calibrate(run: Run) -> list[Evaluated]:
+def calibrate(run: Run) -> list[GateReport]:
     """Run the stages up to the first red one; when all are green the weights are adopted.
 
     Raises:
         RC1Error: when a stage cannot be evaluated.
     """
-    done: list[Evaluated] = []
+    done: list[GateReport] = []
     for stage in STAGES:
         done.append(stage.evaluate(run, candidate(done)))
         if not done[-1].passed:
@@ -63,7 +63,7 @@ def calibrate(run: Run) -> list[Evaluated]:
     return done
 
 
-def candidate(done: list[Evaluated]) -> dict[str, float] | None:
+def candidate(done: list[GateReport]) -> dict[str, float] | None:
     """The weights that the calibration among the stages done has found."""
     for outcome in done:
         if outcome.gate.name == "calibration":
@@ -71,7 +71,7 @@ def candidate(done: list[Evaluated]) -> dict[str, float] | None:
     return None
 
 
-def adopt_candidate(run: Run, done: list[Evaluated]) -> None:
+def adopt_candidate(run: Run, done: list[GateReport]) -> None:
     """Write the weights of the calibration among the stages done."""
     calibration = next(outcome for outcome in done if outcome.gate.name == "calibration")
     adopt(run, calibration.body["weights"], calibration.report)

@@ -17,7 +17,7 @@ PLOTS = "reports/plots"
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class GateReport:
     """One step's outcome.
 
     Attributes:
@@ -45,7 +45,7 @@ def write_report(
     body: Mapping[str, Any],
     plots: Mapping[str, str],
     recorded_as: str = "",
-) -> Evaluated:
+) -> GateReport:
     """Write a step's report: verdict first, then what it found.
 
     The time stands in it, so two reports of the same thing have different fingerprints. With `recorded_as`, its kind, a
@@ -67,4 +67,4 @@ def write_report(
             stream.write(orjson.dumps(full, option=orjson.OPT_INDENT_2) + b"\n")
     else:
         write_json(run.workspace.path(report), full)
-    return Evaluated(gate, report, full, dict(plots))
+    return GateReport(gate, report, full, dict(plots))

@@ -10,13 +10,13 @@ import orjson
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json, sha256_file, write_json
+from rc1_lib.build_policy import Build
+from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.calibration.stages import is_due
+from rc1_lib.calibration.weights_file import adopt, read_weights, weights_state
 from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.calibrate import is_due
-from rc1_lib.preflight.data import Build
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate
-from rc1_lib.preflight.judged_rows import dimensions
-from rc1_lib.preflight.weights_file import adopt, read_weights, weights_state
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL

@@ -8,18 +8,18 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.checks import at_most
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.gates.checks import at_most
-from rc1_lib.preflight.double_mark import double_checks
-from rc1_lib.preflight.judging import judge_identity
 from rc1_lib.records import Check
 from rc1_lib.reward.answer_length import add_answer_length
 from rc1_lib.reward.counts import add_counts
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward
 from rc1_lib.run import Run
+from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
+from rc1_lib.scoring.test_double import double_checks
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
@@ -68,10 +68,10 @@ def dimensions(run: Run) -> tuple[str, ...]:
         ConfigError: when the old score weighs something that the judge does not grade.
     """
     graded = tuple(read_spec(run).dimensions)
-    strangers = set(run.config.reward.old_weights) - set(graded)
-    if strangers:
+    unknown = set(run.config.reward.old_weights) - set(graded)
+    if unknown:
         raise ConfigError(
-            f"reward.old_weights weighs {', '.join(sorted(strangers))}, but the judge's instructions "
+            f"reward.old_weights weighs {', '.join(sorted(unknown))}, but the judge's instructions "
             f"'{run.config.judge.spec}' grade {', '.join(graded)}"
         )
     clash = set(run.config.reward.rules) & set(graded)

@@ -1,13 +1,22 @@
-"""The mark of RC1's own test double on evidence that it had a part in."""
+"""How the test double is told from a judge wherever its replies end up."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from rc1_lib.gates.checks import equal, info
+from rc1_lib.checks import equal, info
 from rc1_lib.records import Check
 from rc1_lib.run import Run
+
+MODEL_PREFIX = "rc1-test-double"
+NOTICE = "TEST DOUBLE: scores here were made up by RC1's own server for tests; they are no judge's."
+"""What whoever is shown such scores is told first."""
+
+
+def is_test_double(model: str) -> bool:
+    """Whether a model version is the test double's."""
+    return model.startswith(MODEL_PREFIX)
 
 
 def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:

@@ -14,7 +14,6 @@ from rc1_lib.artifacts import Workspace, sha256_file, write_text
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.build import build_callbacks
 from rc1_lib.training.checkpoint.names import LATEST
-from rc1_lib.training.places import METRICS, small_metrics
 from rc1_lib.training.process import process_values
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow, encode_rows
@@ -22,6 +21,7 @@ from rc1_lib.training.readers.jsonl import JSONLReader
 from rc1_lib.training.readers.minimal import ensure_rows
 from rc1_lib.training.readers.shuffled import ShuffledRows
 from rc1_lib.training.registry import make_engine, make_strategy
+from rc1_lib.training.run_paths import METRICS, small_metrics
 from rc1_lib.training.same_run import resumed_state
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.train_config_file import load_train_config

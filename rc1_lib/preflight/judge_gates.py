@@ -10,48 +10,19 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.checks import at_most, equal, number
 from rc1_lib.errors import RC1Error
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.anti_simulation import anti_simulation_gate
-from rc1_lib.gates.checks import at_most, equal, number
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
-from rc1_lib.preflight.double_mark import double_checks
-from rc1_lib.preflight.evidence import Evidence
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
-from rc1_lib.scoring.lines import Outcome
+from rc1_lib.scoring.judge import check_judge, open_judge, open_store
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.store import Store
-from rc1_lib.testing.mark import is_test_double
-
-
-def judge_identity(run: Run) -> dict[str, str]:
-    """Who judges, and by which words: what a ticket names.
-
-    Raises:
-        ConfigError: when the instructions are missing or damaged.
-    """
-    judge = run.config.judge
-    return {
-        "provider": judge.provider,
-        "model": judge.model or "",
-        "spec": judge.spec,
-        "spec_sha256": read_spec(run).sha256,
-    }
-
-
-def scoring_settings(run: Run) -> dict[str, Any]:
-    """All settings that decide what a dialogue is scored with, and whether its scores count in full."""
-    judge = run.config.judge
-    return {
-        **judge_identity(run),
-        "base_url": judge.base_url or "",
-        "structured": judge.structured,
-        "samples": judge.samples,
-        "sampling": judge.sampling.model_dump(mode="json"),
-        "max_variance": run.config.gates.stability.max_variance,
-    }
+from rc1_lib.scoring.test_double import double_checks, is_test_double
+from rc1_lib.scoring.usage_lines import AttemptOutcome
 
 
 def _in_use(run: Run, store: Store) -> pl.Expr:
@@ -127,7 +98,7 @@ def _existing_store(run: Run) -> Iterator[Store]:
 
 def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
     """Whether the probe's own replies differ: among the many that anti-simulation looks at, a few might go unseen."""
-    live = lines.filter(pl.col("outcome") == Outcome.OK)
+    live = lines.filter(pl.col("outcome") == AttemptOutcome.OK)
     if not live.height or not (live["temperature"] > 0).all() or not live["provider"].is_in(sorted(LIVE)).all():
         return []
     sets = live.group_by("dialogue").agg(replies=pl.len(), different=pl.col("reply_sha256").n_unique())

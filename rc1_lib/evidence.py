@@ -12,8 +12,8 @@ import polars as pl
 from rc1_lib.artifacts import sha256_file, sha256_folder, sha256_tree
 from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.errors import RC1Error, RowError
-from rc1_lib.pool.frame import read_rows
-from rc1_lib.pool.schema import check_balanced, check_rows
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.rows.schema import check_balanced, check_rows
 from rc1_lib.run import Run
 from rc1_lib.scoring.prompt import FOLDER as JUDGE_SPECS
 
@@ -85,7 +85,7 @@ class Evidence:
         frame = _rows(self.path(name), self.sha256(name), "pool" if name in ("pool", "balanced") else "shadow")
         return check_balanced(frame, self.metrics(), self.path(name)) if name == "balanced" else frame
 
-    def balanced_strangers(self) -> int:
+    def balanced_foreign_lines(self) -> int:
         """How many lines of the balanced pool are not, byte for byte, lines of the pool; -1 when a file is missing."""
         paths = [self.path(name) for name in ("pool", "balanced")]
         if not all(path.is_file() for path in paths):

@@ -16,7 +16,7 @@ _METRICS_BESIDE = "reports/metrics-local.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RunPaths:
     """Where the files of a run lie."""
 
     checkpoints: str
@@ -24,10 +24,10 @@ class Places:
     tensorboard: str
 
 
-def places_of(run: Run, seed: int) -> Places:
+def paths_of(run: Run, seed: int) -> RunPaths:
     """The first seed of the configuration has the plain names, the others carry their number."""
     tail = "" if seed == run.config.seeds[0] else f"-{seed}"
-    return Places(f"{CHECKPOINTS}{tail}", METRICS.replace(".jsonl", f"{tail}.jsonl"), f"{TENSORBOARD}/rc1{tail}")
+    return RunPaths(f"{CHECKPOINTS}{tail}", METRICS.replace(".jsonl", f"{tail}.jsonl"), f"{TENSORBOARD}/rc1{tail}")
 
 
 def small_metrics(workspace: Workspace) -> str:

@@ -11,7 +11,7 @@ WINDOW_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class RecentRates:
     """A snapshot. Rates and latencies are of the last minute, counts are of all time.
 
     Attributes:
@@ -52,14 +52,14 @@ class Tally:
         self.throttled += throttled
         self._forget(now)
 
-    def snapshot(self, now: float, *, in_flight: int, concurrency: int, rate: float) -> Traffic:
+    def snapshot(self, now: float, *, in_flight: int, concurrency: int, rate: float) -> RecentRates:
         """Everything as of `now`."""
         self._forget(now)
         latencies = sorted(latency for _, latency, _ in self._ended if latency is not None)
         refused = sum(throttled for _, _, throttled in self._ended)
         judged = len(latencies) + refused
         span = min(WINDOW_S, now - self._began)
-        return Traffic(
+        return RecentRates(
             rps=len(self._ended) / span if span > 0 else 0.0,
             share_429=refused / judged if judged else 0.0,
             avg_latency_ms=1000.0 * sum(latencies) / len(latencies) if latencies else None,

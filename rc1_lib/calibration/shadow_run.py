@@ -9,12 +9,12 @@ from dataclasses import replace
 import polars as pl
 
 from rc1_lib.artifacts import atomic_write
+from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
+from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.errors import ConfigError
+from rc1_lib.evidence import Evidence
+from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
-from rc1_lib.preflight.evaluated import PLOTS, Evaluated, write_report
-from rc1_lib.preflight.evidence import Evidence
-from rc1_lib.preflight.judged_rows import dimensions, judge_checks, judge_rows, with_reward
-from rc1_lib.preflight.weights_file import read_weights
 from rc1_lib.records import GateResult
 from rc1_lib.reward import plots
 from rc1_lib.reward.comparison import Comparison, compare
@@ -42,12 +42,12 @@ def report_path(tag: str) -> str:
     return f"reports/shadow_run_{tag}.json"
 
 
-def baseline_run(run: Run) -> Evaluated:
+def baseline_run(run: Run) -> GateReport:
     """Before any calibration: the old weights in the new reward's place, to see whether a comparison can be made."""
     return _compare(run, BASELINE, run.config.reward.old_weights, baseline_gate)
 
 
-def shadow_run(run: Run, tag: str, weights: Mapping[str, float] | None = None) -> Evaluated:
+def shadow_run(run: Run, tag: str, weights: Mapping[str, float] | None = None) -> GateReport:
     """Compare the old score with the new reward on the shadow set, and write report and pictures.
 
     Args:
@@ -62,7 +62,7 @@ def shadow_run(run: Run, tag: str, weights: Mapping[str, float] | None = None) -
     return _compare(run, tag, chosen, shadow_run_gate)
 
 
-def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) -> Evaluated:
+def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) -> GateReport:
     path, thresholds = report_path(tag), run.config.gates.shadow_run
     evidence = Evidence(run)
     judged = judge_rows(run, evidence.rows("shadow"))

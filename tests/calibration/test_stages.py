@@ -14,13 +14,13 @@ import orjson
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json
-from rc1_lib.preflight.calibrate import STAGES, calibrate, is_due
-from rc1_lib.preflight.evaluated import Evaluated
-from rc1_lib.preflight.evidence import Evidence
+from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.calibration.stages import STAGES, calibrate, is_due
+from rc1_lib.calibration.weight_calib import calibration_rows
+from rc1_lib.calibration.weights_file import adopt, read_weights, weights_state
+from rc1_lib.evidence import Evidence
+from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.gates import evaluate
-from rc1_lib.preflight.judged_rows import dimensions
-from rc1_lib.preflight.weight_calib import calibration_rows
-from rc1_lib.preflight.weights_file import adopt, read_weights, weights_state
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
@@ -55,11 +55,11 @@ def files(run: Run, pattern: str = "reports/*.json") -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.glob(pattern))}
 
 
-def ended(done: list[Evaluated]) -> dict[str, str]:
+def ended(done: list[GateReport]) -> dict[str, str]:
     return {outcome.gate.name: outcome.gate.status.value for outcome in done}
 
 
-def asked(done: list[Evaluated]) -> tuple[int, int]:
+def asked(done: list[GateReport]) -> tuple[int, int]:
     """Calls of the judge, and replies taken from the store."""
     effort = [outcome.body["scoring"] for outcome in done]
     return int(sum(one["calls"] for one in effort)), int(sum(one["replayed"] for one in effort))
@@ -143,8 +143,8 @@ def test_the_shadow_set_takes_no_part_in_the_calibration(built: Run) -> None:
 WORK = """
 import fnmatch, os, signal, sys
 from rc1_lib.artifacts import read_json
-from rc1_lib.preflight.calibrate import calibrate
-from rc1_lib.preflight.weights_file import adopt
+from rc1_lib.calibration.stages import calibrate
+from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.run import open_run
 
 workspace, moment, report, *overrides = sys.argv[1:]

@@ -12,18 +12,18 @@ from typing import Any
 import orjson
 
 from rc1_lib.artifacts import FileState, file_state, read_json, recorded_write, sha256_file, sha256_json, write_json
+from rc1_lib.build_policy import NOT_OURS
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.data import NOT_OURS
-from rc1_lib.preflight.judging import scoring_settings
 from rc1_lib.run import Run
+from rc1_lib.scoring.identity import scoring_settings
 
 _KIND = "weights"
 _REFUSED = "reports/rc1/weights.refused.json"
 CODE = (
     "rc1_lib/reward", "rc1_lib/scoring", "rc1_lib/difficulty", "rc1_lib/gates/calibration.py",
-    "rc1_lib/gates/overclar_ablation.py", "rc1_lib/preflight/judged_rows.py", "rc1_lib/preflight/weight_calib.py",
-    "rc1_lib/preflight/overclar_ablation.py",
+    "rc1_lib/gates/overclar_ablation.py", "rc1_lib/calibration/judged_rows.py", "rc1_lib/calibration/weight_calib.py",
+    "rc1_lib/calibration/overclar_ablation.py",
 )  # fmt: skip
 """The code that decides the weights and what their ablation finds."""
 _AGAIN = "calibrate again: rc1 weight-calib"

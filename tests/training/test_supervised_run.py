@@ -20,7 +20,7 @@ from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import resolve, steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.metrics_log import MetricsLog
-from rc1_lib.training.small import SmallResult, train_small
+from rc1_lib.training.supervised_run import SmallResult, train_small
 from tests.training.tiny import write_base
 
 SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
@@ -120,7 +120,7 @@ import torch
 torch.set_num_threads(1)
 from pathlib import Path
 from rc1_lib.artifacts import Workspace
-from rc1_lib.training.small import train_small
+from rc1_lib.training.supervised_run import train_small
 
 def hook(name, args):
     if name == "os.rename" and str(args[1]).endswith("step_00004"):

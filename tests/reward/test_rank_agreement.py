@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from rc1_lib.reward.agreement import (
+from rc1_lib.reward.rank_agreement import (
     drop_pct,
     improvement_pct,
     kendall_tau_b,

@@ -1,0 +1,1 @@
+"""What text says, in English and Chinese: numbers, and references that nothing resolves."""

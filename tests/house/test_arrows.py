@@ -1,0 +1,82 @@
+"""Arrows between the rooms of `rc1_lib` point one way: docs/design.md shows the same picture."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from rc1_lib.artifacts import PROJECT_ROOT
+
+LIBRARY = PROJECT_ROOT / "rc1_lib"
+ROOMS = {
+    "rows": "",
+    "language": "",
+    "scoring": "language",
+    "reward": "language scoring",
+    "environment": "pool reward rows",
+    "sources": "environment rows",
+    "difficulty": "rows",
+    "pool": "difficulty environment rows sources",
+    "gates": "pool reward rows scoring",
+    "calibration": "difficulty gates pool reward scoring",
+    "preflight": "calibration difficulty gates pool scoring",
+    "training": "calibration environment pool reward scoring sources",
+    "evaluation": "environment gates reward training",
+    "testing": "scoring",
+    "cli": "calibration difficulty evaluation pool preflight reward rows scoring testing training",
+}
+"""Room -> the rooms that it may import, and every one of these it does import. Single modules lie below all rooms."""
+KNOWN = {("environment", "pool"), ("pool", "environment")}
+
+
+def rooms_below(folder: Path) -> set[str]:
+    return {path.parent.name for path in folder.glob("*/__init__.py")}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file imports, lazily or not; for types alone, too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def arrows() -> dict[str, set[str]]:
+    rooms = rooms_below(LIBRARY)
+    found: dict[str, set[str]] = {room: set() for room in rooms}
+    for room in rooms:
+        for path in (LIBRARY / room).rglob("*.py"):
+            for module in imports(path):
+                package, _, rest = module.partition(".")
+                other = rest.split(".")[0]
+                if package == "rc1_lib" and other in rooms and other != room:
+                    found[room].add(other)
+    return found
+
+
+def test_every_arrow_is_on_the_list_and_every_listed_arrow_is_there() -> None:
+    assert arrows() == {room: set(others.split()) for room, others in ROOMS.items()}
+
+
+def test_no_room_imports_one_that_imports_it() -> None:
+    """Whatever the list says: along the arrows no way leads back."""
+    found = {room: {other for other in others if (room, other) not in KNOWN} for room, others in arrows().items()}
+    while found:
+        last = {room for room, others in found.items() if not others & set(found)}
+        assert last, f"these import each other in a circle: {', '.join(sorted(found))}"
+        found = {room: others for room, others in found.items() if room not in last}
+
+
+def test_single_modules_import_no_room() -> None:
+    """But for `evidence`, which brings the files of several rooms together for those above."""
+    rooms = rooms_below(LIBRARY)
+    reaching = {
+        path.stem
+        for path in LIBRARY.glob("*.py")
+        for module in imports(path)
+        if module.startswith("rc1_lib.") and module.split(".")[1] in rooms
+    }
+    assert reaching <= {"evidence"}
