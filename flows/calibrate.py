@@ -6,7 +6,7 @@ weights are missing or out of date.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,7 @@ from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from flows.failures import leave_failure
 from rc1_lib.build_policy import Build
-from rc1_lib.calibration.stages import STAGES, check_overwriting
-from rc1_lib.calibration.weights_file import note_refusal
+from rc1_lib.calibration.stages import STAGES, Stage, Weights, check_overwriting, run_stages
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
@@ -61,6 +60,23 @@ def calibrate(
 
 
 @dataclass(frozen=True, slots=True)
+class StageRun:
+    """How the task run of a stage ended.
+
+    Attributes:
+        gate: the verdict.
+        report: the report's path, relative to the workspace; empty where none was written.
+        body: what the task left: `weights` of the calibration.
+        fault: the fault of program or machine that kept it from being evaluated; empty when there was none.
+    """
+
+    gate: GateResult
+    report: str
+    body: Mapping[str, Any]
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
 class Calibrated:
     """How far a calibration came.
 
@@ -74,28 +90,24 @@ class Calibrated:
 
 
 def calibrated(run: Run) -> Calibrated:
-    """Run the stages up to the first red one, and adopt the weights when all are green.
+    """Run the stages as tasks up to the first red one, and adopt the weights when all are green.
 
     Raises:
         RC1Error: when the weights cannot be written.
     """
-    fault = ""
-    results: list[GateResult] = []
-    candidate: dict[str, Any] = {}
-    for one in STAGES:
-        state = stage(run, one.name, candidate.get("weights"), return_state=True)
-        result, body, fault = verdict(one.name, state)
-        results.append(result)
-        if result.status is not Status.PASSED:
-            if result.status is Status.FAILED:
-                note_refusal(run)
-            break
-        if one.name == "calibration":
-            candidate = {"weights": body["weights"], "report": body["report"]}
-    else:
-        outcome(adopt_weights(run, candidate["weights"], candidate["report"], return_state=True))
+    done = run_stages(run, _as_task, adopt=_adopt_as_task)
+    results = [one.gate for one in done]
     report_calibration(run, results)
-    return Calibrated(results, fault)
+    return Calibrated(results, done[-1].fault)
+
+
+def _as_task(run: Run, one: Stage, weights: Weights | None) -> StageRun:
+    result, body, fault = verdict(one.name, stage(run, one.name, weights, return_state=True))
+    return StageRun(result, str(body.get("report", "")), body, fault)
+
+
+def _adopt_as_task(run: Run, weights: Weights, report: str) -> None:
+    outcome(adopt_weights(run, weights, report, return_state=True))
 
 
 def ending(run: Run, done: Calibrated, on_red_revoke: bool) -> State[Any] | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.calibration.stages import STAGES, calibrate
+from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
@@ -45,7 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Run:
     build_seed(run)
     write_metrics(run)
     write_balanced(run)
-    assert [outcome.gate.failures for outcome in calibrate(run)] == [()] * len(STAGES)
+    assert [outcome.gate.failures for outcome in run_stages(run, evaluate_here)] == [()] * len(STAGES)
     return run
 
 

@@ -1,12 +1,13 @@
-"""The calibration as a list of stages: each is a gate, and nothing runs behind a red one.
+"""The calibration as a list of stages, and the one driver of them: each is a gate, and nothing runs behind a red one.
 
 Live scores come first in every stage: what is stored counts, the rest is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from rc1_lib.artifacts import FileState
 from rc1_lib.build_policy import NOT_OURS, Build, needs_build
@@ -18,6 +19,7 @@ from rc1_lib.difficulty.steps import balanced_state
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport
 from rc1_lib.pool.seed import seed_state
+from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 
 Weights = Mapping[str, float]
@@ -47,34 +49,72 @@ STAGES: tuple[Stage, ...] = (
 BY_NAME = {stage.name: stage for stage in STAGES}
 
 
-def calibrate(run: Run) -> list[GateReport]:
-    """Run the stages up to the first red one; when all are green the weights are adopted.
+class StageOutcome(Protocol):
+    """What a stage leaves: `GateReport`, or what a flow has read from a task's state."""
+
+    @property
+    def gate(self) -> GateResult:
+        """The verdict."""
+        ...
+
+    @property
+    def report(self) -> str:
+        """The report's path, relative to the workspace."""
+        ...
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """What it found; of the calibration also `weights`."""
+        ...
+
+
+Outcome = TypeVar("Outcome", bound=StageOutcome)
+Adopt = Callable[[Run, Weights, str], object]
+
+
+def evaluate_here(run: Run, stage: Stage, weights: Weights | None) -> GateReport:
+    """Run a stage in this process, as nothing but a call."""
+    return stage.evaluate(run, weights)
+
+
+def run_stages(
+    run: Run,
+    evaluate: Callable[[Run, Stage, Weights | None], Outcome],
+    *,
+    stages: Sequence[Stage] = STAGES,
+    adopt: Adopt = adopt,
+) -> list[Outcome]:
+    """Run stages up to the first red one; when all are green the weights that the calibration found are adopted.
+
+    A red stage is remembered: weights of an earlier calibration of the same things no longer count. One that could not
+    be evaluated says nothing about them.
+
+    Args:
+        run: whose files.
+        evaluate: how a stage is run: `evaluate_here`, or as a task of a flow.
+        stages: which, in order.
+        adopt: how the weights are written, from (run, weights, report).
+
+    Returns:
+        The outcomes of the stages that were run; only the last can be red.
 
     Raises:
-        RC1Error: when a stage cannot be evaluated.
+        RC1Error: when the weights cannot be written, or what `evaluate` raises.
     """
-    done: list[GateReport] = []
-    for stage in STAGES:
-        done.append(stage.evaluate(run, candidate(done)))
-        if not done[-1].passed:
-            note_refusal(run)
+    done: list[Outcome] = []
+    found: Outcome | None = None
+    for stage in stages:
+        outcome = evaluate(run, stage, None if found is None else found.body["weights"])
+        done.append(outcome)
+        if outcome.gate.status is not Status.PASSED:
+            if outcome.gate.status is Status.FAILED:
+                note_refusal(run)
             return done
-    adopt_candidate(run, done)
+        if stage.name == "calibration":
+            found = outcome
+    if found is not None:
+        adopt(run, found.body["weights"], found.report)
     return done
-
-
-def candidate(done: list[GateReport]) -> dict[str, float] | None:
-    """The weights that the calibration among the stages done has found."""
-    for outcome in done:
-        if outcome.gate.name == "calibration":
-            return dict(outcome.body["weights"])
-    return None
-
-
-def adopt_candidate(run: Run, done: list[GateReport]) -> None:
-    """Write the weights of the calibration among the stages done."""
-    calibration = next(outcome for outcome in done if outcome.gate.name == "calibration")
-    adopt(run, calibration.body["weights"], calibration.report)
 
 
 def check_overwriting(run: Run, *, rebuild: bool) -> None:

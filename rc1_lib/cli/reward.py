@@ -34,20 +34,17 @@ def weight_calib(
     """Find the weights of the new reward, and write them when their gate is green."""
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
     run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
-    from rc1_lib.calibration.stages import check_overwriting
-    from rc1_lib.calibration.weight_calib import weight_calib as calibrate
-    from rc1_lib.calibration.weights_file import adopt
+    from rc1_lib.calibration.stages import BY_NAME, check_overwriting, evaluate_here, run_stages
     from rc1_lib.cli.reward_tables import calibration_table
 
     check_overwriting(run, rebuild=rebuild)
     with stages():
-        outcome = calibrate(run)
+        (outcome,) = run_stages(run, evaluate_here, stages=(BY_NAME["calibration"],))
     session.show(*_shown(calibration_table(outcome.body)))
     rows = outcome.body["rows"]
     if rows["taken"] < rows["asked_for"]:
         session.show(f"{rows['asked_for']} rows were asked for, the balanced pool holds {rows['taken']}")
     if outcome.passed:
-        adopt(run, outcome.body["weights"], outcome.report)
         session.show(f"weights: {run.workspace.path(run.config.weights)}, written", *_ticket_note(run))
         session.show("next, with the same settings: rc1 overclar-penalty --ablation, rc1 preflight")
     else:

@@ -15,7 +15,7 @@ import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json
 from rc1_lib.calibration.judged_rows import dimensions
-from rc1_lib.calibration.stages import STAGES, calibrate, is_due
+from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
 from rc1_lib.calibration.weight_calib import calibration_rows
 from rc1_lib.calibration.weights_file import adopt, read_weights, weights_state
 from rc1_lib.evidence import Evidence
@@ -83,7 +83,7 @@ def still_in_force(before: Run) -> bool:
 def test_a_candidate_that_misses_the_gate_is_kept_aside(scored_copy: Callable[..., Run]) -> None:
     run = scored_copy(*QUICK, "gates.calibration.min_improve_pct=1000")
     weights, before = weights_and_manifest(run), files(run)
-    done = calibrate(run)
+    done = run_stages(run, evaluate_here)
     assert ended(done) == {"shadow_baseline": "passed", "calibration": "failed"}
     assert asked(done) == (0, run.config.shadow.n + run.config.calibration.n)
     assert [check.name for check in done[-1].gate.failures] == ["rank correlation gained, per cent"]
@@ -104,7 +104,7 @@ def test_a_red_ablation_leaves_the_old_weights_in_force(scored_copy: Callable[..
     """A price next to nothing changes next to no choice."""
     run = scored_copy(*QUICK, "overclar.alpha=0.000001")
     weights, before = weights_and_manifest(run), files(run)
-    done = calibrate(run)
+    done = run_stages(run, evaluate_here)
     assert ended(done) == {"shadow_baseline": "passed", "calibration": "passed", "overclar_ablation": "failed"}
     assert "rate drop, %" in {check.name for check in done[-1].gate.failures}
     assert reports(files(run)) - set(before) == {done[1].report, done[2].report}
@@ -115,7 +115,7 @@ def test_a_red_ablation_leaves_the_old_weights_in_force(scored_copy: Callable[..
 def test_a_red_final_shadow_run_leaves_the_old_weights_in_force(scored_copy: Callable[..., Run]) -> None:
     run = scored_copy(*QUICK, "gates.shadow_run.min_improve_pct=1000")
     weights = weights_and_manifest(run)
-    done = calibrate(run)
+    done = run_stages(run, evaluate_here)
     assert ended(done) == {**dict.fromkeys(NAMES, "passed"), "shadow_run": "failed"}
     assert [check.name for check in done[-1].gate.failures] == ["corr_improve_pct"]
     assert weights_and_manifest(run) == weights
@@ -143,7 +143,7 @@ def test_the_shadow_set_takes_no_part_in_the_calibration(built: Run) -> None:
 WORK = """
 import fnmatch, os, signal, sys
 from rc1_lib.artifacts import read_json
-from rc1_lib.calibration.stages import calibrate
+from rc1_lib.calibration.stages import evaluate_here, run_stages
 from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.run import open_run
 
@@ -160,7 +160,7 @@ sys.addaudithook(kill_before_renaming)
 if report:
     adopt(run, read_json(run.workspace.path(report))["weights"], report)
 else:
-    calibrate(run)
+    run_stages(run, evaluate_here)
 """
 
 
@@ -205,7 +205,7 @@ def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_c
     assert is_due(run, "auto")
     killed = max(new_reports())
 
-    done = calibrate(run)
+    done = run_stages(run, evaluate_here)
     assert ended(done) == dict.fromkeys(NAMES, "passed")
     _whole(run)
     found = read_weights(run, dimensions(run))

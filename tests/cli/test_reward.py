@@ -142,6 +142,8 @@ def test_weight_calib_keeps_a_candidate_that_was_refused_aside(ask: Ask, own: Pa
     assert body["report"].endswith("_refused.json")
     assert set(read_json(own / body["report"])["weights"]) == set(body["weights"])
     assert sha256_file(own / WEIGHTS) == before
+    remembered = read_json(own / "reports/rc1/weights.refused.json")
+    assert remembered["balanced"] == sha256_file(own / BALANCED), "weights of these rows and settings no longer count"
 
 
 def test_overclar_penalty_shows_who_pays_what(narrow: Ask, ask: Ask, reward_workspace: Path) -> None:
