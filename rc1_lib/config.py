@@ -19,28 +19,22 @@ from rc1_lib.config_values import (
     Section,
     Seed,
     Share,
+    TaskName,
     WrittenPath,
     names_all,
     ordered,
     sums_to_one,
 )
-from rc1_lib.records import BUCKETS, Bucket, Rule, Task
+from rc1_lib.records import BUCKETS, Bucket, Rule
 from rc1_lib.thresholds import Gates
 
 
-class HubNames(Section):
-    """Hub names of the three data sets, read through Hugging Face `datasets`."""
-
-    gsm8k: str
-    hotpotqa: str
-    strategyqa: str
-
-
 class Sources(Section):
-    """Where questions come from: `embedded`, `hub`, or a folder with gsm8k/, strategyqa/ and hotpotqa/."""
+    """Where questions come from: `embedded`, `hub`, or a folder with a sub-folder of the public files for each task."""
 
     use: str
-    hub: HubNames
+    hub: dict[TaskName, str]
+    """Task -> hub name of its data set, read through Hugging Face `datasets`."""
     chinese_share: Share
     """Share of embedded questions written in Chinese."""
     max_uses: Positive
@@ -292,7 +286,7 @@ class RunConfig(Section):
     simulate: bool
     live_mode: bool
     base_model: str
-    datasets: dict[Task, Share]
+    datasets: dict[TaskName, Share]
     seed_pool: str
     priority_sampling: PrioritySampling
     use_overclar_penalty: bool
@@ -325,6 +319,7 @@ class RunConfig(Section):
     def _check(self) -> Self:
         sums_to_one(self.datasets, "datasets")
         sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
+        self._check_hub()
         self._check_names()
         self._check_minibatches()
         self._check_stores()
@@ -333,6 +328,12 @@ class RunConfig(Section):
         if self.profile == "prod" and not (self.gates.git.require_commit and self.gates.git.require_clean):
             raise ValueError("profile prod trains committed code only: gates.git must require_commit and require_clean")
         return self
+
+    def _check_hub(self) -> None:
+        """Every task of the mix is read by a name."""
+        unnamed = [task for task in self.datasets if task not in self.sources.hub]
+        if self.sources.use == "hub" and unnamed:
+            raise ValueError(f"sources.hub names no data set for {', '.join(unnamed)}, which the mix holds; name one")
 
     def _check_names(self) -> None:
         """Manifests and checksums are named by their file's name without folder and suffix."""

@@ -159,7 +159,7 @@ def _explain(kind: type[BaseModel], path: Path, overrides: Sequence[str], error:
     """What is wrong, each fault below the place that said so: the file, or the command line."""
     problems: dict[str, list[str]] = {}
     for item in error.errors():
-        where = ".".join(str(part) for part in item["loc"]) or "(top level)"
+        where = ".".join(str(part) for part in item["loc"] if part != "[key]") or "(top level)"
         found = repr(str(item["input"])[:80])
         if item["type"] == "extra_forbidden":
             *parents, leaf = item["loc"]

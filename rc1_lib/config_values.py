@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from rc1_lib.records import BUCKETS, Bucket
+from rc1_lib.records import BUCKETS, Bucket, Task
+from rc1_lib.task_specs import task_names, unknown_task
 
 Value = TypeVar("Value")
 Round = Literal["round1", "round2"]
@@ -28,6 +29,12 @@ def ordered(bounds: tuple[Value, Value]) -> tuple[Value, Value]:
     return bounds
 
 
+def _known_task(task: str) -> str:
+    if task not in task_names():
+        raise ValueError(unknown_task(task))
+    return task
+
+
 def names_all(*names: str) -> AfterValidator:
     """A check that a mapping has every one of `names`."""
 
@@ -43,6 +50,8 @@ def names_all(*names: str) -> AfterValidator:
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
+TaskName = Annotated[Task, AfterValidator(_known_task)]
+"""A task that `rc1_lib.task_specs` knows."""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Words = Annotated[int, Field(ge=1, le=50)]
 """The length of an n-gram."""

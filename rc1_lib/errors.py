@@ -11,6 +11,10 @@ class ConfigError(RC1Error):
     """A configuration that cannot be used."""
 
 
+class TaskError(RC1Error):
+    """A task that nobody knows, or that cannot be one."""
+
+
 class SourceError(RC1Error):
     """A question source that is missing, damaged or too small."""
 

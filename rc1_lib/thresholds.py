@@ -203,7 +203,7 @@ class EvaluationGate(Section):
     min_needed_up_pp: float
     """By how many percentage points success must rise where asking is needed."""
     min_hard_up_pp: float
-    """By how many percentage points success must rise on hard rows of HotpotQA and StrategyQA together."""
+    """By how many percentage points success must rise on hard rows of multi-hop tasks (HotpotQA, StrategyQA)."""
     min_overclar_down_pct: float
     """By how many per cent of itself the over-clarification rate must fall."""
     max_turns_up: float

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from rc1_lib.errors import ConfigError, SourceError
-from rc1_lib.records import TASKS, Task
+from rc1_lib.records import Task
+from rc1_lib.task_specs import task_names
 
 Profile = Literal["local", "prod"]
 _COMMON = "Common options"
@@ -68,8 +69,7 @@ Mix = Annotated[
 Sources = Annotated[
     str | None,
     typer.Option(
-        help="embedded, hub, a folder with gsm8k/, strategyqa/ and hotpotqa/, or a .jsonl file of finished rows "
-        "(sources.use)."
+        help="embedded, hub, a folder with one sub-folder a task, or a .jsonl file of finished rows (sources.use)."
     ),
 ]
 ByTask = Annotated[
@@ -150,7 +150,7 @@ def source(text: str | None) -> str | None:
     if not place.is_dir() and not (place.suffix == ".jsonl" and place.is_file()):
         raise SourceError(
             f"--sources {text}: there is no such folder or .jsonl file; expected embedded, hub, a folder with "
-            f"{', '.join(TASKS)}, or a .jsonl file of finished rows"
+            f"{', '.join(task_names())}, or a .jsonl file of finished rows"
         )
     return str(place)
 

@@ -25,7 +25,7 @@ from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.cli.writing import to_write
 from rc1_lib.errors import TemplateError
-from rc1_lib.records import TASKS
+from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
     from rc1_lib.pool.seed import Part
@@ -59,7 +59,7 @@ def build_pool(
             {
                 "pool.path": session.inside("--out", out),
                 "pool.n": n,
-                "datasets": shares("--mix", mix, TASKS),
+                "datasets": shares("--mix", mix, task_names()),
                 "pool.max_turns": max_turns,
                 "pool.clarify_rate": clarify_rate,
                 "pool.tools": list(chosen) if chosen else None,
@@ -123,7 +123,7 @@ def validate_pool(
     run = session.open(
         overrides(
             {
-                "datasets": shares("--mix", mix, TASKS),
+                "datasets": shares("--mix", mix, task_names()),
                 "pool.seed": seed,
                 "gates.diversity.min_distinct2": min_distinct2,
                 "gates.diversity.kl3_min": kl3_min,

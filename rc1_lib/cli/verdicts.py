@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rc1_lib.cli import tables
 from rc1_lib.cli.session import Session
-from rc1_lib.records import TASKS, GateResult, Status
+from rc1_lib.records import GateResult, Status
+from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
     from rc1_lib.gate_report import GateReport
@@ -21,8 +22,8 @@ _WHOLE = ("mix",)
 """Gates whose per-task checks are the gate itself and are kept whatever --by-task says."""
 
 
-def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] = TASKS) -> list[GateResult]:
-    """Evaluate gates of the preflight on the files of `run`; only `tasks` are judged by themselves."""
+def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] | None = None) -> list[GateResult]:
+    """Evaluate gates of the preflight on the files of `run`; only `tasks` (None: all) are judged by themselves."""
     from rc1_lib.evidence import Evidence
     from rc1_lib.preflight.gates import evaluate
 
@@ -31,7 +32,7 @@ def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[st
     with session.progress("judging") as report:
         for done, name in enumerate(gates):
             report(done, len(gates))
-            results.append(_of_tasks(evaluate(name, evidence, 1), tasks))
+            results.append(_of_tasks(evaluate(name, evidence, 1), task_names() if tasks is None else tasks))
     return results
 
 
@@ -109,7 +110,7 @@ def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> N
 
 
 def _of_tasks(result: GateResult, tasks: Collection[str]) -> GateResult:
-    others = tuple(f"[{task}]" for task in TASKS if task not in tasks)
+    others = tuple(f"[{task}]" for task in task_names() if task not in tasks)
     if result.name in _WHOLE or not others:
         return result
     return replace(result, checks=tuple(check for check in result.checks if not check.name.endswith(others)))

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from rc1_lib.environment.calculator import CalculatorError, calculate
+from rc1_lib.calculator import CalculatorError, calculate
 from rc1_lib.environment.calls import ToolCall
 from rc1_lib.environment.markers import defused
 from rc1_lib.environment.user import SimulatedUser
-from rc1_lib.environment.verifiers import is_right
 from rc1_lib.environment.voice import Voice, plain_voice
 from rc1_lib.errors import RowError
-from rc1_lib.records import TASKS, Language, Task
+from rc1_lib.records import Language, Task
+from rc1_lib.task_specs import is_right, task_names
 
 Message = dict[str, Any]
 
@@ -139,9 +139,9 @@ def _check(row: Mapping[str, Any]) -> None:
         raise RowError(
             f"{where} has no {', '.join(missing)}, which a dialogue world needs; build it by `rc1 build-pool`"
         )
-    if row["task"] not in TASKS or row["lang"] not in ("en", "zh"):
+    if row["task"] not in task_names() or row["lang"] not in ("en", "zh"):
         raise RowError(
-            f"{where} is of task '{row['task']}' in '{row['lang']}', expected {', '.join(TASKS)} in en or zh"
+            f"{where} is of task '{row['task']}' in '{row['lang']}', expected {', '.join(task_names())} in en or zh"
         )
     slot = cast("Mapping[str, Any]", row.get("slot") or {})
     if row["needs_clarification"] and not (slot.get("value") and slot.get("wanted")):

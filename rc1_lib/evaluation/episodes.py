@@ -11,7 +11,8 @@ import polars as pl
 
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.errors import RC1Error
-from rc1_lib.records import BUCKETS, TASKS, Bucket, Task
+from rc1_lib.records import BUCKETS, Bucket, Task
+from rc1_lib.task_specs import task_names
 
 Mode = Literal["sampled", "greedy"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -84,7 +85,7 @@ _TYPES = {
 }
 SCHEMA: dict[str, Any] = {field.name: _TYPES[str(field.type)] for field in fields(EpisodeRecord)}
 """Column -> polars type of the frame, one row an episode."""
-_AMONG = {"mode": MODES, "task": TASKS, "bucket": BUCKETS, "status": ENDS}
+_AMONG = {"mode": MODES, "bucket": BUCKETS, "status": ENDS}
 _ROW_KEYS = ("task", "bucket", "source_id", "needs_clarification", "cue")
 IDENTITY = ("policy", "mode", "seed", "row_id")
 
@@ -167,7 +168,7 @@ def checked(frame: pl.DataFrame) -> pl.DataFrame:
     holes = [name for name in SCHEMA if frame[name].null_count()]
     if holes:
         raise EvaluationError(f"episodes without {', '.join(holes)} cannot be evaluated; nothing may be null")
-    for name, among in _AMONG.items():
+    for name, among in {"task": task_names(), **_AMONG}.items():
         strange = frame.filter(~pl.col(name).is_in(list(among)))
         if strange.height:
             raise EvaluationError(

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode, checked
-from rc1_lib.evaluation.metrics import HARD, statuses_by
+from rc1_lib.evaluation.metrics import hard, statuses_by
 from rc1_lib.evaluation.paired import Contrast, contrast
-from rc1_lib.records import BUCKETS, TASKS
+from rc1_lib.records import BUCKETS
+from rc1_lib.task_specs import task_names
 
 BASE, TRAINED = "sft", "ppo"
 WORDINGS = {False: "plain", True: "vague"}
 """Of a prompt: whether it only sounds as if something were missing has nothing to do with whether it is."""
 
-_GROUPS = {
-    "all": pl.col("row_id").is_not_null(),
-    "need asking": pl.col("needs"),
-    "clear": ~pl.col("needs"),
-    "hard": HARD,
+_GROUPS: Mapping[str, Callable[[], pl.Expr]] = {
+    "all": lambda: pl.col("row_id").is_not_null(),
+    "need asking": lambda: pl.col("needs"),
+    "clear": lambda: ~pl.col("needs"),
+    "hard": hard,
 }
 
 
@@ -113,10 +114,10 @@ def evaluate(
             column: {
                 name: compare(episodes.filter(pl.col(column) == name)) for name in names if name in episodes[column]
             }
-            for column, names in (("task", TASKS), ("bucket", BUCKETS), ("wording", WORDINGS.values()))
+            for column, names in (("task", task_names()), ("bucket", BUCKETS), ("wording", WORDINGS.values()))
         }
         modes[mode] = Compared(compare(episodes), by, statuses_by(episodes, "policy"))
-    counted = prompts.group_by("seed").agg(kind.sum().alias(name) for name, kind in _GROUPS.items()).sort("seed")
+    counted = prompts.group_by("seed").agg(kind().sum().alias(name) for name, kind in _GROUPS.items()).sort("seed")
     return Evaluation(before, after, {row.pop("seed"): row for row in counted.to_dicts()}, modes)
 
 

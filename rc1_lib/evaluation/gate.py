@@ -26,7 +26,7 @@ GATE = "ppo_eval"
 PROMPTS = "held-out prompts of a seed, fewest"
 GROUPS = {
     "need asking": "prompts that need asking", "clear": "prompts where nothing is missing",
-    "hard": "hard prompts of HotpotQA and StrategyQA",
+    "hard": "hard prompts of multi-hop tasks",
 }  # fmt: skip
 NEEDED = "success where asking is needed up, pp"
 HARD = "success on hard rows up, pp"

@@ -7,7 +7,7 @@ asks the user at least once.
 |---|---|---|
 | `success` | solved | all |
 | `success_needed`, `success_clear` | solved | prompts that need asking; clear ones |
-| `success_hard` | solved | hard prompts of HotpotQA and StrategyQA together |
+| `success_hard` | solved | hard prompts of multi-hop tasks (HotpotQA, StrategyQA) together |
 | `lucky` | right without the missing piece: a guess, which is no success | all |
 | `ask_recall` | asked | prompts that need asking |
 | `ask_precision` | asked prompts that need asking | asked prompts |
@@ -32,11 +32,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from rc1_lib.evaluation.episodes import EpisodeRecord, episode_frame
-from rc1_lib.records import Task
+from rc1_lib.task_specs import task_names, task_spec
 
-_HARD_TASKS: tuple[Task, ...] = ("hotpotqa", "strategyqa")
-HARD = (pl.col("bucket") == "hard") & pl.col("task").is_in(_HARD_TASKS)
-"""The rows that the specification's check on the hard bucket looks at."""
 GAP = "ask_gap"
 
 
@@ -59,26 +56,38 @@ _ALL = pl.col("row_id").is_not_null()  # a column of ones; a literal would be on
 _NEEDS, _CLEAR = pl.col("needs"), ~pl.col("needs")
 _ASKED, _SOLVED = pl.col("asked") > 0, pl.col("solved")
 
-RATIOS: Mapping[str, Ratio] = {
-    "success": Ratio(_SOLVED, _ALL),
-    "success_needed": Ratio(_SOLVED & _NEEDS, _NEEDS),
-    "success_clear": Ratio(_SOLVED & _CLEAR, _CLEAR),
-    "success_hard": Ratio(_SOLVED & HARD, HARD),
-    "lucky": Ratio(pl.col("lucky"), _ALL),
-    "ask_recall": Ratio(_ASKED & _NEEDS, _NEEDS),
-    "ask_precision": Ratio(_ASKED & _NEEDS, _ASKED),
-    "overclar_rate": Ratio(_ASKED & _CLEAR, _CLEAR),
-    "needless_questions": Ratio(pl.col("asked") * _CLEAR, _CLEAR, is_share=False),
-    "obtained": Ratio(pl.col("obtained") & _NEEDS, _NEEDS),
-    "off_target": Ratio(pl.col("off_target") * _NEEDS, _NEEDS, is_share=False),
-    "turns": Ratio(pl.col("turns"), _ALL, is_share=False),
-    "hops": Ratio(pl.col("hops"), _ALL, is_share=False),
-    "tokens": Ratio(pl.col("tokens"), _ALL, is_share=False),
-    "tool_errors": Ratio(pl.col("tool_errors"), _ALL, is_share=False),
-    "malformed": Ratio(pl.col("malformed"), pl.col("turns")),
-}
-FIGURES = (*RATIOS, GAP)
-IS_SHARE: Mapping[str, bool] = {**{name: ratio.is_share for name, ratio in RATIOS.items()}, GAP: True}
+
+def hard() -> pl.Expr:
+    """The rows that the specification's check on the hard bucket looks at: those of multi-hop tasks."""
+    return (pl.col("bucket") == "hard") & pl.col("task").is_in(
+        [task for task in task_names() if task_spec(task).multi_hop]
+    )
+
+
+def ratios() -> dict[str, Ratio]:
+    """Every figure but the gap, in order."""
+    return {
+        "success": Ratio(_SOLVED, _ALL),
+        "success_needed": Ratio(_SOLVED & _NEEDS, _NEEDS),
+        "success_clear": Ratio(_SOLVED & _CLEAR, _CLEAR),
+        "success_hard": Ratio(_SOLVED & hard(), hard()),
+        "lucky": Ratio(pl.col("lucky"), _ALL),
+        "ask_recall": Ratio(_ASKED & _NEEDS, _NEEDS),
+        "ask_precision": Ratio(_ASKED & _NEEDS, _ASKED),
+        "overclar_rate": Ratio(_ASKED & _CLEAR, _CLEAR),
+        "needless_questions": Ratio(pl.col("asked") * _CLEAR, _CLEAR, is_share=False),
+        "obtained": Ratio(pl.col("obtained") & _NEEDS, _NEEDS),
+        "off_target": Ratio(pl.col("off_target") * _NEEDS, _NEEDS, is_share=False),
+        "turns": Ratio(pl.col("turns"), _ALL, is_share=False),
+        "hops": Ratio(pl.col("hops"), _ALL, is_share=False),
+        "tokens": Ratio(pl.col("tokens"), _ALL, is_share=False),
+        "tool_errors": Ratio(pl.col("tool_errors"), _ALL, is_share=False),
+        "malformed": Ratio(pl.col("malformed"), pl.col("turns")),
+    }
+
+
+IS_SHARE: Mapping[str, bool] = {**{name: ratio.is_share for name, ratio in ratios().items()}, GAP: True}
+FIGURES = tuple(IS_SHARE)
 
 
 def figures_by(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
@@ -91,8 +100,8 @@ def figures_by(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
     Returns:
         `columns`, `episodes` (Int64), and every figure (Float64; NaN where undefined), in the order of the groups.
     """
-    ratios = [(_sum(ratio.over) / _sum(ratio.of)).alias(name) for name, ratio in RATIOS.items()]
-    grouped = frame.group_by(columns).agg(pl.len().cast(pl.Int64).alias("episodes"), *ratios)
+    shares = [(_sum(ratio.over) / _sum(ratio.of)).alias(name) for name, ratio in ratios().items()]
+    grouped = frame.group_by(columns).agg(pl.len().cast(pl.Int64).alias("episodes"), *shares)
     return grouped.with_columns((pl.col("ask_recall") - pl.col("overclar_rate")).alias(GAP)).sort(columns)
 
 

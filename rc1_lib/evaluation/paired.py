@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rc1_lib.evaluation.episodes import OF_PROMPT, EvaluationError
-from rc1_lib.evaluation.metrics import FIGURES, GAP, IS_SHARE, RATIOS
+from rc1_lib.evaluation.metrics import FIGURES, GAP, IS_SHARE, ratios
 from rc1_lib.reward.intervals import Interval, bootstrap
 
 Floats = NDArray[np.float64]
@@ -127,11 +127,11 @@ class _Statistics:
         self._terms = np.hstack([_terms(before), _terms(after)])
 
     def __call__(self, weights: Floats) -> dict[str, float]:
-        sums = (weights @ self._terms).reshape(2, 2, len(RATIOS))
+        sums = (weights @ self._terms).reshape(2, 2, -1)
         with np.errstate(invalid="ignore"):
-            ratios = sums[:, 0] / sums[:, 1]
-        gap = ratios[:, self._recall] - ratios[:, self._overclar]
-        before, after = np.column_stack([ratios, gap])
+            shares = sums[:, 0] / sums[:, 1]
+        gap = shares[:, self._recall] - shares[:, self._overclar]
+        before, after = np.column_stack([shares, gap])
         change = np.round(self._scale * (after - before), _DIGITS)
         asked = float(before[self._overclar])
         drop = 100.0 * (asked - float(after[self._overclar])) / asked if asked > 0 else math.nan
@@ -141,11 +141,12 @@ class _Statistics:
 
 def _terms(frame: pl.DataFrame) -> Floats:
     """Shape (episodes, 2 * ratios): the numerators of all ratios, then their denominators."""
-    assert (*RATIOS, GAP) == FIGURES
-    over = [ratio.over.cast(pl.Float64).alias(f"over.{name}") for name, ratio in RATIOS.items()]
-    of = [ratio.of.cast(pl.Float64).alias(f"of.{name}") for name, ratio in RATIOS.items()]
+    found = ratios()
+    assert (*found, GAP) == FIGURES
+    over = [ratio.over.cast(pl.Float64).alias(f"over.{name}") for name, ratio in found.items()]
+    of = [ratio.of.cast(pl.Float64).alias(f"of.{name}") for name, ratio in found.items()]
     return (
         frame.with_columns(*over, *of)
-        .select([f"{part}.{name}" for part in ("over", "of") for name in RATIOS])
+        .select([f"{part}.{name}" for part in ("over", "of") for name in found])
         .to_numpy()
     )

@@ -22,7 +22,10 @@ from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 
 KIND = "ppo_eval"
-CODE = ("rc1_lib/evaluation", "rc1_lib/environment", "rc1_lib/evaluation/gate.py", "rc1_lib/reward/intervals.py")
+CODE = (
+    "rc1_lib/evaluation", "rc1_lib/environment", "rc1_lib/task_specs", "rc1_lib/calculator.py",
+    "rc1_lib/evaluation/gate.py", "rc1_lib/reward/intervals.py",
+)  # fmt: skip
 """What decides the figures of given episodes."""
 
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from rc1_lib.checks import at_least, info, parts
-from rc1_lib.pool.dialogue import KIND_OF
 from rc1_lib.pool.diversity import distinct_n, kl_divergence, windowed_distinct
 from rc1_lib.pool.rewording import reworded
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import Check, GateResult
 from rc1_lib.rows.frame import with_texts
+from rc1_lib.task_specs import CLARIFICATION, task_names, task_spec, template_kinds
 from rc1_lib.thresholds import DiversityGate
 
 _WORDING = "add templates to the pack or paraphrase more: the same phrases come back too often"
@@ -50,7 +50,7 @@ def diversity_gate(
             at_least(f"styles{suffix}", styles, thresholds.styles_min, "add templates of other styles"),
         ]
     checks.append(info("rows whose labels are not borne out", rows.height - labels.height))
-    return GateResult("diversity", tuple(checks + _templates(labels, thresholds)))
+    return GateResult("diversity", tuple(checks + _templates(labels, thresholds, _kinds(pack, by_task))))
 
 
 def _believed(texts: pl.DataFrame, pack: Pack) -> pl.DataFrame:
@@ -83,17 +83,24 @@ def _divergence(part: pl.DataFrame, reference: Pack, thresholds: DiversityGate, 
     return [at_least(f"3-gram KL{suffix}", value, thresholds.kl3_min, _REFERENCE)]
 
 
-def _templates(texts: pl.DataFrame, thresholds: DiversityGate) -> list[Check]:
+def _kinds(pack: Pack, tasks: Sequence[str]) -> list[str]:
+    """The kinds of templates that the pack brings or the tasks need, and that of vague prompts."""
+    wanted = {kind for kind, _ in pack.groups} | {task_spec(task).template_kind for task in tasks} | {CLARIFICATION}
+    return [kind for kind in template_kinds() if kind in wanted]
+
+
+def _templates(texts: pl.DataFrame, thresholds: DiversityGate, kinds: Sequence[str]) -> list[Check]:
     """How many different templates were really used for each kind; a vague prompt is of the kind `clarification`."""
-    kinds = texts.select(
+    kind_of = {task: task_spec(task).template_kind for task in task_names()}
+    found = texts.select(
         "template_id",
         kind=pl.when("cue")
-        .then(pl.lit("clarification"))
-        .otherwise(pl.col("task").replace_strict(KIND_OF, default="other")),
+        .then(pl.lit(CLARIFICATION))
+        .otherwise(pl.col("task").replace_strict(kind_of, default="other")),
     )
-    used = dict(kinds.group_by("kind").agg(pl.col("template_id").n_unique()).iter_rows())
+    used = dict(found.group_by("kind").agg(pl.col("template_id").n_unique()).iter_rows())
     advice = "add templates of this kind to the pack"
     return [
         at_least(f"templates used[{kind}]", used.get(kind, 0), thresholds.min_templates_per_kind, advice)
-        for kind in ("maths", "multihop", "clarification")
+        for kind in kinds
     ]

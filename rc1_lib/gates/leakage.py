@@ -2,7 +2,7 @@
 
 The measure is containment: the share of a shadow question's word n-grams that stand anywhere in the row. Unlike a
 similarity of whole texts it does not fall when the leaked question is embedded in a long dialogue. n-grams of template
-text are left out on both sides, so that rows which share only a template share nothing. Of a story problem the story
+text are left out on both sides, so that rows which share only a template share nothing. Of a word problem the story
 belongs to the question: "How much did she earn?" alone says nothing.
 """
 
@@ -16,6 +16,7 @@ from rc1_lib.checks import at_least, at_most, equal, info, offenders, parts
 from rc1_lib.ngrams import containment, distinctive_ngrams
 from rc1_lib.records import GateResult
 from rc1_lib.rows.frame import with_texts
+from rc1_lib.task_specs import task_names, task_spec
 from rc1_lib.thresholds import LeakageGate
 
 _ADVICE = "drop the rows listed, or rebuild: the builder holds shadow questions back, so a leak came from elsewhere"
@@ -40,7 +41,7 @@ def leakage_gate(
     """Judge the highest containment of any shadow question in any row, and that no source question is in both."""
     texts = with_texts(rows)
     story = pl.col("support").list.join("\n") + "\n"
-    is_story = pl.col("task") == "gsm8k"
+    is_story = pl.col("task").is_in([task for task in task_names() if task_spec(task).word_problem])
     held = shadow.select(pl.concat_str(pl.when(is_story).then(story).otherwise(pl.lit("")), "question")).to_series()
     ignored = pl.Series(list(template_texts), dtype=pl.String)
     searched = texts.select(pl.concat_str(_SEARCHED, separator="\n", ignore_nulls=True)).to_series()

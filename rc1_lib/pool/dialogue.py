@@ -9,22 +9,20 @@ from typing import Any
 import orjson
 
 from rc1_lib.config import Pool
-from rc1_lib.environment.verifiers import is_right
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.prompting import Posed, pose
 from rc1_lib.pool.teacher import Call, Performance, ask_chance, perform
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.records import Bucket, Question, Step
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
-
-KIND_OF = {"gsm8k": "maths", "hotpotqa": "multihop", "strategyqa": "multihop"}
+from rc1_lib.task_specs import CLARIFICATION, is_right, task_spec
 
 Message = dict[str, Any]
 
 
 def kind_of(task: str, cue: bool) -> str:
     """The kind of template that words a row: vague prompts have one of their own."""
-    return "clarification" if cue else KIND_OF[task]
+    return CLARIFICATION if cue else task_spec(task).template_kind
 
 
 def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take: int = 0) -> dict[str, Any] | None:

@@ -11,16 +11,14 @@ from dataclasses import replace
 
 from rc1_lib.config import Pool
 from rc1_lib.records import Passage, Question, Task
+from rc1_lib.task_specs import task_spec
 
 
 def lend_pages(questions: Mapping[Task, Sequence[Question]], pool: Pool) -> dict[Task, list[Question]]:
-    """The questions, each with at least as many distractor pages as the most demanding recipe lists.
-
-    A story problem gets none: its one page is the problem itself, and another problem's story would only mislead.
-    """
+    """The questions, each of a task that borrows pages with as many distractors as the most demanding recipe lists."""
     wanted = max(recipe.distractors[1] for recipe in pool.recipes.values())
     return {
-        task: list(of_task) if task == "gsm8k" else _lend(of_task, wanted, pool.seed)
+        task: _lend(of_task, wanted, pool.seed) if task_spec(task).borrows_pages else list(of_task)
         for task, of_task in questions.items()
     }
 

@@ -15,6 +15,7 @@ from rc1_lib.config import RunConfig
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.shadow_counts import shadow_counts
+from rc1_lib.task_specs import task_spec
 from rc1_lib.text import tokenize
 
 
@@ -29,8 +30,8 @@ class PlannedRow:
 
 
 def held_text(question: Question) -> str:
-    """What must not be seen in training: the question; of a story problem the story too, since that is the question."""
-    return "\n".join((*question.support, question.ask)) if question.task == "gsm8k" else question.ask
+    """What must not be seen in training: the question; of a word problem the story too, since that is the question."""
+    return "\n".join((*question.support, question.ask)) if task_spec(question.task).word_problem else question.ask
 
 
 def split_shadow(

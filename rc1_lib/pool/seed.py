@@ -28,7 +28,7 @@ Part = Literal["shadow", "takes", "pool"]
 SAMPLE_MANIFEST = "reports/rc1/sample_manifest.json"
 _CODE = (
     "rc1_lib/pool", "rc1_lib/sources", "rc1_lib/environment", "rc1_lib/difficulty", "rc1_lib/records.py",
-    "rc1_lib/text.py", "rc1_lib/ngrams.py",
+    "rc1_lib/task_specs", "rc1_lib/calculator.py", "rc1_lib/text.py", "rc1_lib/ngrams.py",
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def seed_inputs(run: Run, part: Part) -> dict[str, str]:
     How often a prompt is performed is an input of the takes alone.
     """
     config = run.config
-    decisive = {
+    decisive: dict[str, Any] = {
         "datasets": dict(config.datasets),
         "sources": config.sources.model_dump(mode="json"),
         "pool": config.pool.model_dump(mode="json", exclude={"workers"}),

@@ -11,10 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rc1_lib.calculator import CalculatorError, calculate
 from rc1_lib.config import Pool, Recipe, Teacher
-from rc1_lib.environment.calculator import CalculatorError, calculate
 from rc1_lib.pool.prompting import Posed
 from rc1_lib.records import Question, Step, Tool
+from rc1_lib.task_specs import task_spec
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -87,7 +88,7 @@ def perform(
     if asks:
         turns.insert(_when_to_ask(posed, turns), (wanted,))
     sound = not blind and not skipped
-    answer = outcome if not skipped else guess(posed.question, rng)
+    answer = outcome if not skipped else _guess(posed.question, rng)
     return Performance(tuple(turns), answer, int(asks), sound)
 
 
@@ -101,18 +102,9 @@ def fits(question: Question, pool: Pool) -> bool:
     return _side_by_side(calls, pool.max_turns - 2) is not None
 
 
-def guess(question: Question, rng: random.Random) -> str:
-    """An answer made up without the evidence: it may happen to be right for yes/no, hardly ever elsewhere."""
-    if question.task == "strategyqa":
-        return rng.choice(["yes", "no"])
-    if question.task == "gsm8k":
-        try:
-            value = float(question.answer.replace(",", ""))
-        except ValueError:
-            return "0"
-        return f"{round(value * rng.choice([0.5, 0.75, 1.5, 2.0]) + rng.choice([-2, -1, 1, 2])):d}"
-    titles = [passage.title for passage in question.passages if passage.title != question.answer]
-    return rng.choice(titles) if titles else "unknown"
+def _guess(question: Question, rng: random.Random) -> str:
+    """An answer made up without the evidence."""
+    return task_spec(question.task).guess(question, rng)
 
 
 def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[list[Step], str]:
@@ -126,11 +118,11 @@ def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[
     assert slot is not None
     if slot.where == "story":
         supposed = suppose(steps, posed.question.answer, slot.value, rng)
-        return supposed or ([step for step in steps if step.tool == "wiki"], guess(posed.question, rng))
+        return supposed or ([step for step in steps if step.tool == "wiki"], _guess(posed.question, rng))
     # The page that the slot names cannot be known: another of the listed pages is read in its stead.
     spare = [title for title in posed.listed if title != slot.value] or [slot.value]
     steps = [Step("wiki", rng.choice(spare), "") if step.argument == slot.value else step for step in steps]
-    return [step for step in steps if step.tool == "wiki"], guess(posed.question, rng)
+    return [step for step in steps if step.tool == "wiki"], _guess(posed.question, rng)
 
 
 def suppose(steps: Sequence[Step], answer: str, value: str, rng: random.Random) -> tuple[list[Step], str] | None:

@@ -14,17 +14,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from rc1_lib.errors import TemplateError
 from rc1_lib.pool.template_faults import describe
 from rc1_lib.records import Language
+from rc1_lib.task_specs import template_kinds
 from rc1_lib.text import tokenize
-
-Kind = Literal["maths", "multihop", "clarification"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # The builder writes the answer itself, behind these marks; a phrase with one would be read as the answer.
 _ANSWER_MARKS = ("answer:", "答案：", "答案:")
@@ -67,6 +65,13 @@ def _unanswered(phrase: str) -> str:
     if any(mark in phrase.lower() for mark in _ANSWER_MARKS):
         raise ValueError("no 'Answer:' or '答案：', which the pool builder writes itself")
     return phrase
+
+
+def _known(kind: str) -> str:
+    kinds = template_kinds()
+    if kind not in kinds:
+        raise ValueError(f"{', '.join(map(repr, kinds[:-1]))} or {kinds[-1]!r}")
+    return kind
 
 
 _Name = Annotated[str, Field(pattern=r"^[a-z][a-z_-]*$")]
@@ -131,7 +136,7 @@ class Template(_Strict):
 
 class _PackFile(_Strict):
     pack: Annotated[str, Field(min_length=1)]
-    kind: Kind
+    kind: Annotated[str, AfterValidator(_known)]
     lang: Language
     templates: Annotated[tuple[Template, ...], Field(min_length=1)]
 
@@ -179,7 +184,8 @@ class Pack:
     def counts(self) -> dict[str, dict[str, int]]:
         """Templates by language, then kind: every kind is named, with 0 where a language lacks it."""
         found = Counter({key: len(group) for key, group in self.groups.items()})
-        return {lang: {kind: found[kind, lang] for kind in KINDS} for lang in sorted({lang for _, lang in self.groups})}
+        languages = sorted({lang for _, lang in self.groups})
+        return {lang: {kind: found[kind, lang] for kind in template_kinds()} for lang in languages}
 
     def literals(self, lang: str) -> list[str]:
         """Each distinct stretch of template text between slots that holds a word, the longest first.

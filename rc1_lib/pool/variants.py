@@ -21,6 +21,7 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Bucket
 from rc1_lib.rows.frame import ROW_COLUMNS
+from rc1_lib.task_specs import TaskSpec, added, register
 
 _CHUNK = 500
 _PR_SET_PDEATHSIG = 1
@@ -44,7 +45,9 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
         return
     # Spawned, not forked: the caller may be a thread of a running Prefect engine.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(config.pool.workers, mp_context=context, initializer=_follow_the_parent) as pool:
+    with ProcessPoolExecutor(
+        config.pool.workers, mp_context=context, initializer=_start_worker, initargs=(added(),)
+    ) as pool:
         try:
             yield from pool.map(_pose_chunk, chunks, [config] * len(chunks), [pack] * len(chunks))
         except BaseException:
@@ -52,11 +55,12 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
             raise
 
 
-def _follow_the_parent() -> None:
-    """Leave Ctrl-C to the parent, and end with it even when it is killed.
+def _start_worker(tasks: Sequence[TaskSpec]) -> None:
+    """Know the parent's tasks; leave Ctrl-C to the parent, and end with it even when it is killed.
 
     A terminal sends Ctrl-C to every process: a worker that dies of it would leave the parent waiting for ever.
     """
+    register(*tasks)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -9,8 +9,9 @@ import polars as pl
 from pandera.errors import SchemaErrors
 
 from rc1_lib.errors import RowError
-from rc1_lib.records import BUCKETS, TASKS
+from rc1_lib.records import BUCKETS
 from rc1_lib.rows.conventions import ARGUMENT_OF
+from rc1_lib.task_specs import task_names
 
 
 def _text(*, unique: bool = False, among: tuple[str, ...] | None = None) -> pa.Column:
@@ -35,46 +36,51 @@ _RULES = {
 """What a dialogue must satisfy as a whole, and how to say that it does not."""
 
 
-ROWS = pa.DataFrameSchema(
-    {
-        "id": _text(unique=True),
-        "task": _text(among=TASKS),
-        "split": _text(among=("pool", "shadow")),
-        "source": _text(),
-        "source_id": _text(),
-        "lang": _text(among=("en", "zh")),
-        "template_id": _text(),
-        "role": _text(),
-        "style": _text(),
-        "question": _text(),
-        "posed_ask": _text(),
-        "answer": _text(),
-        "needs_clarification": pa.Column(pl.Boolean, nullable=False),
-        "asked": _count(),
-        "final": pa.Column(pl.String, nullable=False),
-        "solved": pa.Column(pl.Boolean, nullable=False),
-        "lucky": pa.Column(pl.Boolean, nullable=False),
-        **{name: pa.Column(pl.Boolean, pa.Check.eq(True), nullable=False) for name in _RULES},
-    }
-)
+def _rows_schema() -> pa.DataFrameSchema:
+    """What rows must look like, the tasks known by now among them."""
+    return pa.DataFrameSchema(
+        {
+            "id": _text(unique=True),
+            "task": _text(among=task_names()),
+            "split": _text(among=("pool", "shadow")),
+            "source": _text(),
+            "source_id": _text(),
+            "lang": _text(among=("en", "zh")),
+            "template_id": _text(),
+            "role": _text(),
+            "style": _text(),
+            "question": _text(),
+            "posed_ask": _text(),
+            "answer": _text(),
+            "needs_clarification": pa.Column(pl.Boolean, nullable=False),
+            "asked": _count(),
+            "final": pa.Column(pl.String, nullable=False),
+            "solved": pa.Column(pl.Boolean, nullable=False),
+            "lucky": pa.Column(pl.Boolean, nullable=False),
+            **{name: pa.Column(pl.Boolean, pa.Check.eq(True), nullable=False) for name in _RULES},
+        }
+    )
 
-METRICS = pa.DataFrameSchema(
-    {
-        "id": _text(unique=True),
-        "task": _text(among=TASKS),
-        "len_tokens": pa.Column(pl.Int64, pa.Check.gt(0), nullable=False),
-        "turns": pa.Column(pl.Int64, pa.Check.gt(0), nullable=False),
-        "tool_hops": _count(),
-        "entities": _count(),
-        "ops_numeric": _count(),
-        "connector_density": pa.Column(pl.Float64, pa.Check.in_range(0, 100), nullable=False),
-        "coref_pronouns": _count(),
-        "clue_overlap": pa.Column(pl.Float64, pa.Check.in_range(0, 1), nullable=False),
-        "ambiguity_flags": pa.Column(pl.List(pl.String), nullable=False),
-        "needs_clarification": pa.Column(pl.Boolean, nullable=False),
-        "bucket": _text(among=BUCKETS),
-    }
-)
+
+def _metrics_schema() -> pa.DataFrameSchema:
+    """What the metrics of rows must look like."""
+    return pa.DataFrameSchema(
+        {
+            "id": _text(unique=True),
+            "task": _text(among=task_names()),
+            "len_tokens": pa.Column(pl.Int64, pa.Check.gt(0), nullable=False),
+            "turns": pa.Column(pl.Int64, pa.Check.gt(0), nullable=False),
+            "tool_hops": _count(),
+            "entities": _count(),
+            "ops_numeric": _count(),
+            "connector_density": pa.Column(pl.Float64, pa.Check.in_range(0, 100), nullable=False),
+            "coref_pronouns": _count(),
+            "clue_overlap": pa.Column(pl.Float64, pa.Check.in_range(0, 1), nullable=False),
+            "ambiguity_flags": pa.Column(pl.List(pl.String), nullable=False),
+            "needs_clarification": pa.Column(pl.Boolean, nullable=False),
+            "bucket": _text(among=BUCKETS),
+        }
+    )
 
 
 _IN_WORDS = {
@@ -91,7 +97,7 @@ def check_rows(frame: pl.DataFrame, path: Path, split: str | None = None) -> pl.
     Raises:
         RowError: naming the file, the column, the first row at fault and what was expected.
     """
-    _validate(ROWS, _with_rules(frame), path)
+    _validate(_rows_schema(), _with_rules(frame), path)
     strays = frame.filter(pl.col("split") != split) if split else frame.head(0)
     if strays.height:
         raise RowError(
@@ -152,7 +158,7 @@ def _calls_by_row(frame: pl.DataFrame) -> pl.DataFrame:
 
 def check_metrics(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
     """Return `frame` if it holds difficulty metrics; raises `RowError` as `check_rows` does."""
-    _validate(METRICS, frame, path)
+    _validate(_metrics_schema(), frame, path)
     return frame
 
 

@@ -31,8 +31,7 @@ def load_questions(
     if config.sources.use == "embedded":
         return _embedded(config), {}
     if config.sources.use == "hub":
-        names: dict[Task, str] = {task: getattr(config.sources.hub, task) for task in tasks}
-        loaded = load_hub(names, tasks)
+        loaded = load_hub(config.sources.hub, tasks)
     else:
         place = source_path(config.sources.use, workspace)
         finished = place.suffix == ".jsonl" and not place.is_dir()

@@ -9,10 +9,9 @@ from typing import Any
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Task
 from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
-from rc1_lib.sources.local import PARSERS
+from rc1_lib.task_specs import task_spec
 
 SPLIT = "train"
-CONFIGS: dict[Task, str | None] = {"gsm8k": "main", "hotpotqa": "distractor", "strategyqa": None}
 _FILE_SUFFIXES = (".json", ".jsonl")
 
 
@@ -37,7 +36,7 @@ def _load_task(task: Task, names: Mapping[Task, str], cache_dir: Path | None) ->
         raise SourceError(f"no data set is named for the task '{task}'; name one, such as openai/gsm8k for gsm8k.")
     name = names[task]
     rows = _fetch(task, name, cache_dir)
-    return require_questions(collect(_entries(rows, name), PARSERS[task]), name)
+    return require_questions(collect(_entries(rows, name), task_spec(task).parse), name)
 
 
 def _entries(rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Entry]:
@@ -86,4 +85,4 @@ def _local_files(name: str) -> list[str]:
 
 def _hub_place(task: Task, name: str) -> dict[str, Any]:
     hub_name, _, config = name.partition(":")
-    return {"path": hub_name, "name": config or CONFIGS[task]}
+    return {"path": hub_name, "name": config or task_spec(task).hub_config}

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Question
-
-Parser = Callable[[Mapping[str, Any], int, str], Question]
-
-
-class UnusableRecord(Exception):
-    """A record that is well formed but cannot become a clean question; `reason` is a short name to count by."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+from rc1_lib.task_specs import task_spec
+from rc1_lib.task_specs.spec import Parser, UnusableRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +52,20 @@ def collect(entries: Iterable[Entry], parse: Parser) -> Loaded:
             continue
         except SourceError as error:
             raise SourceError(f"{entry.place}: {error}") from error
-        # A story's last sentence alone ("How much did she earn?") is not the question: its support tells two apart.
-        story = question.support if question.task == "gsm8k" else ()
-        key = " ".join(" ".join((*story, question.ask)).casefold().split())
+        key = " ".join(" ".join(wording(question)).casefold().split())
         if key in questions:
             skipped["duplicate question"] += 1
         else:
             questions[key] = question
     return Loaded(tuple(questions.values()), dict(skipped))
+
+
+def wording(question: Question) -> tuple[str, ...]:
+    """The texts that tell a question from others of its task.
+
+    A story's last sentence alone ("How much did she earn?") is not the question: its support tells two apart.
+    """
+    return (*question.support, question.ask) if task_spec(question.task).word_problem else (question.ask,)
 
 
 def require_questions(loaded: Loaded, place: str) -> Loaded:

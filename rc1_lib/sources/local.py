@@ -8,11 +8,10 @@ from pathlib import Path
 
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Task
-from rc1_lib.sources import gsm8k, hotpotqa, strategyqa
 from rc1_lib.sources.json_files import read_records
-from rc1_lib.sources.loaded import Entry, Loaded, Parser, collect, require_questions
+from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
+from rc1_lib.task_specs import task_spec
 
-PARSERS: dict[Task, Parser] = {"gsm8k": gsm8k.parse, "strategyqa": strategyqa.parse, "hotpotqa": hotpotqa.parse}
 _SUFFIXES = (".json", ".jsonl")
 
 
@@ -36,7 +35,7 @@ def _load_task(root: Path, task: Task) -> Loaded:
     files = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES and path.is_file())
     if not files:
         raise SourceError(f"{folder} holds no .json or .jsonl file; put the data set's own files there.")
-    return require_questions(collect(_entries(files), PARSERS[task]), str(folder))
+    return require_questions(collect(_entries(files), task_spec(task).parse), str(folder))
 
 
 def _entries(files: Sequence[Path]) -> Iterator[Entry]:

@@ -6,14 +6,16 @@ import random
 
 from rc1_lib.apportion import apportion
 from rc1_lib.config import RunConfig
-from rc1_lib.records import TASKS, Task
+from rc1_lib.records import Task
+from rc1_lib.task_specs import task_names
 
 
 def shadow_counts(config: RunConfig) -> dict[Task, int]:
     """How many shadow rows each task gets: in the shares of the mix when stratified, else one draw over all tasks."""
     if config.shadow.stratify:
         return apportion(config.shadow.n, config.datasets)
+    tasks = [task for task in task_names() if task in config.datasets]
     drawn = random.Random(config.shadow.seed).choices(
-        TASKS, [config.datasets.get(task, 0.0) for task in TASKS], k=config.shadow.n
+        tasks, [config.datasets[task] for task in tasks], k=config.shadow.n
     )
-    return {task: drawn.count(task) for task in TASKS if task in config.datasets}
+    return {task: drawn.count(task) for task in tasks}

@@ -192,7 +192,7 @@ def test_a_seed_that_fails_by_itself_is_red_even_where_the_others_carry_the_mean
 def test_without_enough_hard_prompts_there_is_no_verdict() -> None:
     result = judged(table().filter((pl.col("bucket") != "hard") | (pl.col("task") == "gsm8k")), min_prompts=100)
     assert result.status is Status.ERROR
-    assert "hard prompts of HotpotQA and StrategyQA 0" in result.error
+    assert "hard prompts of multi-hop tasks 0" in result.error
 
 
 def test_a_missing_pair_is_refused() -> None:

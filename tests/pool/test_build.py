@@ -10,17 +10,18 @@ import pytest
 
 from rc1_lib.apportion import apportion
 from rc1_lib.artifacts import read_json, sha256_file
+from rc1_lib.calculator import calculate
 from rc1_lib.config import Teacher
-from rc1_lib.environment.calculator import calculate
-from rc1_lib.environment.verifiers import is_right
 from rc1_lib.errors import SourceError
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
 from rc1_lib.pool.teacher import ask_chance
-from rc1_lib.records import TASKS
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
+from rc1_lib.task_specs import is_right, task_names
 from tests.conftest import SMALL
+
+TASKS = task_names()
 
 TEACHER = Teacher(cue_rate=0.35, cue_pull=6.0, need_pull=1.0, skip_tool_rate=0.0, repeat_tool_rate=0.0)
 

@@ -10,7 +10,6 @@ import pytest
 
 from rc1_lib.artifacts import FileState, read_manifest, sha256_file
 from rc1_lib.difficulty.features import measure
-from rc1_lib.environment.verifiers import is_right
 from rc1_lib.pool.build import chosen_variants, plan
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.seed import Part, build_seed, seed_state
@@ -20,6 +19,7 @@ from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.run import Run, open_run
 from rc1_lib.sources import load_questions
+from rc1_lib.task_specs import is_right
 from tests.conftest import SMALL
 
 PARTS: tuple[Part, ...] = ("shadow", "takes", "pool")

@@ -9,9 +9,10 @@ from functools import cache
 
 import pytest
 
-from rc1_lib.environment.calculator import calculate
+from rc1_lib.calculator import calculate
 from rc1_lib.errors import SourceError
-from rc1_lib.records import TASKS, Question, Task
+from rc1_lib.records import Question, Task
+from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.embedded.multihop import CHAINS, CONTRASTS
 from rc1_lib.sources.embedded.names import NAMES

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.environment.calculator import calculate
-from rc1_lib.records import TASKS, Question, Task
+from rc1_lib.calculator import calculate
+from rc1_lib.records import Question, Task
 from rc1_lib.sources.loaded import Loaded
 from rc1_lib.sources.local import load_local
-from rc1_lib.sources.wording import occurrences
+from rc1_lib.task_specs import task_names
+from rc1_lib.task_specs.wording import occurrences
+
+TASKS = task_names()
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rc1_lib.evaluation.plots.pairs import Pair, draw_pairs, interval_caption
 from rc1_lib.reward.plots.canvas import canvas, legend, sentence, write_png
+from rc1_lib.task_specs import task_spec
 
-_NAMES = {"hotpotqa": "Hotpot\nQA", "strategyqa": "Strategy\nQA", "gsm8k": "GSM8K"}
 _PARTS = {
     "success": "all", "success_needed": "asking\nneeded", "success_clear": "nothing\nmissing",
-    "success_hard": "hard, no\nGSM8K",
+    "success_hard": "hard,\nmulti-hop",
 }  # fmt: skip
 
 
@@ -32,9 +33,8 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
         "success_hard": groups["hard"],
     }  # fmt: skip
     sections = [[_pair(f"{words}\n{counts[name]:,}", overall, name) for name, words in _PARTS.items()]]
-    for by in ("task", "bucket"):
-        found = compared["by"][by].items()
-        sections.append([_pair(f"{_NAMES.get(name, name)}\n{one['prompts']:,}", one, "success") for name, one in found])
+    sections.append([_group(_in_two(task_spec(name).label), one) for name, one in compared["by"]["task"].items()])
+    sections.append([_group(name, one) for name, one in compared["by"]["bucket"].items()])
     figure = canvas(
         f"Success on held-out prompts, {mode}, %",
         sentence(
@@ -49,6 +49,15 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
     draw_pairs(axes, sections, (report["before"], report["after"]))
     legend(figure, axes)
     write_png(path, figure)
+
+
+def _group(label: str, found: Mapping[str, Any]) -> Pair:
+    return _pair(f"{label}\n{found['prompts']:,}", found, "success")
+
+
+def _in_two(label: str) -> str:
+    """`HotpotQA` on two lines, so that neighbours do not touch."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z]+$)", "\n", label)
 
 
 def _pair(label: str, found: Mapping[str, Any], figure: str) -> Pair:

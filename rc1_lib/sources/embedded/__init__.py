@@ -9,26 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rc1_lib.errors import SourceError
-from rc1_lib.records import TASKS, Question, Task
+from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded.multihop import multihop
 from rc1_lib.sources.embedded.scene import Scene
 from rc1_lib.sources.embedded.stories import story
 from rc1_lib.sources.embedded.yesno import yesno
+from rc1_lib.sources.loaded import wording
 
-__all__ = ["generate"]
+__all__ = ["EMBEDDED_TASKS", "generate"]
 
 _WRITERS: Mapping[Task, Callable[[Scene], Question | None]] = {
     "hotpotqa": multihop,
     "strategyqa": yesno,
     "gsm8k": story,
 }
+EMBEDDED_TASKS: tuple[Task, ...] = tuple(_WRITERS)
+"""The tasks that worlds are written for; others need files."""
 
 
 def generate(task: Task, count: int, seed: int, chinese_share: float = 0.2) -> list[Question]:
     """Write `count` questions of one task, all different, the same for the same arguments.
 
     Args:
-        task: one of `TASKS`.
+        task: one of `EMBEDDED_TASKS`.
         count: how many; question i does not depend on it.
         seed: any whole number; question i of one seed is unrelated to question i of another.
         chinese_share: the chance of each question to be Chinese, from 0 to 1.
@@ -46,7 +49,7 @@ def generate(task: Task, count: int, seed: int, chinese_share: float = 0.2) -> l
 
 def _check(task: str, count: int, chinese_share: float) -> None:
     if task not in _WRITERS:
-        raise SourceError(f"The embedded source has no task {task!r}; ask for one of {', '.join(TASKS)}.")
+        raise SourceError(f"The embedded source has no task {task!r}; ask for one of {', '.join(EMBEDDED_TASKS)}.")
     if count < 0:
         raise SourceError(f"The embedded source was asked for {count} questions of {task}; ask for 0 or more.")
     if not 0.0 <= chinese_share <= 1.0:
@@ -62,8 +65,7 @@ def _write(task: Task, seed: int, index: int, chinese_share: float, seen: set[st
         attempt += 1
         if question is None:
             continue
-        told = (question.ask, *question.support) if task == "gsm8k" else (question.ask,)
-        content = " ".join(told).lower()
+        content = " ".join(wording(question)).lower()
         if content not in seen:
             seen.add(content)
             return question

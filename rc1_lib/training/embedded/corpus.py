@@ -18,8 +18,8 @@ from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.progress import tell
-from rc1_lib.records import BUCKETS, TASKS, Task
-from rc1_lib.sources.embedded import generate
+from rc1_lib.records import BUCKETS, Task
+from rc1_lib.sources.embedded import EMBEDDED_TASKS, generate
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Shard:
 
 def shards(rows: int, seed: int, per_shard: int) -> list[Shard]:
     """The parts of a corpus of about `rows` rows, equally many of every task."""
-    rounds = max(1, round(rows / (per_shard * len(TASKS))))
+    rounds = max(1, round(rows / (per_shard * len(EMBEDDED_TASKS))))
     # Negative seeds: no pool or evaluation is built with one.
-    return [Shard(task, per_shard, -(seed * 1000 + number + 1)) for number in range(rounds) for task in TASKS]
+    return [Shard(task, per_shard, -(seed * 1000 + number + 1)) for number in range(rounds) for task in EMBEDDED_TASKS]
 
 
 def demonstrations(shard: Shard, pool: Pool, pack: Pack) -> Iterator[dict[str, Any]]:

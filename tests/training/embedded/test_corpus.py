@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.pool.templates import Pack, load_pack
-from rc1_lib.records import TASKS
+from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.training.embedded.corpus import Shard, demonstrations, shards, written
 from tests.training.tiny_world import shipped
 

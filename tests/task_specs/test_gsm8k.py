@@ -8,8 +8,8 @@ import pytest
 
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Passage, Slot, Step
-from rc1_lib.sources.gsm8k import parse
-from rc1_lib.sources.loaded import UnusableRecord
+from rc1_lib.task_specs.gsm8k import parse
+from rc1_lib.task_specs.spec import UnusableRecord
 
 PLAIN: dict[str, Any] = {
     "question": "Oskar packed 36 pears in the morning.  Then he packed half as many after lunch. How many did he pack?",

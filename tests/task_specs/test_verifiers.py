@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rc1_lib.environment.verifiers import f1, is_right
-from rc1_lib.records import TASKS, Task
+from rc1_lib.records import Task
+from rc1_lib.task_specs import is_right, task_names
+from rc1_lib.task_specs.verifiers import f1
+
+TASKS = task_names()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Passage, Slot
-from rc1_lib.sources.loaded import UnusableRecord
-from rc1_lib.sources.strategyqa import parse
+from rc1_lib.task_specs.spec import UnusableRecord
+from rc1_lib.task_specs.strategyqa import parse
 
 
 def _record(**changes: Any) -> dict[str, Any]:

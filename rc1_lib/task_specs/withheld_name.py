@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from rc1_lib.records import Slot
-from rc1_lib.sources.wording import occurrences, word_positions
+from rc1_lib.task_specs.wording import occurrences, word_positions
 
 _VAGUE = "a certain one"
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+$", re.IGNORECASE)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rc1_lib.environment.calculator import MAX_MAGNITUDE, CalculatorError, calculate, evaluate
+from rc1_lib.calculator import MAX_MAGNITUDE, CalculatorError, calculate, evaluate
 
 
 @pytest.mark.parametrize(

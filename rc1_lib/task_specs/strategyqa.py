@@ -1,16 +1,18 @@
-"""StrategyQA records: each step of the decomposition that needs a fact looks up a page that holds it."""
+"""StrategyQA: each step of the decomposition that needs a fact looks up a page that holds it."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from typing import Any
 
 from rc1_lib.records import Question, Step
-from rc1_lib.sources import record_fields
-from rc1_lib.sources.loaded import UnusableRecord
-from rc1_lib.sources.strategyqa_pages import build_pages
-from rc1_lib.sources.withheld_name import name_slot
-from rc1_lib.sources.wording import occurrences, sentences, tidy
+from rc1_lib.task_specs import record_fields
+from rc1_lib.task_specs.spec import TaskSpec, UnusableRecord
+from rc1_lib.task_specs.strategyqa_pages import build_pages
+from rc1_lib.task_specs.verifiers import same_verdict
+from rc1_lib.task_specs.withheld_name import name_slot
+from rc1_lib.task_specs.wording import occurrences, sentences, tidy
 
 
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
@@ -70,3 +72,19 @@ def _decomposition(record: Mapping[str, Any]) -> tuple[str, ...]:
 def _ended(fact: str) -> str:
     """With a full stop, which many facts lack: pages join several of them."""
     return f"{fact}." if fact and fact[-1] not in ".?!\"'”’" else fact
+
+
+def _guess(_: Question, rng: random.Random) -> str:
+    """Yes or no, which may happen to be right."""
+    return rng.choice(["yes", "no"])
+
+
+SPEC = TaskSpec(
+    name="strategyqa",
+    label="StrategyQA",
+    template_kind="multihop",
+    parse=parse,
+    is_right=same_verdict,
+    guess=_guess,
+    multi_hop=True,
+)

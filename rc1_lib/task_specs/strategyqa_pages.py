@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain, count
 
 from rc1_lib.records import Passage
-from rc1_lib.sources.wording import content_words
+from rc1_lib.task_specs.wording import content_words
 
 # "Is #2 greater than #1?" works on what was found before; "When was #1 born?" still has to look something up.
 _OPERATION = re.compile(

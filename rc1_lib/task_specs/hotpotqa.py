@@ -1,16 +1,18 @@
-"""HotpotQA records, in the original form or in Hugging Face's columns: supporting pages first, then the distractors."""
+"""HotpotQA, in the original form or in Hugging Face's columns: supporting pages first, then the distractors."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Passage, Question, Step
-from rc1_lib.sources import record_fields
-from rc1_lib.sources.loaded import UnusableRecord
-from rc1_lib.sources.withheld_name import name_slot
-from rc1_lib.sources.wording import occurrences, tidy
+from rc1_lib.task_specs import record_fields
+from rc1_lib.task_specs.spec import TaskSpec, UnusableRecord
+from rc1_lib.task_specs.verifiers import same_text
+from rc1_lib.task_specs.withheld_name import name_slot
+from rc1_lib.task_specs.wording import occurrences, tidy
 
 
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
@@ -108,3 +110,21 @@ def _lookups(ask: str, needed: Sequence[str], passages: Sequence[Passage]) -> tu
             return tuple(sorted(page.title for page in passages if not occurrences(page.title, ask)))
         reached += f"\n{page.text}"
     return ()
+
+
+def guess_title(question: Question, rng: random.Random) -> str:
+    """One of the pages' titles other than the answer: what a name is guessed by where the evidence is missing."""
+    titles = [passage.title for passage in question.passages if passage.title != question.answer]
+    return rng.choice(titles) if titles else "unknown"
+
+
+SPEC = TaskSpec(
+    name="hotpotqa",
+    label="HotpotQA",
+    template_kind="multihop",
+    parse=parse,
+    is_right=same_text,
+    guess=guess_title,
+    multi_hop=True,
+    hub_config="distractor",
+)

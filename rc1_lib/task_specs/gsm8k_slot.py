@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rc1_lib.records import Slot
-from rc1_lib.sources.wording import occurrences
+from rc1_lib.task_specs.wording import occurrences
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 # A number on its own: not part of a word, date, fraction, ratio, time or range, and not a percentage.

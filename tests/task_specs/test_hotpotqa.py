@@ -8,8 +8,8 @@ import pytest
 
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Passage, Slot, Step
-from rc1_lib.sources.hotpotqa import parse
-from rc1_lib.sources.loaded import UnusableRecord
+from rc1_lib.task_specs.hotpotqa import parse
+from rc1_lib.task_specs.spec import UnusableRecord
 
 PAGES = {
     "Brindle Tower": ["Brindle Tower stands in Quorn.", " It has nine floors."],

@@ -1,18 +1,20 @@
-"""GSM8K records: a story becomes the page to look up, its last sentence the question, its marks the calculations."""
+"""GSM8K: a story becomes the page to look up, its last sentence the question, its marks the calculations."""
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from rc1_lib.environment.calculator import CalculatorError, evaluate, format_number
+from rc1_lib.calculator import CalculatorError, evaluate, format_number
 from rc1_lib.records import Passage, Question, Step
-from rc1_lib.sources import record_fields
-from rc1_lib.sources.gsm8k_slot import number_slot
-from rc1_lib.sources.loaded import UnusableRecord
-from rc1_lib.sources.wording import sentences, tidy
+from rc1_lib.task_specs import record_fields
+from rc1_lib.task_specs.gsm8k_slot import number_slot
+from rc1_lib.task_specs.spec import TaskSpec, UnusableRecord
+from rc1_lib.task_specs.verifiers import same_number
+from rc1_lib.task_specs.wording import sentences, tidy
 
 _MARK = re.compile(r"<<(.*?)>>")
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)")
@@ -123,3 +125,26 @@ def _clean(text: str) -> str:
     if _ALREADY_CLEAN.fullmatch(text):
         return text
     return _UNITS.sub("", _PERCENT.sub(r"(\1/100)", text))
+
+
+def _guess(question: Question, rng: random.Random) -> str:
+    """A number of about the right size, made up: hardly ever the answer."""
+    try:
+        value = float(question.answer.replace(",", ""))
+    except ValueError:
+        return "0"
+    return f"{round(value * rng.choice([0.5, 0.75, 1.5, 2.0]) + rng.choice([-2, -1, 1, 2])):d}"
+
+
+SPEC = TaskSpec(
+    name="gsm8k",
+    label="GSM8K",
+    template_kind="maths",
+    parse=parse,
+    is_right=same_number,
+    guess=_guess,
+    word_problem=True,
+    # A story problem's one page is the problem itself: another's would only mislead.
+    borrows_pages=False,
+    hub_config="main",
+)

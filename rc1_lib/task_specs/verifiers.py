@@ -1,7 +1,7 @@
-"""Whether an answer is right, by each data set's own rule.
+"""Whether an answer is right: the rules that tasks choose from.
 
-gsm8k: numeric equality. hotpotqa: exact match and F1 after the normalisation of Yang et al., "HotpotQA" (2018): lower
-case, no punctuation, no articles, single spaces. strategyqa: yes or no.
+`same_number`: numeric equality. `same_text`: exact match, aliases included, after the normalisation of Yang et al.,
+"HotpotQA" (2018): lower case, no punctuation, no articles, single spaces. `same_verdict`: yes or no.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-
-from rc1_lib.records import Task
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?|[-+]?\.\d+")
@@ -35,14 +33,20 @@ def f1(given: str, gold: str) -> float:
     return 2 * common / (len(ours) + len(theirs))
 
 
-def is_right(task: Task, given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
-    """Whether `given` answers the question by the rule of `task`."""
-    if task == "gsm8k":
-        number = _as_number(given)
-        return number is not None and number == _as_number(gold)
-    if task == "strategyqa":
-        verdict = _as_verdict(given)
-        return verdict is not None and verdict == _as_verdict(gold)
+def same_number(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
+    """Whether the first number of `given` equals that of `gold`; aliases are other spellings of it and add nothing."""
+    number = _as_number(given)
+    return number is not None and number == _as_number(gold)
+
+
+def same_verdict(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
+    """Whether `given` opens with the same yes or no as `gold`, in either language; aliases add nothing."""
+    verdict = _as_verdict(given)
+    return verdict is not None and verdict == _as_verdict(gold)
+
+
+def same_text(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
+    """Whether `given` is `gold` or one of its aliases after normalisation."""
     return normalise_answer(given) in {normalise_answer(text) for text in (gold, *aliases)}
 
 
