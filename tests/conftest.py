@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.run import Run, open_run
+from tests import own_workspace
 
 SHARED_DATA = PROJECT_ROOT.parent / "shared" / "data"
 
@@ -22,6 +24,26 @@ SMALL = (
     "pool.n=1200", "pool.workers=1", "shadow.n=120", "calibration.n=300", "ablation.takes=3",
     "gates.resources.min_free_gb=0", "gates.git.require_commit=false",
 )  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests run in an empty folder, and nobody writes into it: what a test means it names in full."""
+    folder, before = tmp_path_factory.mktemp("elsewhere"), Path.cwd()
+    os.chdir(folder)
+    yield
+    os.chdir(before)
+    assert list(folder.iterdir()) == [], "a test wrote into the folder that it was started in"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_of_the_projects_own_workspace() -> Iterator[None]:
+    """What `make run` leaves in the project is the user's: the suite neither opens nor alters any of it."""
+    before = own_workspace.everything()
+    with own_workspace.watched() as opened:
+        yield
+    assert opened == [], "a test opened what a run left in the project's own workspace"
+    assert own_workspace.everything() == before, "a test altered the project's own workspace"
 
 
 @pytest.fixture(autouse=True)

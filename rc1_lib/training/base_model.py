@@ -30,6 +30,9 @@ _MISFITS = {
 }
 """What transformers tells of a load that left something at random or out."""
 
+_PACKS = "support_avx512bf16_for_cpu"
+"""The attribute by which a 4-bit layer of bitsandbytes remembers to pack its weights anew."""
+
 
 def load_tokenizer(model: ModelSection) -> PreTrainedTokenizerBase:
     """The base's tokenizer; where it has no padding token, the end-of-text token takes its place.
@@ -81,8 +84,20 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     _refuse_misfits(model.base, found)
     _refuse_strange_targets(model, base)
     base.config.use_cache = False
+    alike_on_every_cpu(base)
     placed: PreTrainedModel = base if model.quantization else to_device(base, device)
     return placed
+
+
+def alike_on_every_cpu(base: nn.Module) -> None:
+    """Have 4-bit weights stay as they are on CPUs that multiply bfloat16 in hardware (AVX-512 BF16).
+
+    There bitsandbytes packs them anew, in place, when a reply is first sampled: the scales lose bits, and a layer of
+    fewer than 64 inputs is refused. Other CPUs, and training on this one, compute with the weights as they were loaded.
+    """
+    for layer in base.modules():
+        if hasattr(layer, _PACKS):
+            setattr(layer, _PACKS, False)
 
 
 def base_fingerprint(model: ModelSection) -> str:

@@ -130,7 +130,7 @@ def test_a_child_ends_with_the_parent_that_was_killed() -> None:
     assert not ended(child)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    for _ in range(100):
+    for _ in range(600):
         if ended(child):
             break
         time.sleep(0.1)
@@ -149,7 +149,7 @@ def test_stopping_a_child_ends_what_it_started(tmp_path: Path) -> None:
         time.sleep(0.05)
     children.stop(child, patience_s=0.2)
     assert child.poll() is not None
-    for _ in range(100):
+    for _ in range(600):
         if ended(int(told.read_text())):
             break
         time.sleep(0.1)

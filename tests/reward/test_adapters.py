@@ -24,7 +24,7 @@ from rc1_lib.run import Run, published_config
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from tests.scoring.bench import Bench, dialogue
-from tests.scoring.conftest import Gateway, completion
+from tests.scoring.gateway import Gateway, completion
 
 WEIGHTS = {"weights": dict(published_config().reward.old_weights)}
 AT_ONCE = Behaviour(delay="zero")

@@ -18,7 +18,7 @@ from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
 from rc1_lib.scoring.rubric import DIMENSIONS as GRADED
 from tests.scoring.bench import overrides
-from tests.scoring.conftest import Gateway, Reply, completion
+from tests.scoring.gateway import Gateway, Reply, completion
 
 FLOOR, CONFIDENCE = 0.05, 0.95
 FIGURES = {

@@ -19,7 +19,7 @@ from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, running
 from tests.conftest import SMALL
 from tests.scoring.bench import NUMBERS, PLANTED, Bench, dialogue, dialogues, overrides
-from tests.scoring.conftest import Gateway, completion
+from tests.scoring.gateway import Gateway, completion
 
 PRICES = ("judge.prices={input: 10, output: 10}",)
 

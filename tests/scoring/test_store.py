@@ -18,7 +18,7 @@ from rc1_lib.scoring.store import DAY_S, Busy, Reply, Store
 from rc1_lib.scoring.usage_lines import LOG_SCHEMA, AttemptOutcome, Line
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.scoring.bench import PLANTED, PROVIDERS, Bench, dialogues
-from tests.scoring.conftest import Gateway, completion
+from tests.scoring.gateway import Gateway, completion
 
 ENDPOINT = "openai http://127.0.0.1:1/v1 judge-large"
 SCORES = {"answered": 0.25, "concise": 1.0}

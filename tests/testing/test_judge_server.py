@@ -41,7 +41,7 @@ AT_ONCE = Behaviour(delay="zero")
 SYSTEM = (
     "You grade one finished dialogue between the lines <dialogue-0123456789abcdef> and </dialogue-0123456789abcdef>."
 )
-IMPATIENT_S, DEADLINE_S = 0.8, 1.2
+IMPATIENT_S, DEADLINE_S = 2.0, 2.5
 LONG_S = 20.0
 WITHOUT_TLS: dict[str, Any] = {"verify": False}  # reading certificates takes most of the time of opening a client
 

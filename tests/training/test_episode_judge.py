@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from statistics import fmean
 from typing import Any
@@ -15,10 +18,12 @@ from rc1_lib.calibration.judged_rows import judge_rows
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_judge, open_store
+from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.episode_judge import EpisodeJudge
 from tests.scoring.bench import dialogues, overrides
+from tests.scoring.gateway import Reply, completion, running_gateway
 from tests.training.weighed import REPORT, WEIGHTS, weigh
 
 Tiny = Callable[..., Run]
@@ -37,8 +42,33 @@ def server() -> Iterator[JudgeServer]:
 
 def live(tiny: Tiny, server: JudgeServer, *more: str) -> Run:
     """A run that a live judge scores episodes of."""
-    run = tiny("training.reward.judge=1", "training.reward.success=0", *overrides(server.base_url), *more)
+    return live_at(tiny, server.base_url, *more)
+
+
+def live_at(tiny: Tiny, url: str, *more: str) -> Run:
+    run = tiny("training.reward.judge=1", "training.reward.success=0", *overrides(url), *more)
     return weigh(run, OF_JUDGE, [MODEL])
+
+
+def is_shaky(number: int) -> bool:
+    """Whether the judge of `wavering` is of two minds about `dialogue(number)`."""
+    return number % 3 == 0
+
+
+def wavering() -> Callable[[int, str, dict[str, str]], Reply]:
+    """Grades that hang on the dialogue and on how often it was asked about, and so not on the order of the calls."""
+    asked: Counter[int] = Counter()
+
+    def reply(_: int, body: str, __: dict[str, str]) -> Reply:
+        found = re.search(r"What is (\d+) \+ 1", body)
+        assert found is not None
+        number = int(found[1])
+        step = (0.1 if is_shaky(number) else 0.01) * (asked[number] - 1)
+        asked[number] += 1
+        grades = {name: 0.3 + 0.02 * number + 0.05 * place + step for place, name in enumerate(DIMENSIONS)}
+        return completion(json.dumps({"reason": "So.", **grades}), MODEL)
+
+    return reply
 
 
 # ---- what a score is ----
@@ -139,15 +169,20 @@ def test_a_judge_that_stops_ends_the_training(tiny: Tiny, server: JudgeServer) -
         judge.score(dialogues(3, 6), SEED)
 
 
-def test_an_unstable_score_is_drawn_to_the_mean_of_the_stable_ones(tiny: Tiny, server: JudgeServer) -> None:
+def test_an_unstable_score_is_drawn_to_the_mean_of_the_stable_ones(tiny: Tiny) -> None:
     strict = "gates.stability.max_variance=0.0006"
-    found = EpisodeJudge(live(tiny, server, "reward.unstable_weight=0.25", strict)).score(dialogues(12), SEED)
-    reading = live(tiny, server, strict, "training.reward.scores=elsewhere", f"judge.store.path={REPLIES}")
-    with open_store(reading) as store:
-        rows = open_judge(reading, store).score(dialogues(12)).rows.to_dicts()
+    with running_gateway() as gateway:
+        gateway.replies = wavering()
+        run = live_at(tiny, gateway.url, "reward.unstable_weight=0.25", strict)
+        found = EpisodeJudge(run).score(dialogues(12), SEED)
+        reading = live_at(tiny, gateway.url, strict, "training.reward.scores=elsewhere", f"judge.store.path={REPLIES}")
+        with open_store(reading) as store:
+            judged = open_judge(reading, store).score(dialogues(12))
+        assert (judged.calls, len(gateway.requests)) == (0, 36)
+    rows = judged.rows.to_dicts()
     plain = [math.fsum(weight * row[name] for name, weight in OF_JUDGE.items()) for row in rows]
     shaky = [row["unstable"] for row in rows]
-    assert 0 < sum(shaky) < 12
+    assert shaky == [is_shaky(number) for number in range(12)]
     centre = fmean(value for value, unstable in zip(plain, shaky, strict=True) if not unstable)
     expected = [
         centre + 0.25 * (value - centre) if unstable else value for value, unstable in zip(plain, shaky, strict=True)

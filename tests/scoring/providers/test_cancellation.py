@@ -16,7 +16,7 @@ Make = Callable[..., Any]
 
 
 async def _until(condition: Callable[[], bool]) -> bool:
-    for _ in range(500):
+    for _ in range(6000):
         if condition():
             return True
         await asyncio.sleep(0.01)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -121,20 +122,24 @@ def test_killed_at_random_moments_of_a_write_loop_latest_always_loads(tmp_path: 
     draw = random.Random(20250820)
     reached = [1]
 
-    def loop(first: int) -> None:
+    def loop(first: int, at_work: Event) -> None:
         torch.set_num_threads(1)
-        for step in range(first, 10_000):
+        for step in range(first, 1_000_000):
             save_checkpoint(state_of(step), folder, ledger)
             prune(folder, last=2, best=0, scores={})
+            if step > first:
+                at_work.set()
 
     for _ in range(12):
-        process = FORK.Process(target=loop, args=(reached[-1],))
+        at_work = FORK.Event()
+        process = FORK.Process(target=loop, args=(reached[-1], at_work))
         process.start()
+        assert at_work.wait(120), "the child wrote nothing"
         time.sleep(draw.uniform(0.01, 0.25))
         process.kill()
         process.join()
+        assert process.exitcode == -signal.SIGKILL, "it was to be killed at work, and has ended"
         newest = load_checkpoint(resolve("latest", folder))
         assert diff_checkpoints(newest, state_of(newest.step), exact=True) == []
-        assert newest.step >= reached[-1]
+        assert newest.step > reached[-1]
         reached.append(newest.step)
-    assert reached[-1] > 1, "no child came to write anything"

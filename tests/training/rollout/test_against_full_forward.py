@@ -20,6 +20,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from rc1_lib.training.base_model import alike_on_every_cpu
 from rc1_lib.training.rollout.roll_out import roll_out
 from rc1_lib.training.rollout.settings import Batching
 from rc1_lib.training.rollout.trajectory import Trajectory
@@ -73,6 +74,7 @@ def test_a_model_quantised_to_nf4_with_an_adapter(chat: StandInChat, taught: Pre
     taught.save_pretrained(tmp_path)
     nf4 = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.float32)
     model = with_lora(Qwen3ForCausalLM.from_pretrained(tmp_path, quantization_config=nf4, device_map="cpu"))
+    alike_on_every_cpu(model)
     assert type(model.model.layers[0].mlp.up_proj.base_layer).__name__ == "Linear4bit"
     model.eval()
     played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
