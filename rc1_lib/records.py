@@ -1,7 +1,8 @@
 """The nouns that every stage shares: questions, their parts, rows, and verdicts.
 
-All are frozen. A `Question` is what a source yields; a `Row` is a whole dialogue about one question; a
-`GateResult` is what a gate says of many rows.
+A `Question` is what a source yields; a `Row` is a whole dialogue about one question; a `GateResult` is what a gate says
+of many rows. Questions and verdicts are frozen. Rows and their messages are lines of JSON and rows of frames, so they
+are typed dicts: they are read, typed and handed on without being copied.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from operator import ge, gt, le, lt
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 Task = str
 """A task's name; `rc1_lib.task_specs` knows which there are."""
@@ -92,7 +93,106 @@ class Question:
     aliases: tuple[str, ...] = ()
     slot: Slot | None = None
     lookups: tuple[str, ...] = ()
-    dialogue: Mapping[str, Any] | None = None
+    dialogue: Row | None = None
+
+
+class FunctionCall(TypedDict):
+    """The tool of a call, and its arguments: a JSON object, as text."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(TypedDict):
+    """One call in a message. Only dialogues from elsewhere lack the `id`."""
+
+    id: NotRequired[str]
+    type: Literal["function"]
+    function: FunctionCall
+
+
+class Message(TypedDict):
+    """One message of a dialogue, in the chat format of OpenAI and Hugging Face.
+
+    Attributes:
+        role: `system`, `user`, `assistant` or `tool`; dialogues from elsewhere may hold others.
+        content: what is said; None only in dialogues from elsewhere.
+        tool_calls: of the assistant; frames have None where a message holds none.
+        tool_call_id: of a tool's message: the call that it answers.
+        name: of a tool's message: the tool.
+    """
+
+    role: str
+    content: str | None
+    tool_calls: NotRequired[list[ToolCall] | None]
+    tool_call_id: NotRequired[str | None]
+    name: NotRequired[str | None]
+
+
+class RowWording(TypedDict):
+    """What a row's user message was made of, and the reason that closes the dialogue."""
+
+    ask: str
+    quoted: list[str]
+    listed: list[str]
+    reason: str
+
+
+class RowPassage(TypedDict):
+    """A `Passage`, as a row holds it."""
+
+    title: str
+    text: str
+
+
+class RowSlot(TypedDict):
+    """A `Slot`, as a row holds it."""
+
+    where: Literal["ask", "story"]
+    value: str
+    vague: str
+    wanted: str
+
+
+class Row(TypedDict):
+    """A whole dialogue about one question, and all that its world is made of: one line of the pool.
+
+    What may be absent is never so in a row that RC1 wrote: finished rows from elsewhere may lack it. Absent and None
+    mean the same, since frames know no absence.
+    """
+
+    id: str
+    task: Task
+    split: str
+    source: str
+    source_id: str
+    use: NotRequired[int]
+    lang: Language
+    pack: NotRequired[str]
+    template_id: str
+    role: str
+    style: str
+    recipe: NotRequired[Bucket]
+    messages: list[Message]
+    posed: RowWording
+    question: str
+    support: list[str]
+    passages: NotRequired[list[RowPassage] | None]
+    answer: str
+    aliases: NotRequired[list[str] | None]
+    slot: NotRequired[RowSlot | None]
+    needs_clarification: bool
+    cue: NotRequired[bool]
+    asked: int
+    final: str
+    solved: bool
+    lucky: bool
+
+
+class MeasuredRow(Row):
+    """A row with its measured difficulty, as training and evaluation take it."""
+
+    bucket: Bucket
 
 
 class Status(StrEnum):

@@ -10,7 +10,8 @@ from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.markers import defused
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
 from rc1_lib.environment.turn import Malformed, Turn, read_message, read_text
-from rc1_lib.environment.world import Message, World
+from rc1_lib.environment.world import World
+from rc1_lib.records import Message, Row, ToolCall
 from rc1_lib.text import text_length
 
 FORMAT_NOTE = "format"
@@ -43,7 +44,7 @@ class Episode:
         self.world = world
         self.limits = limits
         self.status = EpisodeStatus.RUNNING
-        self.messages: list[Message] = [dict(message) for message in world.prompt]
+        self.messages: list[Message] = [*world.prompt]
         self.faults: list[str] = []
         self._count = count
         self._turns = self._tokens = self._calls = 0
@@ -121,7 +122,7 @@ class Episode:
     def _run(self, turn: Turn) -> None:
         ids = [f"call_{self._calls + offset}" for offset in range(len(turn.calls))]
         self._calls += len(ids)
-        calls = [
+        calls: list[ToolCall] = [
             {"id": id_, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}}
             for id_, call in zip(ids, turn.calls, strict=True)
         ]
@@ -142,8 +143,14 @@ class Episode:
             self.status = EpisodeStatus.MAX_TURNS
 
 
-def as_row(row: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
+def as_row(row: Row, episode: Episode) -> Row:
     """`row` with the episode's dialogue and deeds in the place of its own: what judge, rules and counts read."""
     outcome = episode.outcome()
-    deeds = {"asked": outcome.asked, "final": outcome.answer, "solved": outcome.solved, "lucky": outcome.lucky}
-    return {**row, "messages": [dict(message) for message in episode.messages], **deeds}
+    return {
+        **row,
+        "messages": list(episode.messages),
+        "asked": outcome.asked,
+        "final": outcome.answer,
+        "solved": outcome.solved,
+        "lucky": outcome.lucky,
+    }

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from rc1_lib.environment.answers import final_answer
 from rc1_lib.environment.calls import FormatError, ToolCall, checked_argument
@@ -25,7 +25,7 @@ from rc1_lib.environment.turn import Malformed, Turn, read_message
 from rc1_lib.environment.voice import Voice, plain_voice
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error, RowError
-from rc1_lib.records import BUCKETS
+from rc1_lib.records import BUCKETS, Row
 
 Speaker = Callable[[Mapping[str, Any]], Voice]
 
@@ -60,7 +60,7 @@ class DialogueEnvironment:
 
     def reset(self, **row: Any) -> str | None:
         """Open the world of a row, given as columns of the pool's schema; the prompt is the dataset's, so none here."""
-        self._world = World(row, self._voice)
+        self._world = World(cast("Row", row), self._voice)
         return None
 
     def wiki(self, title: str) -> str:

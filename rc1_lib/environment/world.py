@@ -7,9 +7,8 @@ Nothing here is random; the same calls always get the same observations.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
 
 from rc1_lib.calculator import CalculatorError, calculate
 from rc1_lib.environment.calls import ToolCall
@@ -17,10 +16,8 @@ from rc1_lib.environment.markers import defused
 from rc1_lib.environment.user import SimulatedUser
 from rc1_lib.environment.voice import Voice, plain_voice
 from rc1_lib.errors import RowError
-from rc1_lib.records import Language, Task
+from rc1_lib.records import Language, Message, Row, Task
 from rc1_lib.task_specs import is_right, task_names
-
-Message = dict[str, Any]
 
 UNKNOWN_PAGE = "There is no page of that title."
 EMPTY_QUESTION = "The question is empty."
@@ -48,7 +45,7 @@ class World:
         errors: calls that failed so far.
     """
 
-    def __init__(self, row: Mapping[str, Any], voice: Callable[[Mapping[str, Any]], Voice] = plain_voice) -> None:
+    def __init__(self, row: Row, voice: Callable[[Row], Voice] = plain_voice) -> None:
         """Opens the world of `row`, a row of the pool's schema.
 
         Args:
@@ -59,7 +56,7 @@ class World:
             RowError: when the row lacks what a world is made of.
         """
         _check(row)
-        slot = row["slot"] if row["needs_clarification"] else None
+        slot = row.get("slot") if row["needs_clarification"] else None
         self.prompt = _prompt(row)
         self.task: Task = row["task"]
         self.lang: Language = row["lang"]
@@ -121,7 +118,7 @@ def _alike(title: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", title).casefold().split())
 
 
-def _prompt(row: Mapping[str, Any]) -> tuple[Message, ...]:
+def _prompt(row: Row) -> tuple[Message, ...]:
     opening: list[Message] = []
     for message in row["messages"]:
         if message["role"] == "assistant":
@@ -130,7 +127,7 @@ def _prompt(row: Mapping[str, Any]) -> tuple[Message, ...]:
     return tuple(opening)
 
 
-def _check(row: Mapping[str, Any]) -> None:
+def _check(row: Row) -> None:
     where = f"row '{row.get('id')}'"
     missing = [
         name for name in ("task", "lang", "messages", "answer", "needs_clarification") if row.get(name) in (None, "")
@@ -143,6 +140,6 @@ def _check(row: Mapping[str, Any]) -> None:
         raise RowError(
             f"{where} is of task '{row['task']}' in '{row['lang']}', expected {', '.join(task_names())} in en or zh"
         )
-    slot = cast("Mapping[str, Any]", row.get("slot") or {})
-    if row["needs_clarification"] and not (slot.get("value") and slot.get("wanted")):
+    slot = row.get("slot")
+    if row["needs_clarification"] and not (slot and slot.get("value") and slot.get("wanted")):
         raise RowError(f"{where} needs a clarification, but names no slot that the user could give")

@@ -11,7 +11,7 @@ import polars as pl
 
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.errors import RC1Error
-from rc1_lib.records import BUCKETS, Bucket, Task
+from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Task
 from rc1_lib.task_specs import task_names
 
 Mode = Literal["sampled", "greedy"]
@@ -90,7 +90,7 @@ _ROW_KEYS = ("task", "bucket", "source_id", "needs_clarification", "cue")
 IDENTITY = ("policy", "mode", "seed", "row_id")
 
 
-def record_of(outcome: EpisodeOutcome, row: Mapping[str, Any], *, policy: str, mode: Mode, seed: int) -> EpisodeRecord:
+def record_of(outcome: EpisodeOutcome, row: MeasuredRow, *, policy: str, mode: Mode, seed: int) -> EpisodeRecord:
     """The record of what came of acting in `row`.
 
     Raises:
@@ -118,7 +118,7 @@ def record_of(outcome: EpisodeOutcome, row: Mapping[str, Any], *, policy: str, m
 
 
 def records_of(
-    trajectories: Iterable[Ended], rows: Iterable[Mapping[str, Any]], *, policy: str, mode: Mode, seed: int
+    trajectories: Iterable[Ended], rows: Iterable[MeasuredRow], *, policy: str, mode: Mode, seed: int
 ) -> list[EpisodeRecord]:
     """The records of one policy's episodes, each with the row it was about.
 

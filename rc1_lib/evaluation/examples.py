@@ -13,8 +13,9 @@ import polars as pl
 
 from rc1_lib.evaluation.episodes import EvaluationError, checked
 from rc1_lib.evaluation.paired import paired
+from rc1_lib.records import Message
 
-Dialogue = Sequence[Mapping[str, Any]]
+Dialogue = Sequence[Message]
 _MOST = 1200
 """Characters of a message that are shown."""
 
@@ -83,7 +84,7 @@ def _example(
     return lines
 
 
-def _told(message: Mapping[str, Any]) -> str:
+def _told(message: Message) -> str:
     content = message.get("content") or ""
     if len(content) > _MOST:
         content = f"{content[:_MOST]} ... ({len(content) - _MOST:,} characters more)"

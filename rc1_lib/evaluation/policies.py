@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -16,6 +15,7 @@ from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
 from rc1_lib.progress import tell
+from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -60,7 +60,7 @@ def evaluate_run(prepared: Prepared, seeds: Sequence[int]) -> GateReport:
     start = _answers(prepared, engine, 0, plays)
     records: list[EpisodeRecord] = []
     checkpoints = {BASE: prepared.reference.sha256}
-    dialogues: dict[tuple[str, str], Sequence[Mapping[str, Any]]] = {}
+    dialogues: dict[tuple[str, str], Sequence[Message]] = {}
     for number, seed in enumerate(seeds, start=1):
         path = resolve(run.config.steps, run.workspace.path(paths_of(run, seed).checkpoints))
         engine.policy.load_adapter_state(load_checkpoint(path).tensors["adapter"])
@@ -109,7 +109,7 @@ def _written(
     prepared: Prepared,
     records: Sequence[EpisodeRecord],
     checkpoints: Mapping[str, str],
-    dialogues: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]],
+    dialogues: Mapping[tuple[str, str], Sequence[Message]],
     seeds: Sequence[int],
 ) -> GateReport:
     run, thresholds = prepared.run, prepared.run.config.gates.evaluation

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from rc1_lib.artifacts import sha256_json
 from rc1_lib.evaluation.episodes import EvaluationError
+from rc1_lib.records import Row
 
 
-def check_held_out(prompts: Iterable[Mapping[str, Any]], trained: Iterable[Mapping[str, Any]]) -> None:
+def check_held_out(prompts: Iterable[Row], trained: Iterable[Row]) -> None:
     """Nothing, if no prompt shares its row or its source question with a row that was trained on.
 
     Args:
@@ -31,6 +31,6 @@ def check_held_out(prompts: Iterable[Mapping[str, Any]], trained: Iterable[Mappi
         )
 
 
-def prompts_sha256(prompts: Iterable[Mapping[str, Any]]) -> str:
+def prompts_sha256(prompts: Iterable[Row]) -> str:
     """SHA-256 over the rows in the order of their ids, so that the order of evaluating does not matter."""
     return sha256_json(sorted((dict(row) for row in prompts), key=lambda row: str(row["id"])))

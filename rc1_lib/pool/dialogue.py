@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import orjson
 
@@ -13,11 +12,9 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.prompting import Posed, pose
 from rc1_lib.pool.teacher import Call, Performance, ask_chance, perform
 from rc1_lib.pool.templates import Pack, Template
-from rc1_lib.records import Bucket, Question, Step
+from rc1_lib.records import Bucket, Message, Question, Row, RowSlot, Step, ToolCall
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.task_specs import CLARIFICATION, is_right, task_spec
-
-Message = dict[str, Any]
 
 
 def kind_of(task: str, cue: bool) -> str:
@@ -25,8 +22,8 @@ def kind_of(task: str, cue: bool) -> str:
     return CLARIFICATION if cue else task_spec(task).template_kind
 
 
-def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take: int = 0) -> dict[str, Any] | None:
-    """The row as a JSON-ready dict, posed by the recipe of `bucket`.
+def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take: int = 0) -> Row | None:
+    """The row, posed by the recipe of `bucket`.
 
     Every random choice depends on the row, the recipe and the take alone, never on other rows.
 
@@ -62,7 +59,8 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
         return None
     reason = _reason(question.steps, posed.question.support, question.lang) if performance.sound else ""
     messages = _messages(posed, template, performance, reason, rng)
-    identity = {
+    solved, lucky = _verdict(posed, performance)
+    return {
         "id": planned.id,
         "task": question.task,
         "split": planned.split,
@@ -75,19 +73,13 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
         "role": template.role,
         "style": template.style,
         "recipe": bucket,
-    }
-    wording = {
-        "ask": posed.question.ask,
-        "quoted": list(posed.quoted),
-        "listed": list(posed.listed),
-        "reason": reason,
-    }
-    return {**identity, "messages": messages, "posed": wording, **_world(question, posed), **_deeds(posed, performance)}
-
-
-def _world(question: Question, posed: Posed) -> dict[str, Any]:
-    """What the question is about: the evidence as the dialogue could see it, and the exact answer."""
-    return {
+        "messages": messages,
+        "posed": {
+            "ask": posed.question.ask,
+            "quoted": list(posed.quoted),
+            "listed": list(posed.listed),
+            "reason": reason,
+        },
         "question": question.ask,
         "support": list(posed.question.support),
         "passages": [{"title": page.title, "text": page.text} for page in posed.question.passages],
@@ -96,23 +88,22 @@ def _world(question: Question, posed: Posed) -> dict[str, Any]:
         "slot": _slot(question) if posed.needs else None,
         "needs_clarification": posed.needs,
         "cue": posed.cue,
+        "asked": performance.asked,
+        "final": performance.answer,
+        "solved": solved,
+        "lucky": lucky,
     }
 
 
-def _deeds(posed: Posed, performance: Performance) -> dict[str, Any]:
-    """What the teacher did, and whether that solves the row: a right answer without the missing slot is luck."""
+def _verdict(posed: Posed, performance: Performance) -> tuple[bool, bool]:
+    """Whether the teacher solved the row, and whether it was lucky: right without the missing slot."""
     question = posed.question
     right = is_right(question.task, performance.answer, question.answer, question.aliases)
     obtained = not posed.needs or performance.asked > 0
-    return {
-        "asked": performance.asked,
-        "final": performance.answer,
-        "solved": right and obtained,
-        "lucky": right and not obtained,
-    }
+    return right and obtained, right and not obtained
 
 
-def _slot(question: Question) -> dict[str, str]:
+def _slot(question: Question) -> RowSlot:
     assert question.slot is not None
     slot = question.slot
     return {"where": slot.where, "value": slot.value, "vague": slot.vague, "wanted": slot.wanted}
@@ -143,10 +134,8 @@ def _messages(
         messages.append(
             {"role": "assistant", "content": _aside(turn[0], template, rng), "tool_calls": _tool_calls(turn, ids)}
         )
-        messages += [
-            {"role": "tool", "tool_call_id": call_id, "name": call.tool, "content": call.result}
-            for call_id, call in zip(ids, turn, strict=True)
-        ]
+        for call_id, call in zip(ids, turn, strict=True):
+            messages.append({"role": "tool", "tool_call_id": call_id, "name": call.tool, "content": call.result})
     closing = _final(posed.question.lang, template, performance.answer, reason, rng)
     messages.append({"role": "assistant", "content": closing})
     return messages
@@ -159,7 +148,7 @@ def _aside(call: Call, template: Template, rng: random.Random) -> str:
     return rng.choice(template.steps[call.tool]).format(**{ARGUMENT_OF[call.tool]: call.argument})
 
 
-def _tool_calls(turn: Sequence[Call], ids: Sequence[str]) -> list[Message]:
+def _tool_calls(turn: Sequence[Call], ids: Sequence[str]) -> list[ToolCall]:
     return [
         {
             "id": call_id,

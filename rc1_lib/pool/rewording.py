@@ -6,8 +6,7 @@ wording. Two samples of *different* questions in the same words would already st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 import orjson
 import polars as pl
@@ -15,6 +14,7 @@ import polars as pl
 from rc1_lib.pool.dialogue import kind_of
 from rc1_lib.pool.prompting import user_message
 from rc1_lib.pool.templates import Pack, Template
+from rc1_lib.records import Message, Row
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 
 
@@ -28,11 +28,11 @@ def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
     Returns:
         One text a row, in the rows' order.
     """
-    texts = [_reword(row, pack, number) for number, row in enumerate(rows.iter_rows(named=True))]
+    texts = [_reword(cast("Row", row), pack, number) for number, row in enumerate(rows.iter_rows(named=True))]
     return pl.Series(texts, dtype=pl.String)
 
 
-def _reword(row: Mapping[str, Any], pack: Pack, number: int) -> str:
+def _reword(row: Row, pack: Pack, number: int) -> str:
     templates = pack.select(kind_of(row["task"], row["cue"]), row["lang"])
     template = templates[number % len(templates)]
     turn = number // len(templates)
@@ -45,13 +45,14 @@ def _reword(row: Mapping[str, Any], pack: Pack, number: int) -> str:
     return "\n".join(lines)
 
 
-def _assistant(message: Mapping[str, Any], template: Template, turn: int, row: Mapping[str, Any]) -> str:
-    if not message["tool_calls"]:
+def _assistant(message: Message, template: Template, turn: int, row: Row) -> str:
+    calls = message.get("tool_calls")
+    if not calls:
         reason = row["posed"]["reason"]
         phrases = [phrase for phrase in template.final if reason or "{reason}" not in phrase]
         words = phrases[turn % len(phrases)].format(reason=reason) if phrases else ""
         return f"{words} {ANSWER_MARK[row['lang']]}{row['final']}".strip()
-    call = message["tool_calls"][0]["function"]
+    call = calls[0]["function"]
     if call["name"] == "ask_user":
         return ""
     argument = orjson.loads(call["arguments"])[ARGUMENT_OF[call["name"]]]

@@ -9,10 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.records import Rule
+from rc1_lib.records import Message, Rule
 from rc1_lib.reward.chat import MESSAGES
 from rc1_lib.reward.rules import RULES, add_rules
-from rc1_lib.scoring.calls import Message
 from rc1_lib.scoring.judged import Judged
 
 

@@ -4,55 +4,35 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 import orjson
 import polars as pl
 
 from rc1_lib.errors import RowError
+from rc1_lib.records import Row
 
-_CALL = pl.Struct(
-    {"id": pl.String, "type": pl.String, "function": pl.Struct({"name": pl.String, "arguments": pl.String})}
-)
-_MESSAGE = pl.Struct(
-    {
-        "role": pl.String,
-        "content": pl.String,
-        "tool_calls": pl.List(_CALL),
-        "tool_call_id": pl.String,
-        "name": pl.String,
-    }
-)
-ROW_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "id": pl.String,
-    "task": pl.String,
-    "split": pl.String,
-    "source": pl.String,
-    "source_id": pl.String,
-    "use": pl.Int64,
-    "lang": pl.String,
-    "pack": pl.String,
-    "template_id": pl.String,
-    "role": pl.String,
-    "style": pl.String,
-    "recipe": pl.String,
-    "messages": pl.List(_MESSAGE),
-    "posed": pl.Struct(
-        {"ask": pl.String, "quoted": pl.List(pl.String), "listed": pl.List(pl.String), "reason": pl.String}
-    ),
-    "question": pl.String,
-    "support": pl.List(pl.String),
-    "passages": pl.List(pl.Struct({"title": pl.String, "text": pl.String})),
-    "answer": pl.String,
-    "aliases": pl.List(pl.String),
-    "slot": pl.Struct({"where": pl.String, "value": pl.String, "vague": pl.String, "wanted": pl.String}),
-    "needs_clarification": pl.Boolean,
-    "cue": pl.Boolean,
-    "asked": pl.Int64,
-    "final": pl.String,
-    "solved": pl.Boolean,
-    "lucky": pl.Boolean,
-}
+_PLAIN: dict[Any, type[pl.DataType]] = {str: pl.String, int: pl.Int64, bool: pl.Boolean}
+
+
+def columns_of(record: type) -> dict[str, pl.DataType | type[pl.DataType]]:
+    """The columns of a frame of such records, by name: `record` is a typed dict, as `Row` is one."""
+    return {name: _column(kind) for name, kind in get_type_hints(record).items()}
+
+
+def _column(kind: Any) -> pl.DataType | type[pl.DataType]:
+    if is_typeddict(kind):
+        return pl.Struct(columns_of(kind))
+    if get_origin(kind) is list:
+        return pl.List(_column(get_args(kind)[0]))
+    if get_origin(kind) is Literal:
+        return pl.String
+    alternatives = [each for each in get_args(kind) if each is not NoneType]
+    return _column(alternatives[0]) if alternatives else _PLAIN[kind]
+
+
+ROW_COLUMNS = columns_of(Row)
 
 
 METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {

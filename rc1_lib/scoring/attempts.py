@@ -17,8 +17,9 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from rc1_lib.config import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.masking import mask, secrets
+from rc1_lib.records import Message
 from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault, Message, Provider, Sampling
+from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault, Provider, Sampling
 from rc1_lib.scoring.limiter import Limiter, Permit
 from rc1_lib.scoring.prompt import JudgeSpec, write_prompt
 from rc1_lib.scoring.reply import BadReplyError, read_scores

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-Message = Mapping[str, Any]
-"""One chat message of a dialogue: `role`, `content` and, where there are any, `tool_calls`."""
+from rc1_lib.records import Message
 
 Finish = Literal["stop", "length", "refusal"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.errors import RowError
-from rc1_lib.scoring.calls import Message
+from rc1_lib.records import Message
 
 _CALL = ("name", "arguments")
 _TOLD = 10

@@ -15,11 +15,11 @@ from rc1_lib.config import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.masking import mask, secrets
 from rc1_lib.progress import tell
+from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.scoring import rubric
 from rc1_lib.scoring.attempts import Desk, Got, Stopped, Wanted, replayed
 from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.calls import Message
 from rc1_lib.scoring.dialogues import misfit
 from rc1_lib.scoring.judged import Judged, gather
 from rc1_lib.scoring.limiter import Limiter

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
+from rc1_lib.records import FunctionCall, Message, ToolCall
 from rc1_lib.run import Run
 from rc1_lib.scoring.attempts import Wanted
 from rc1_lib.scoring.judge import Judge, open_store
@@ -144,14 +145,18 @@ def _wanted(judge: Judge, reply: Reply) -> Wanted | None:
     return None if messages is None else Wanted(reply.ask_key, reply.dialogue, _as_asked(messages), reply.sample)
 
 
-def _as_asked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _as_asked(messages: list[dict[str, Any]]) -> list[Message]:
     """Kept dialogues name their tool calls without the wrapping of the chat format; put it back."""
     return [
-        {**message, "tool_calls": [{"type": "function", "function": call} for call in message["tool_calls"]]}
+        cast("Message", {**message, "tool_calls": [_wrapped(call) for call in message["tool_calls"]]})
         if "tool_calls" in message
-        else message
+        else cast("Message", message)
         for message in messages
     ]
+
+
+def _wrapped(call: FunctionCall) -> ToolCall:
+    return {"type": "function", "function": call}
 
 
 def _others(replies: list[Reply]) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError, field_validator
 from rc1_lib.artifacts import sha256_json
 from rc1_lib.config_values import Section
 from rc1_lib.errors import ConfigError
-from rc1_lib.scoring.calls import Message
+from rc1_lib.records import Message
 
 FOLDER = "configs/judge"
 REASON = "reason"

@@ -9,9 +9,9 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-Message = Mapping[str, Any]
+from rc1_lib.records import Message
+
 ASK = "ask_user"
 
 

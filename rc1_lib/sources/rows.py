@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from rc1_lib.errors import SourceError
-from rc1_lib.records import Passage, Question, Task
+from rc1_lib.records import Passage, Question, Row, Task
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.sources.loaded import Loaded
@@ -41,7 +40,7 @@ def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:
     return {task: Loaded(tuple(questions), {}) for task, questions in found.items()}
 
 
-def _question(row: dict[str, Any]) -> Question:
+def _question(row: Row) -> Question:
     return Question(
         id=row["source_id"],
         task=row["task"],

@@ -17,8 +17,7 @@ from transformers import PreTrainedTokenizerBase
 
 from rc1_lib.environment.markers import CALL, CALL_END, defused
 from rc1_lib.errors import RC1Error
-
-Message = Mapping[str, Any]
+from rc1_lib.records import Message
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _PLACE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
@@ -61,7 +60,7 @@ class ChatFormat:
         shape = tuple(str(m["role"]) for m in messages)
         if shape not in self._shapes:
             self._shapes[shape] = self._render([{"role": r, "content": _place(i)} for i, r in enumerate(shape)])
-        return self._fill(self._shapes[shape], [m["content"] for m in messages])
+        return self._fill(self._shapes[shape], [m["content"] or "" for m in messages])
 
     def observation_ids(self, messages: Sequence[Message]) -> list[int]:
         """The tokens between the end of an assistant's turn and the first one of its next: what its tools returned."""
@@ -73,7 +72,7 @@ class ChatFormat:
             before = [{"role": "user", "content": "x"}, {"role": "assistant", "content": _place(len(messages))}]
             text = self._render([*before, *shown])
             self._shapes[shape] = text.split(_place(len(messages)), 1)[1].split(self._end, 1)[1]
-        return self._fill(self._shapes[shape], [m["content"] for m in messages])
+        return self._fill(self._shapes[shape], [m["content"] or "" for m in messages])
 
     def turn_ids(self, message: Message) -> list[int]:
         """The tokens of a demonstrated turn, its end-of-turn token included."""
@@ -150,7 +149,8 @@ class ChatFormat:
 
 def turn_text(message: Message) -> str:
     """An assistant's message as Qwen3 writes it: the words, then every call between its marks."""
-    parts = [message["content"]] if message.get("content") else []
+    content = message.get("content")
+    parts = [content] if content else []
     for call in message.get("tool_calls") or ():
         function = call["function"]
         body = {"name": function["name"], "arguments": json.loads(function["arguments"])}
@@ -163,4 +163,5 @@ def _place(number: int) -> str:
 
 
 def _bare(message: Message) -> dict[str, Any]:
-    return {key: message[key] for key in ("role", "name", "tool_call_id") if key in message}
+    kept = ("role", "name", "tool_call_id")
+    return {key: value for key, value in message.items() if key in kept}

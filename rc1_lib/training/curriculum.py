@@ -18,8 +18,7 @@ import numpy as np
 from rc1_lib.apportion import apportion
 from rc1_lib.config import PrioritySampling
 from rc1_lib.errors import ConfigError
-from rc1_lib.records import BUCKETS
-from rc1_lib.training.rows import PoolRow
+from rc1_lib.records import BUCKETS, MeasuredRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Curriculum:
     `solved` (one bool a row) into the batch; the next call reads it there.
     """
 
-    def __init__(self, rows: Sequence[PoolRow], sampling: PrioritySampling, batch_size: int, seed: int) -> None:
+    def __init__(self, rows: Sequence[MeasuredRow], sampling: PrioritySampling, batch_size: int, seed: int) -> None:
         """Starts at the first step.
 
         Args:
@@ -124,7 +123,7 @@ class Curriculum:
         return np.random.default_rng(int.from_bytes(name[:16], "big"))
 
 
-def _strata(rows: Sequence[PoolRow], sampling: PrioritySampling) -> list[_Stratum]:
+def _strata(rows: Sequence[MeasuredRow], sampling: PrioritySampling) -> list[_Stratum]:
     """The rows by bucket, or by bucket and whether something is missing; shares of those that are empty fall away."""
     named: list[_Stratum] = []
     missing = sampling.missing_share if sampling.enable else None
@@ -150,5 +149,5 @@ def _strata(rows: Sequence[PoolRow], sampling: PrioritySampling) -> list[_Stratu
     return [replace(stratum, share=stratum.share / together) for stratum in filled]
 
 
-def _ids(rows: Sequence[PoolRow]) -> tuple[str, ...]:
+def _ids(rows: Sequence[MeasuredRow]) -> tuple[str, ...]:
     return tuple(str(row["id"]) for row in rows)

@@ -17,8 +17,8 @@ from statistics import fmean
 from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
-from rc1_lib.environment.world import Message
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.records import Message
 from rc1_lib.reward.adapters.reward import STAGE, finish
 from rc1_lib.reward.rated import Rated, rated
 from rc1_lib.run import Run

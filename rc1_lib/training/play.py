@@ -14,11 +14,11 @@ from rc1_lib.environment.rewards import RewardSettings, RewardTerms, reward_term
 from rc1_lib.environment.voice import Voices
 from rc1_lib.environment.world import World
 from rc1_lib.pool.templates import load_pack
+from rc1_lib.records import MeasuredRow
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.roll_out import roll_out
 from rc1_lib.training.rollout.settings import Batching, RolloutSampling, Start
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.rows import PoolRow
 
 
 class Playground:
@@ -52,7 +52,7 @@ class Playground:
     def play(
         self,
         model: PreTrainedModel,
-        rows: Sequence[PoolRow],
+        rows: Sequence[MeasuredRow],
         keys: Sequence[str],
         *,
         temperature: float,
@@ -78,7 +78,7 @@ class Playground:
         )
         return roll_out(model, self.form, starts, sampling, self._batching)
 
-    def terms(self, trajectory: Trajectory, row: PoolRow, judged: float | None = None) -> RewardTerms:
+    def terms(self, trajectory: Trajectory, row: MeasuredRow, judged: float | None = None) -> RewardTerms:
         """What an episode on `row` was worth, every term apart.
 
         Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,9 @@ import polars as pl
 from rc1_lib.artifacts import sha256_file
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import RC1Error
-from rc1_lib.records import BUCKETS, Bucket
+from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
-
-PoolRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,8 @@ class Selection:
         pool_sha256: of the pool's file.
     """
 
-    train: list[PoolRow]
-    held_out: list[PoolRow]
+    train: list[MeasuredRow]
+    held_out: list[MeasuredRow]
     report: dict[str, Any]
     pool_sha256: str
 
@@ -55,7 +53,7 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     config = run.config
     buckets, words = _metrics(run)
     left_out: Counter[str] = Counter()
-    fitting: list[PoolRow] = []
+    fitting: list[MeasuredRow] = []
     for row in _pool(run):
         reason = _unfit(row, words.get(row["id"], 0), config, form)
         if reason:
@@ -89,7 +87,7 @@ def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
     )
 
 
-def _pool(run: Run) -> Iterator[dict[str, Any]]:
+def _pool(run: Run) -> Iterator[Row]:
     path = run.workspace.path(run.config.seed_pool)
     if not path.is_file():
         raise RC1Error(f"{path}: is not there; run `rc1 preflight`")
@@ -98,7 +96,7 @@ def _pool(run: Run) -> Iterator[dict[str, Any]]:
             yield orjson.loads(line)
 
 
-def _unfit(row: PoolRow, words: int, config: RunConfig, form: ChatFormat) -> str:
+def _unfit(row: Row, words: int, config: RunConfig, form: ChatFormat) -> str:
     """Why a row is left out; empty where it is kept."""
     training = config.training
     if row["lang"] not in training.languages:
@@ -114,11 +112,11 @@ def _share_of(source_id: str) -> float:
     return int.from_bytes(hashlib.sha256(f"held-out/{source_id}".encode()).digest()[:6], "big") / 2**48
 
 
-def _draw(config: RunConfig, rows: Sequence[PoolRow]) -> list[PoolRow]:
+def _draw(config: RunConfig, rows: Sequence[MeasuredRow]) -> list[MeasuredRow]:
     """The prompts of the evaluation: of every bucket its share, as far as there are enough, then any others."""
     held = config.training.held_out
     order = sorted(rows, key=lambda row: hashlib.sha256(f"{held.seed}/{row['id']}".encode()).digest())
-    taken: list[PoolRow] = []
+    taken: list[MeasuredRow] = []
     for bucket, share in config.priority_sampling.by_difficulty.items():
         taken += [row for row in order if row["bucket"] == bucket][: round(held.prompts * share)]
     chosen = {row["id"] for row in taken}
@@ -127,8 +125,8 @@ def _draw(config: RunConfig, rows: Sequence[PoolRow]) -> list[PoolRow]:
     return sorted(taken, key=lambda row: str(row["id"]))
 
 
-def _report(train: Sequence[PoolRow], held_out: Sequence[PoolRow], left_out: Counter[str]) -> dict[str, Any]:
-    def counted(rows: Sequence[PoolRow]) -> dict[str, int]:
+def _report(train: Sequence[MeasuredRow], held_out: Sequence[MeasuredRow], left_out: Counter[str]) -> dict[str, Any]:
+    def counted(rows: Sequence[MeasuredRow]) -> dict[str, int]:
         return dict(sorted(Counter(f"{row['task']} {row['bucket']}" for row in rows).items()))
 
     return {

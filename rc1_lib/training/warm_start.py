@@ -18,6 +18,7 @@ from torch import Tensor
 from rc1_lib.artifacts import read_json, sha256_file, sha256_json, write_json
 from rc1_lib.code import code_sha256
 from rc1_lib.progress import tell
+from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
@@ -31,7 +32,6 @@ from rc1_lib.training.process import process_values
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow
 from rc1_lib.training.readers.shuffled import ShuffledRows
-from rc1_lib.training.rows import PoolRow
 
 FOLDER = "checkpoints/sft"
 RECORD = "warm_start.json"
@@ -45,7 +45,7 @@ class Reference:
     sha256: str
 
 
-def reference_of(run: Run, rows: Sequence[PoolRow], form: ChatFormat) -> Reference:
+def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Reference:
     """The warm-started policy, made where it is missing or out of date; the base itself where no steps are asked for.
 
     Raises:
@@ -86,7 +86,7 @@ def _is_made_from(folder: Path, inputs: dict[str, Any]) -> bool:
         return False
 
 
-def _make(run: Run, base: str, rows: Sequence[PoolRow], form: ChatFormat, inputs: dict[str, Any]) -> None:
+def _make(run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, inputs: dict[str, Any]) -> None:
     settings, seed = run.config.training.warm_start, run.config.seeds[0]
     torch.manual_seed(seed)
     torch.set_num_threads(run.config.training.threads)
@@ -138,7 +138,7 @@ def _engine_settings(run: Run, base: str) -> dict[str, Any]:
 class _Encoded(Sequence[EncodedRow]):
     """Demonstrations as tokens, made when they are asked for; which are the assistant's travels in `meta`."""
 
-    def __init__(self, rows: Sequence[PoolRow], form: ChatFormat) -> None:
+    def __init__(self, rows: Sequence[MeasuredRow], form: ChatFormat) -> None:
         self._rows, self._form = rows, form
 
     def __len__(self) -> int:

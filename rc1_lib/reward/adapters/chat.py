@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.scoring.calls import Message
+from rc1_lib.records import Message
 from rc1_lib.scoring.dialogues import misfit
 
 

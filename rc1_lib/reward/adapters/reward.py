@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.records import Message
 from rc1_lib.reward.rated import Rated, rated
 from rc1_lib.reward.rules import RULES
 from rc1_lib.reward.weight_shape import shape_checks
 from rc1_lib.run import Run
 from rc1_lib.scoring.budget import Spending
-from rc1_lib.scoring.calls import Message
 from rc1_lib.scoring.judge import Judge, check_judge, open_judge, open_store, read_spec
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.prompt import JudgeSpec

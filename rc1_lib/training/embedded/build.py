@@ -8,7 +8,7 @@ the same versions and threads, the same bytes come out.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from rc1_lib.config_file import load_config
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.progress import tell
 from rc1_lib.training.chat_format import ChatFormat, turn_text
-from rc1_lib.training.embedded.corpus import shards, written
+from rc1_lib.training.embedded.corpus import Demonstration, shards, written
 from rc1_lib.training.embedded.learning import train
 from rc1_lib.training.embedded.packed import Packed, joined, pack
 from rc1_lib.training.embedded.recipe import Corpus, Recipe
@@ -47,7 +47,7 @@ def build_base(recipe: Recipe, folder: Path) -> dict[str, Any]:
     torch.manual_seed(recipe.seed)
 
     @lru_cache(maxsize=1)  # neighbouring phases read the same, and one corpus in memory is enough
-    def rows_of(name: str) -> list[dict[str, Any]]:
+    def rows_of(name: str) -> list[Demonstration]:
         return corpus_rows(recipe, recipe.corpora[name])
 
     @lru_cache(maxsize=1)
@@ -119,7 +119,7 @@ def round_to_file(model: Qwen3ForCausalLM) -> None:
             value.copy_(value.to(torch.bfloat16).to(value.dtype))
 
 
-def corpus_rows(recipe: Recipe, corpus: Corpus) -> list[dict[str, Any]]:
+def corpus_rows(recipe: Recipe, corpus: Corpus) -> list[Demonstration]:
     """The demonstrations of a corpus, shuffled.
 
     Raises:
@@ -133,7 +133,7 @@ def corpus_rows(recipe: Recipe, corpus: Corpus) -> list[dict[str, Any]]:
     return rows
 
 
-def tokens_of(rows: Sequence[dict[str, Any]], form: ChatFormat, corpus: Corpus) -> Packed:
+def tokens_of(rows: Sequence[Demonstration], form: ChatFormat, corpus: Corpus) -> Packed:
     """The rows as tokens, those that are too long left out."""
     parts = []
     for first in range(0, len(rows), 2000):
@@ -142,12 +142,12 @@ def tokens_of(rows: Sequence[dict[str, Any]], form: ChatFormat, corpus: Corpus) 
     return joined(parts)
 
 
-def _fits(row: Mapping[str, Any], form: ChatFormat, corpus: Corpus) -> bool:
+def _fits(row: Demonstration, form: ChatFormat, corpus: Corpus) -> bool:
     return len(form.dialogue_ids(row["messages"])[0]) <= corpus.max_tokens
 
 
-def _texts(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _texts(rows: list[Demonstration]) -> Iterator[str]:
     for row in rows:
         for message in row["messages"]:
             # Behind a line break, where the chat form puts it.
-            yield "\n" + (turn_text(message) if message["role"] == "assistant" else message["content"])
+            yield "\n" + (turn_text(message) if message["role"] == "assistant" else message["content"] or "")

@@ -11,14 +11,14 @@ import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from rc1_lib.config import Pool
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.progress import tell
-from rc1_lib.records import BUCKETS, Task
+from rc1_lib.records import BUCKETS, Message, Row, Task
 from rc1_lib.sources.embedded import EMBEDDED_TASKS, generate
 
 
@@ -31,6 +31,13 @@ class Shard:
     seed: int
 
 
+class Demonstration(TypedDict):
+    """What is learned of a row: its dialogue, and whether the teacher went on without the missing slot."""
+
+    messages: list[Message]
+    made_up: bool
+
+
 def shards(rows: int, seed: int, per_shard: int) -> list[Shard]:
     """The parts of a corpus of about `rows` rows, equally many of every task."""
     rounds = max(1, round(rows / (per_shard * len(EMBEDDED_TASKS))))
@@ -38,7 +45,7 @@ def shards(rows: int, seed: int, per_shard: int) -> list[Shard]:
     return [Shard(task, per_shard, -(seed * 1000 + number + 1)) for number in range(rounds) for task in EMBEDDED_TASKS]
 
 
-def demonstrations(shard: Shard, pool: Pool, pack: Pack) -> Iterator[dict[str, Any]]:
+def demonstrations(shard: Shard, pool: Pool, pack: Pack) -> Iterator[Row]:
     """The rows of a shard, posed by recipes in the pool's intended shares."""
     rng = random.Random(f"base/{shard.task}/{shard.seed}")
     weights = [pool.intended[bucket] for bucket in BUCKETS]
@@ -50,7 +57,7 @@ def demonstrations(shard: Shard, pool: Pool, pack: Pack) -> Iterator[dict[str, A
             yield row
 
 
-def written(parts: Sequence[Shard], pool: Pool, pack: Pack, workers: int) -> Iterator[list[dict[str, Any]]]:
+def written(parts: Sequence[Shard], pool: Pool, pack: Pack, workers: int) -> Iterator[list[Demonstration]]:
     """The rows of every shard, in order; the same whatever `workers` is."""
     with ProcessPoolExecutor(workers) as executor:
         jobs = [executor.submit(_rows, shard, pool, pack) for shard in parts]
@@ -59,7 +66,7 @@ def written(parts: Sequence[Shard], pool: Pool, pack: Pack, workers: int) -> Ite
             tell("base: demonstrations", number, len(parts))
 
 
-def _rows(shard: Shard, pool: Pool, pack: Pack) -> list[dict[str, Any]]:
+def _rows(shard: Shard, pool: Pool, pack: Pack) -> list[Demonstration]:
     return [
         {"messages": row["messages"], "made_up": row["needs_clarification"] and not row["asked"]}
         for row in demonstrations(shard, pool, pack)

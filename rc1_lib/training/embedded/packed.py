@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.embedded.corpus import Demonstration
 
 _SORTED_TOGETHER = 2048
 
@@ -57,11 +58,11 @@ class Batch:
     real: Tensor
 
 
-def pack(rows: Iterable[Mapping[str, Any]], form: ChatFormat, most: int, made_up: bool = True) -> Packed:
+def pack(rows: Iterable[Demonstration], form: ChatFormat, most: int, made_up: bool = True) -> Packed:
     """Tokens of the rows that have at most `most` of them; the others are left out.
 
     Args:
-        rows: demonstrations with `messages`; `made_up` says whether the teacher went on without the missing slot.
+        rows: demonstrations.
         form: of the model's tokenizer.
         most: tokens of a row.
         made_up: False leaves the arguments and answers of such rows unlearned: they teach nothing but to guess.

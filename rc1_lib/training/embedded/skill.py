@@ -7,7 +7,7 @@ teacher's. A tiny model's failures show here: it may pick the right tool and cop
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,16 +15,18 @@ from torch import Tensor
 
 from rc1_lib.environment.answers import final_answer
 from rc1_lib.environment.markers import CALL, CALL_END
+from rc1_lib.records import Message
 from rc1_lib.training.chat_format import ChatFormat, turn_text
+from rc1_lib.training.embedded.corpus import Demonstration
 
 
 @torch.no_grad()
-def skill_by_stage(model: Any, rows: Sequence[Mapping[str, Any]], form: ChatFormat) -> dict[str, float]:
+def skill_by_stage(model: Any, rows: Sequence[Demonstration], form: ChatFormat) -> dict[str, float]:
     """Accuracy by stage: `<tool> first`, `<tool> later`, `answer`, and `n ...` for how many places were looked at.
 
     Args:
         model: a causal model of transformers.
-        rows: demonstrations with `messages`.
+        rows: demonstrations.
         form: of the model's tokenizer.
     """
     hits: dict[str, list[bool]] = defaultdict(list)
@@ -45,7 +47,7 @@ def _turns(own: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _judge(
-    message: Mapping[str, Any],
+    message: Message,
     ids: Sequence[int],
     likeliest: Tensor,
     first: int,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from rc1_lib.environment.episode import Episode
+from rc1_lib.records import Message
 
 
 class ChatTokens(Protocol):
@@ -22,11 +23,11 @@ class ChatTokens(Protocol):
         """The token that fills up; what it is does not matter to the result."""
         ...
 
-    def prompt_ids(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+    def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of a dialogue's opening up to where the assistant's first own token belongs."""
         ...
 
-    def observation_ids(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+    def observation_ids(self, messages: Sequence[Message]) -> list[int]:
         """All tokens between a turn's last own token and the next turn's first."""
         ...
 

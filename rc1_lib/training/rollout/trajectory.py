@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rc1_lib.environment.outcome import EpisodeOutcome
-from rc1_lib.environment.world import Message
+from rc1_lib.records import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,74 @@
+"""The types of rows and the columns that frames of rows have are one description."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
+
+import orjson
+import polars as pl
+import pytest
+
+from rc1_lib.evidence import Evidence
+from rc1_lib.records import Message, Row
+from rc1_lib.rows.frame import ROW_COLUMNS, columns_of
+
+
+def misfits(value: object, hint: Any, place: str = "row") -> list[str]:
+    """Where a value is not of a type made of the kinds that rows are made of."""
+    if is_typeddict(hint):
+        if not isinstance(value, dict):
+            return [f"{place} is no object"]
+        hints = get_type_hints(hint)
+        marked = get_type_hints(hint, include_extras=True)
+        needed = {name for name, one in marked.items() if get_origin(one) is not NotRequired}
+        found = [f"{place}.{name} is missing" for name in needed - value.keys()]
+        found += [f"{place}.{name} is unknown" for name in value.keys() - hints.keys()]
+        return found + [
+            one for key in value if key in hints for one in misfits(value[key], hints[key], f"{place}.{key}")
+        ]
+    if get_origin(hint) is list:
+        if not isinstance(value, list):
+            return [f"{place} is no list"]
+        return [one for item in value for one in misfits(item, get_args(hint)[0], f"{place}[]")]
+    if str(get_origin(hint)) == "typing.Literal":
+        return [] if value in get_args(hint) else [f"{place} is {value!r}"]
+    if get_args(hint):
+        return [] if any(not misfits(value, one) for one in get_args(hint)) else [f"{place} is {value!r}"]
+    return (
+        [] if isinstance(value, hint) and not (hint is int and isinstance(value, bool)) else [f"{place} is {value!r}"]
+    )
+
+
+@pytest.mark.parametrize("name", ["pool", "shadow", "takes", "balanced"])
+def test_every_row_that_rc1_writes_is_a_row_with_every_key_in_its_order(evidence: Evidence, name: str) -> None:
+    with evidence.path(name).open("rb") as lines:
+        for line in lines:
+            row = orjson.loads(line)
+            assert misfits(row, Row) == []
+            assert list(row) == list(Row.__annotations__)
+
+
+def test_the_check_of_this_module_finds_what_does_not_fit(evidence: Evidence) -> None:
+    with evidence.path("pool").open("rb") as lines:
+        row = orjson.loads(next(lines))
+    damaged = {**row, "use": True, "support": ["x", 5], "task": "trivia", "extra": 1}
+    del damaged["answer"]
+    damaged["messages"] = [{"role": "user", "content": "?", "tool_calls": [{"type": "tool"}]}]
+    assert {one.split(" ")[0] for one in misfits(damaged, Row)} == {
+        "row.use", "row.support[]", "row.task", "row.extra", "row.answer", "row.messages[].tool_calls",
+    }  # fmt: skip
+
+
+def test_the_columns_of_frames_are_the_rows_keys() -> None:
+    assert list(ROW_COLUMNS) == list(Row.__annotations__)
+    assert ROW_COLUMNS["messages"] == pl.List(pl.Struct(columns_of(Message)))
+    assert ROW_COLUMNS["use"] == pl.Int64 and ROW_COLUMNS["cue"] == pl.Boolean
+
+
+def test_frames_hold_what_the_lines_hold(evidence: Evidence) -> None:
+    """Nothing of a row is lost between the line and the frame, except that a key that is absent is null."""
+    with evidence.path("pool").open("rb") as lines:
+        read = [orjson.loads(line) for line in lines]
+    for row, framed in zip(read, evidence.rows("pool").iter_rows(named=True), strict=True):
+        messages = [{key: value for key, value in one.items() if value is not None} for one in framed["messages"]]
+        assert {**framed, "messages": messages} == row
