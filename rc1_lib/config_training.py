@@ -37,18 +37,26 @@ class EpisodeLimits(Section):
     """How far an episode may go; see `rc1_lib.environment.limits.Limits`."""
 
     turns: Positive
+    """Messages of the model, the final answer included."""
     tokens: Positive
+    """Tokens of the model's messages and of all observations together, without the prompt."""
     tool_errors: Annotated[int, Field(ge=0)]
+    """Failed tool calls that are forgiven; one more ends the episode."""
     malformed: Annotated[int, Field(ge=0)]
+    """Malformed turns that are forgiven; one more ends the episode."""
     calls: Positive
+    """Tool calls in one turn."""
     turn_chars: Positive
+    """Characters of one turn; what is longer is not read."""
     argument_chars: Positive
+    """Characters of one argument of a call."""
 
 
 class EpisodeReward(Section):
     """What an episode is worth beside the penalty (`overclar`) and the difficulty factor (`difficulty_beta`)."""
 
     success: NotNegative
+    """What a solved episode is worth."""
     judge: NotNegative
     """Weight of the calibrated score of an episode's dialogue, in [0, 1]; at 0 nobody is asked."""
     scores: WrittenPath
@@ -56,7 +64,9 @@ class EpisodeReward(Section):
     min_scored: Share
     """The share of a step's episodes that have to be scored."""
     malformed: NotNegative
+    """Price of a malformed turn."""
     turn: NotNegative
+    """Price of a turn."""
 
 
 class WarmStart(Section):
@@ -65,38 +75,53 @@ class WarmStart(Section):
     steps: Annotated[int, Field(ge=0)]
     """Optimizer steps; 0 takes the base model as it is."""
     batch_size: Positive
+    """Demonstrations of one optimizer step."""
     lr: Annotated[float, Field(gt=0)]
+    """Learning rate of the warm start."""
 
 
 class AdapterSettings(Section):
     """The LoRA adapter."""
 
     rank: Positive
+    """Rank of the adapter's matrices."""
     alpha: Positive
+    """Scale of the adapter: its output counts alpha / rank."""
     dropout: Annotated[float, AfterValidator(_no_dropout)]
     """0: PPO compares what was sampled with what is learned, and dropout would make these two policies."""
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Names of the linear layers that get an adapter; one that names no layer is refused."""
 
 
 class PPO(Section):
     """PPO beside `lr`, `clip`, `kl_coef`, `target_kl`, `batch_size` and `rollout_len`."""
 
     epochs: Positive
+    """Passes over a step's episodes."""
     minibatches: Positive
+    """Updates of one pass; each needs an episode."""
     micro_tokens: Positive
     """Padded tokens of one forward pass: a matter of memory, never of results."""
     gamma: Annotated[float, Field(gt=0, le=1)]
+    """Discount per token of the policy."""
     lam: Share
+    """Lambda of the generalised advantages, per token of the policy."""
     value_clip: Annotated[float, Field(gt=0)]
+    """How far a value may go from the one before the update."""
     value_coef: NotNegative
+    """Weight of the value loss."""
     value_lr: Annotated[float, Field(gt=0)]
+    """Learning rate of the value head."""
     value_warm_up: Annotated[int, Field(ge=0)]
     """First steps in which the value head alone learns."""
     value_epochs: Annotated[int, Field(ge=0)]
     """Passes of the value head alone over a step's episodes, behind the update."""
     entropy_coef: NotNegative
+    """Weight of the entropy bonus."""
     max_grad_norm: Annotated[float, Field(gt=0)]
+    """The gradient's norm is clipped to it."""
     whiten: bool
+    """Whether a step's advantages are brought to mean 0 and deviation 1 over the policy's own tokens."""
     kl_stop: Annotated[float, Field(gt=0)]
     """Mean KL per token between the policy before an update and now, beyond which the update ends."""
     adaptive_kl: bool
@@ -104,22 +129,27 @@ class PPO(Section):
     kl_gain: Annotated[float, Field(gt=0, lt=1)]
     """How strongly a deviation, of at most `kl_bound`, moves it."""
     kl_bound: Annotated[float, Field(gt=0, lt=1)]
+    """The largest deviation from `target_kl` that counts, as a share of it."""
 
 
 class Rollout(Section):
     """How episodes are sampled."""
 
     temperature: Annotated[float, Field(gt=0)]
+    """Of the sampled tokens, in training and in the evaluation's sampled mode."""
     rows: Positive
     """Episodes under way at once."""
     prefill_tokens: Positive
+    """Tokens of prompts that are read at once, padding included: a matter of memory."""
 
 
 class Checkpoints(Section):
     """When checkpoints are written. All stay: the segments of the training flow stand on them."""
 
     every_steps: Positive
+    """Steps from one checkpoint to the next."""
     every_minutes: Annotated[float, Field(gt=0)] | None
+    """And whenever this much time has passed since the last one; null sets no such bound."""
 
 
 class HeldOut(Section):
@@ -130,13 +160,16 @@ class HeldOut(Section):
     prompts: Positive
     """How many of them are asked, drawn by `priority_sampling.by_difficulty` as far as there are enough."""
     seed: Seed
+    """Of the draw of prompts, and of the episodes that judge them."""
 
 
 class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
     engine: Annotated[str, _only("torch_ppo", "trl_ppo")]
+    """What updates the policy: `torch_ppo`; `trl_ppo` is another name for it."""
     strategy: Annotated[str, _only("ppo")]
+    """What the engine learns from: `ppo`, episodes."""
     threads: Positive
     """Of torch on a CPU. Sums round differently with another number, so it is part of every checkpoint."""
     languages: tuple[Language, ...]

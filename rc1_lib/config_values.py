@@ -50,14 +50,18 @@ def names_all(*names: str) -> AfterValidator:
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
-TaskName = Annotated[Task, AfterValidator(_known_task)]
+TaskName = Annotated[Task, AfterValidator(_known_task), Field(description="task")]
 """A task that `rc1_lib.task_specs` knows."""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Words = Annotated[int, Field(ge=1, le=50)]
 """The length of an n-gram."""
-Range = Annotated[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], AfterValidator(ordered)]
+Range = Annotated[
+    tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]],
+    AfterValidator(ordered),
+    Field(description="[fewest, most], integers ≥ 0"),
+]
 BucketShares = Annotated[dict[Bucket, Share], names_all(*BUCKETS)]
-WrittenPath = Annotated[str, AfterValidator(_below_the_workspace)]
+WrittenPath = Annotated[str, AfterValidator(_below_the_workspace), Field(description="path below the workspace")]
 """A file that RC1 writes. A command that only reads another file in its place says so to `rc1_lib.run.open_run`."""
 
 

@@ -17,8 +17,15 @@ CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.y
 PUBLISHED = "configs/ppo_scale.yaml"
 EFFECTIVE = "reports/config_effective.yaml"
 
-_ENVIRONMENT = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
+_OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
+ENVIRONMENT = {
+    "RUN_MODE": "the profile, `local` or `prod`, where `--profile` gives none",
+    **{name: f"overrides `{key}`; `--set` wins over it" for name, key in _OVERRIDES.items()},
+    "SCORER_API_KEY": "the judge's key (or the Prefect secret `rc1-scorer-api-key`); never read from a file",
+    _LIVE_MODE: "`1`: the judge has to be live, `0`: the rubric (refused in `prod`); the file has to agree",
+}
+"""Variables that decide something of a run -> what."""
 _SWITCH = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 
 
@@ -77,7 +84,7 @@ def open_run(
     path = Path(config) if config else place.find(CONFIG_OF_PROFILE[wanted or "local"])
     if config and not path.is_absolute() and not path.exists():
         path = place.find(str(config))
-    from_environment = [f"{key}={os.environ[name]}" for name, key in _ENVIRONMENT.items() if os.environ.get(name)]
+    from_environment = [f"{key}={os.environ[name]}" for name, key in _OVERRIDES.items() if os.environ.get(name)]
     everything = (*from_environment, *overrides)
     loaded = load_config(path, everything)
     if wanted is not None and loaded.profile != wanted:

@@ -16,92 +16,129 @@ class DiversityGate(Section):
     """Thresholds of the diversity gate."""
 
     min_distinct2: Share
+    """Lowest distinct-2, as the mean over windows."""
     window_bigrams: Positive
+    """Bigrams of a window."""
     kl3_min: Annotated[float, Field(ge=0)]
+    """Lowest 3-gram KL against the old pack's wording of the same dialogues, in nats."""
     kl_alpha: Annotated[float, Field(gt=0)]
+    """Added to every n-gram's count."""
     kl_rows: Positive
+    """Rows of the sample on which the KL is measured."""
     roles_min: Positive
+    """Fewest roles."""
     styles_min: Positive
+    """Fewest styles."""
     min_templates_per_kind: Positive
+    """Fewest templates in use of each kind."""
 
 
 class DuplicatesGate(Section):
     """Thresholds of the duplicate gate."""
 
     max_dup_pct: Annotated[float, Field(ge=0, le=100)]
+    """Most rows, in per cent, that repeat an earlier one."""
     similarity: Share
+    """Jaccard similarity from which on two rows are near duplicates."""
     shingle: Words
+    """Words of a shingle."""
     permutations: Annotated[int, Field(ge=1, le=4096)]
+    """Permutations of the MinHash that proposes candidates."""
 
 
 class LengthGate(Section):
     """Bounds on every row's length."""
 
     min_len: Positive
+    """Fewest tokens of a dialogue."""
     max_len: Positive
+    """Most tokens of a dialogue."""
 
 
 class LeakageGate(Section):
     """Thresholds of the leak gate."""
 
     ngram: Annotated[Words, Field(ge=2)]
+    """Words of an n-gram."""
     max_similarity: Share
+    """Highest share of a shadow question's n-grams that may stand in one row."""
 
 
 class MixGate(Section):
     """Tolerance of the task mix, in percentage points."""
 
     tolerance_pp: Annotated[float, Field(ge=0)]
+    """How far a task's share may lie from `datasets`."""
 
 
 class DifficultyGate(Section):
     """Thresholds of the difficulty gate, on the balanced pool."""
 
     min_hard_pct: Share
+    """Least share of hard rows."""
     max_easy_pct: Share
+    """Most easy rows, as a share."""
     len_max: Positive
+    """Most tokens of a row."""
     turns_max: Positive
+    """Most turns of a row."""
     tool_hops_max: Positive
+    """Most tool calls of a row."""
     easy_median_min: Share
+    """Lowest median clue overlap of the easy rows."""
     hard_median_max: Share
+    """Highest median clue overlap of the hard rows."""
     clue_overlap_max_easy: Share
+    """Highest median clue overlap of the easy rows."""
     clue_overlap_min_hard: Share
+    """Lowest median clue overlap of the hard rows."""
 
 
 class WeightsGate(Section):
     """Bounds on the reward weights."""
 
     max_weight: Share
+    """No dimension may weigh more."""
     sum_tolerance: Annotated[float, Field(gt=0)]
+    """How far the sum of the weights may lie from 1."""
 
 
 class TrainingGate(Section):
     """What the training part of this file has to hold."""
 
     min_steps: Positive
+    """Fewest `steps`."""
     target_kl: Annotated[tuple[float, float], AfterValidator(ordered)]
+    """Lowest and highest `target_kl`."""
     min_seeds: Positive
+    """Fewest `seeds`."""
     methods: tuple[str, ...]
+    """What `finetune.method` may be."""
 
 
 class ResourcesGate(Section):
     """What the machine has to offer."""
 
     min_free_gb: Annotated[float, Field(ge=0)]
+    """Free disk space of the workspace."""
 
 
 class GitGate(Section):
     """What the git fingerprint has to show."""
 
     require_commit: bool
+    """Whether the code has to be a commit."""
     require_clean: bool
+    """Whether files may differ from that commit."""
 
 
 class ProbeGate(Section):
     """The judge probe."""
 
     n: Positive
+    """Dialogues that are really scored."""
     require_billed: bool
+    """Whether somebody has to have been billed."""
 
 
 class AntiSimulationGate(Section):
@@ -110,7 +147,9 @@ class AntiSimulationGate(Section):
     last: Positive
     """How many scorings are looked at, replays from the cache included."""
     min_billable: Positive
+    """Fewest of them that were billed."""
     cache_hit_lt: Annotated[dict[Round, Share], names_all(*get_args(Round))]
+    """The share of replays has to lie below this, by round."""
     min_latency_spread: Annotated[float, Field(gt=0)]
     """Standard deviation over mean of the live latencies; a network is never as regular as a constant."""
     max_identical: Share
@@ -145,7 +184,9 @@ class ShadowRunGate(Section):
     min_outcomes: Positive
     """Fewest solved and fewest unsolved dialogues: with fewer, a correlation with success says nothing."""
     min_spearman: Annotated[float, Field(ge=-1, le=1)]
+    """Lowest rank correlation of the old score with the new reward."""
     min_top10: Share
+    """Least overlap of the two top tenths."""
     min_improve_pct: float
     """By how many per cent the new reward's correlation with success must exceed the old score's."""
     min_corr_new: Annotated[float, Field(ge=-1, le=1)]
@@ -156,6 +197,7 @@ class ShadowRunGate(Section):
     corr_floor: Annotated[float, Field(gt=0, le=1)]
     """Improvements are relative to the old correlation, or to this where that is smaller."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
     """Bootstrap samples behind the reported intervals."""
 
@@ -164,7 +206,9 @@ class CalibrationGate(Section):
     """Thresholds of the calibration, on dialogues that a fold did not fit."""
 
     min_coverage: Share
+    """Least share of the dialogues that must be scored."""
     min_outcomes: Positive
+    """Fewest solved and fewest unsolved dialogues."""
     min_corr: Annotated[float, Field(ge=-1, le=1)]
     """The calibrated weights' own rank correlation must lie above this: no improvement makes up for a wrong order."""
     min_improve_pct: float
@@ -172,15 +216,18 @@ class CalibrationGate(Section):
     min_mae_drop_pct: float
     """By how many per cent the mean absolute error must lie below that of the old weights."""
     corr_floor: Annotated[float, Field(gt=0, le=1)]
+    """Improvements are relative to the old correlation, or to this where that is smaller."""
     max_kkt_residual: Annotated[float, Field(gt=0)]
     """How far the solution may be from its optimality conditions."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Of the reported intervals."""
 
 
 class AblationGate(Section):
     """Thresholds of the ablation of the over-clarification penalty."""
 
     min_coverage: Share
+    """Least share of the dialogues that must be scored."""
     min_prompts: Positive
     """Fewest prompts on which nothing is missing and whose dialogues differ in whether they ask."""
     min_rate_drop_pct: float
@@ -190,7 +237,9 @@ class AblationGate(Section):
     max_success_drop_pp: float
     """By how many percentage points success may fall."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
+    """Bootstrap samples behind them."""
 
 
 class EvaluationGate(Section):
@@ -215,7 +264,9 @@ class EvaluationGate(Section):
     min_gap_up_pp: float
     """By how many percentage points asking where needed must draw away from asking where not."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
+    """Bootstrap samples behind them."""
 
 
 class Gates(Section):

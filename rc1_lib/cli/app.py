@@ -26,6 +26,7 @@ from rc1_lib.cli import (
     train,
 )
 from rc1_lib.cli.command import command
+from rc1_lib.cli.reference.write import reference
 
 # Dashes and underscores are the same in the names of options and commands (the original scripts use both); the parser
 # applies this to names only, never to values.
@@ -105,6 +106,7 @@ command(_scorecache, "invalidate", scorecache.invalidate)
 command(_scorecache, "replay-bad", scorecache.replay_bad)
 app.add_typer(_scorecache, name="scorecache")
 
-_dev = typer.Typer(no_args_is_help=True, help="For development: a TEST DOUBLE of a judge.")
+_dev = typer.Typer(no_args_is_help=True, help="For development: a TEST DOUBLE of a judge; the pages of docs/reference.")
 command(_dev, "judge-server", dev.judge_server, without=("config", "overrides", "as_json"))
+command(_dev, "reference", reference, without=("config", "profile", "overrides", "as_json"))
 app.add_typer(_dev, name="dev")

@@ -16,7 +16,8 @@ from rc1_lib.records import Task
 from rc1_lib.task_specs import task_names
 
 Profile = Literal["local", "prod"]
-_COMMON = "Common options"
+COMMON = "Common options"
+"""The panel of the options that `command` adds to every command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,15 @@ class Options:
 def shared(
     workspace: Annotated[
         Path | None,
-        typer.Option(help="Folder below which everything is written. Default: the project.", rich_help_panel=_COMMON),
+        typer.Option(help="Folder below which everything is written. Default: the project.", rich_help_panel=COMMON),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="Configuration file. Default: that of the profile.", rich_help_panel=_COMMON),
+        typer.Option(help="Configuration file. Default: that of the profile.", rich_help_panel=COMMON),
     ] = None,
     profile: Annotated[
         Profile | None,
-        typer.Option(help="local or prod. Default: RUN_MODE, else local.", rich_help_panel=_COMMON),
+        typer.Option(help="local or prod. Default: RUN_MODE, else local.", rich_help_panel=COMMON),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -49,12 +50,12 @@ def shared(
             "--set",
             metavar="A.B=C",
             help="Override one key of the configuration; repeatable. A command's own flags win over it.",
-            rich_help_panel=_COMMON,
+            rich_help_panel=COMMON,
         ),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print one JSON document on stdout, and nothing else.", rich_help_panel=_COMMON),
+        typer.Option("--json", help="Print one JSON document on stdout, and nothing else.", rich_help_panel=COMMON),
     ] = False,
 ) -> Options:
     """Gather the shared options; the command decorator reads this signature."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from rc1_lib.config import Difficulty
+from rc1_lib.config_data import Difficulty
 from rc1_lib.difficulty import lexicon
 from rc1_lib.difficulty.buckets import vote
 from rc1_lib.ngrams import jaccard_by_row

@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.config import Pool, RunConfig
+from rc1_lib.config import RunConfig
+from rc1_lib.config_data import Pool
 from rc1_lib.ngrams import containment
 from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages

@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 
-from rc1_lib.config import Recipe
+from rc1_lib.config_data import Recipe
 from rc1_lib.pool.templates import Template
 from rc1_lib.records import Passage, Question
 from rc1_lib.text import tokenize

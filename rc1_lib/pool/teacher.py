@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rc1_lib.calculator import CalculatorError, calculate
-from rc1_lib.config import Pool, Recipe, Teacher
+from rc1_lib.config_data import Pool, Recipe, Teacher
 from rc1_lib.pool.prompting import Posed
 from rc1_lib.records import Question, Step, Tool
 from rc1_lib.task_specs import task_spec

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rc1_lib.artifacts import sha256_json
-from rc1_lib.config import Judge as JudgeConfig
+from rc1_lib.config_judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.masking import mask, secrets
 from rc1_lib.progress import tell

@@ -36,9 +36,11 @@ class JudgeSpec(Section):
     """One version of the judge's instructions."""
 
     spec: str
+    """The version, which is the file's name."""
     dimensions: Annotated[dict[_Name, _Sentence], Field(min_length=1)]
     """Name -> the one sentence that defines it."""
     instructions: str
+    """The prompt's words, with places for the dimensions and for the lines around the dialogue."""
 
     @field_validator("dimensions")
     @classmethod

@@ -42,39 +42,57 @@ class RunSection(Section):
     """How long, how precise, where to."""
 
     seed: Seed
+    """Seed of everything that is drawn."""
     output_dir: WrittenPath
+    """Where checkpoints are written."""
     save_steps: Positive
+    """Steps from one checkpoint to the next."""
     save_minutes: Annotated[float, Field(gt=0)] | None = None
     """Also save when this much time has passed since the last checkpoint; for machines that can vanish."""
     keep_last: Positive | None = None
     """Remove older checkpoints; None keeps all."""
     eval_steps: Positive
+    """Steps from one look at the held-out rows to the next."""
     max_steps: Positive
+    """Steps of the whole training."""
     mixed_precision: Literal["bf16", "fp16", "fp32"]
+    """The number format; where the device has no bf16: fp16, else fp32."""
     gradient_accumulation: Positive
+    """Forward passes of one step."""
     device_pref: Annotated[tuple[Literal["cuda", "mps", "cpu"], ...], Field(min_length=1), AfterValidator(_distinct)]
+    """Devices in order of preference; the first that is there is taken."""
     log_file: WrittenPath
+    """Where the log is written."""
 
 
 class DataSection(Section):
     """Rows."""
 
     train_path: Annotated[str, Field(min_length=1)]
+    """JSON lines of rows to learn from; a missing file named `*_min.jsonl` is made up."""
     eval_path: Annotated[str, Field(min_length=1)]
+    """JSON lines of rows that are held out."""
     max_length: Annotated[int, Field(ge=2)]
+    """Most tokens of a row; what is longer is cut."""
     batch_size: Positive
     """Rows of one forward pass; a step learns from `batch_size` x `gradient_accumulation` rows."""
     padding_side: Literal["left", "right"] = "right"
+    """Where shorter rows of a batch are filled."""
 
 
 class LoraSection(Section):
     """The adapter."""
 
     enable: bool
+    """Whether an adapter is trained; else the whole model."""
     r: Positive
+    """Rank of the adapter's matrices."""
     alpha: Positive
+    """Scale of the adapter: its output counts alpha / r."""
     dropout: Annotated[float, Field(ge=0, lt=1)]
+    """Dropout of the adapter's input."""
     target_modules: Annotated[tuple[str, ...], Field(min_length=1)] = PROJECTIONS
+    """Names of the linear layers that get an adapter."""
 
 
 class ModelSection(Section):
@@ -83,10 +101,13 @@ class ModelSection(Section):
     base: Annotated[str, Field(min_length=1)]
     """A folder, or a name on the Hugging Face hub."""
     trust_remote_code: bool = False
+    """Whether code that comes with the model may run."""
     use_flash_attention_2: bool = False
+    """Whether to use that attention; it needs its package and a GPU."""
     use_cache: Literal[False] = False
     """Training keeps no cache; the key is there because the original names it."""
     gradient_checkpointing: bool = True
+    """Less memory for more time: states are computed again for the gradients."""
     quantization: Literal["nf4"] | None = None
     """`nf4`: the frozen base in 4 bits (QLoRA)."""
     lora: LoraSection
@@ -102,49 +123,64 @@ class EngineSection(Section):
     """The engine by name, and what the original gives engines. One that has no use for a key says so in a notice."""
 
     name: Annotated[str, _registered(*ENGINES, *ALIASES)]
+    """What updates the model: `trl_sft` here; `torch_ppo` (`trl_ppo`) refuses rows of input and output."""
     lr: Annotated[float, Field(gt=0)]
+    """Learning rate."""
     target_kl: Annotated[float, Field(gt=0)] | None = None
+    """For PPO."""
     clip_coef: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """For PPO."""
     max_grad_norm: Annotated[float, Field(gt=0)] | None = None
+    """The gradient's norm is clipped to it."""
 
 
 class StrategySection(Section):
     """The strategy by name."""
 
     name: Annotated[str, _registered(*STRATEGIES)]
+    """What is learned from a row: `sft`, or `ppo` for episodes."""
 
 
 class Plain(Section):
     """Callbacks that need no settings."""
 
     name: Literal["logging", "checkpoint", "eval_shadow"]
+    """Which one."""
 
 
 class EarlyStop(Section):
     """Stop when a metric has not become better for a while."""
 
     name: Literal["early_stop"]
+    """This one."""
     metric: Annotated[str, Field(min_length=1)]
+    """Name of the metric, as the log has it."""
     patience: Positive
     """How many times in a row it may fail to become better, counted where it was measured."""
     min_delta: Annotated[float, Field(ge=0)]
     """What counts as better."""
     higher_is_better: bool = False
+    """Whether a larger number is better."""
 
 
 class GradClip(Section):
     """Clip the gradient's norm; written as a bare name it takes `engine.max_grad_norm`."""
 
     name: Literal["grad_clip"]
+    """This one."""
     max_norm: Annotated[float, Field(gt=0)] | None = None
+    """The gradient's norm is clipped to it."""
 
 
 class LRSchedule(Section):
     """The learning rate over the steps."""
 
     name: Literal["lr_schedule"]
+    """This one."""
     kind: Literal["constant", "linear", "cosine"]
+    """How the rate falls behind the warm-up."""
     warmup_steps: Annotated[int, Field(ge=0)]
+    """Steps over which the rate rises from 0."""
 
 
 def _named(callback: Any) -> Any:

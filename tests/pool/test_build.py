@@ -11,7 +11,7 @@ import pytest
 from rc1_lib.apportion import apportion
 from rc1_lib.artifacts import read_json, sha256_file
 from rc1_lib.calculator import calculate
-from rc1_lib.config import Teacher
+from rc1_lib.config_data import Teacher
 from rc1_lib.errors import SourceError
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed

@@ -1,0 +1,89 @@
+"""The pages of `docs/reference` are what the code gives now, and leave nothing without a word."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.cli.options import shared
+from rc1_lib.cli.reference import write
+from rc1_lib.cli.reference.keys import DOCUMENTS, parts
+from rc1_lib.cli.reference.values import accepted, given
+from rc1_lib.cli.reference.write import FOLDER, pages
+from rc1_lib.cli.session import Session
+from rc1_lib.config import RunConfig
+from rc1_lib.config_file import flatten, load_config, read_yaml
+from rc1_lib.config_values import Positive, Range, Share, WrittenPath
+from rc1_lib.errors import RC1Error
+
+
+@pytest.mark.parametrize("name", ["configuration.md", "commands.md"])
+def test_a_page_is_what_the_code_gives(name: str) -> None:
+    assert (PROJECT_ROOT / FOLDER / name).read_text(encoding="utf-8") == pages()[name], "rc1 dev reference --write"
+
+
+def test_a_page_that_is_out_of_date_is_named_and_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "PROJECT_ROOT", tmp_path)
+    session = Session(shared(), sys.stdout)
+    assert write.reference(session, write=True) == 0
+    assert write.reference(session) == 0
+    page = tmp_path / FOLDER / "commands.md"
+    page.write_text(page.read_text(encoding="utf-8").replace("rc1 preflight", "rc1 postflight"), encoding="utf-8")
+    with pytest.raises(RC1Error, match=r"^docs/reference/commands\.md: found another text"):
+        write.reference(session)
+
+
+def test_every_key_says_what_it_is() -> None:
+    silent = [
+        ".".join(key.path)
+        for document in DOCUMENTS
+        for part in parts(document.model)
+        for key in part.keys
+        if not key.what.endswith(".")
+    ]
+    assert silent == []
+
+
+def test_no_key_of_a_run_is_left_out() -> None:
+    """Counted from the other side: from what the shipped file holds."""
+    listed = [key.path for part in parts(RunConfig) for key in part.keys]
+    loaded = load_config(PROJECT_ROOT / "configs/local.yaml").model_dump(mode="json")
+
+    def is_listed(leaf: str) -> bool:
+        """Also below a key that holds a whole mapping or a list of sections."""
+        steps = leaf.split(".")
+        whole = [path[: path.index("[]")] if "[]" in path else path for path in listed]
+        fits = [path for path in whole if len(path) <= len(steps)]
+        return any(all(name in (step, "*") for name, step in zip(path, steps, strict=False)) for path in fits)
+
+    assert [leaf for leaf in flatten(loaded) if not is_listed(leaf)] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Share, "number ≥ 0, ≤ 1"),
+        (Positive, "integer > 0"),
+        (Positive | None, "integer > 0 or null"),
+        (Share | None, "number ≥ 0, ≤ 1, or null"),
+        (tuple[str, ...], "list of text"),
+        (tuple[float, float], "[number, number]"),
+        (dict[str, Share], "text: number ≥ 0, ≤ 1"),
+        (WrittenPath, "path below the workspace"),
+        (Range, "[fewest, most], integers ≥ 0"),
+    ],
+)
+def test_what_a_key_takes_is_said_in_words(kind: object, words: str) -> None:
+    assert accepted(kind) == words
+
+
+def test_values_are_those_of_the_file() -> None:
+    tree = read_yaml(PROJECT_ROOT / "configs/local.yaml")
+    assert given(tree, ("gates", "weights", "sum_tolerance")) == "1e-06"
+    assert given(tree, ("pool", "recipes", "*", "withhold")) == "easy: 0.1, medium: 0.3, hard: 0.5"
+    assert given(tree, ("priority_sampling", "seed_ratio_schedule", "[]", "step")) == "0, 16, 32"
+    with pytest.raises(KeyError):
+        given(tree, ("pool", "recipes", "*", "nothing"))
