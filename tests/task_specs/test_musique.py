@@ -1,0 +1,229 @@
+"""A fourth task from outside: MuSiQue's form goes from records to a dialogue world, and no file of RC1 names it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib import task_specs
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.difficulty.steps import write_balanced, write_metrics
+from rc1_lib.environment.episode import Episode
+from rc1_lib.environment.world import World
+from rc1_lib.errors import ConfigError, RowError, SourceError, TaskError, TemplateError
+from rc1_lib.evaluation.episodes import episode_frame, record_of
+from rc1_lib.evaluation.evaluate import evaluate
+from rc1_lib.evaluation.tables import groups_rows
+from rc1_lib.evidence import Evidence
+from rc1_lib.pool.seed import build_seed
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.preflight.gates import evaluate as judge
+from rc1_lib.records import Status
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.run import Run, open_run
+from rc1_lib.sources.embedded import generate
+from rc1_lib.sources.local import load_local
+from rc1_lib.task_specs import SHIPPED, register, registered, task_names, task_spec
+from tests.environment.worlds import LIMITS, call
+from tests.task_specs.musique import SPEC, parse
+
+HERE = Path(__file__).parent
+RECORDS = [json.loads(line) for line in (HERE / "musique.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def overrides(root: Path) -> tuple[str, ...]:
+    return (
+        "datasets={musique: 1.0}", f"sources.use={root / 'public'}", "pool.n=12", "shadow.n=3", "pool.workers=1",
+        f"pool.templates_dir={root / 'pack_v2'}", f"pool.reference_templates_dir={root / 'pack_v1'}",
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def known() -> Iterator[None]:
+    with registered(SPEC):
+        yield
+
+
+@contextmanager
+def unregistered() -> Iterator[None]:
+    """As a process that never heard of it."""
+    with registered():
+        task_specs._REGISTRY.pop("musique")
+        yield
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The public file, and both packs with templates of the new kind."""
+    root = tmp_path_factory.mktemp("musique")
+    (root / "public" / "musique").mkdir(parents=True)
+    shutil.copy(HERE / "musique.jsonl", root / "public" / "musique" / "train.jsonl")
+    for pack in ("v1", "v2"):
+        shutil.copytree(PROJECT_ROOT / "templates" / f"pack_{pack}", root / f"pack_{pack}")
+        shutil.copy(HERE / "packs" / f"composed.{pack}.en.json", root / f"pack_{pack}")
+    return root
+
+
+@pytest.fixture(scope="module")
+def run(root: Path) -> Run:
+    with registered(SPEC):
+        run = open_run(profile="local", workspace=root / "workspace", overrides=overrides(root))
+        build_seed(run)
+        write_metrics(run)
+        write_balanced(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def rows(run: Run) -> pl.DataFrame:
+    return read_rows(run.workspace.path(run.config.pool.path))
+
+
+def ours(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    return rows.filter(pl.col("task") == "musique").to_dicts()
+
+
+def test_a_hop_is_a_look_up_in_the_order_of_the_decomposition() -> None:
+    question = parse(RECORDS[2], 2, "train")
+    assert [step.argument for step in question.steps] == ["Mount Tarrick", "Wend", "Casmer"]
+    assert question.support[1] == "It joins the river Casmer below the old toll bridge."
+    assert (question.answer, question.aliases) == ("Vellmouth", ("port of Vellmouth",))
+    assert question.slot is not None and question.slot.value == "Mount Tarrick"
+    assert {page.title for page in question.passages[3:]} == {"Mount Sille", "Little Ambry", "Lake Hoon"}
+
+
+def test_files_are_read_and_what_has_no_answer_is_counted(root: Path) -> None:
+    loaded = load_local(root / "public", ["musique"])["musique"]
+    assert len(loaded.questions) == len(RECORDS) - 1
+    assert loaded.skipped == {"not answerable": 1}
+
+
+def test_a_record_of_another_form_is_named_by_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "musique").mkdir()
+    broken = {**RECORDS[0], "question_decomposition": [{"question": "Who?"}]}
+    (tmp_path / "musique" / "dev.jsonl").write_text(json.dumps(broken), encoding="utf-8")
+    with pytest.raises(SourceError, match=r"dev.jsonl, line 1: the key 'question_decomposition' holds"):
+        load_local(tmp_path, ["musique"])
+
+
+def test_the_pool_holds_the_task_in_its_share_in_templates_of_its_kind(rows: pl.DataFrame, run: Run) -> None:
+    assert dict(rows.group_by("task").len().iter_rows()) == {"musique": 12}
+    pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
+    composed = {template.id for template in pack.select("composed", "en")}
+    assert pack.counts()["en"]["composed"] == len(composed) == 2
+    for row in ours(rows):
+        assert row["cue"] or row["template_id"] in composed
+        assert row["id"].startswith("pool-musique-")
+        assert row["solved"] == (
+            task_spec("musique").is_right(row["final"], row["answer"], row["aliases"])
+            and (row["asked"] > 0 or not row["needs_clarification"])
+        )
+
+
+@pytest.mark.parametrize("name", ["integrity", "shadow_set", "mix", "length", "duplicates", "leakage"])
+def test_the_gates_pass_it_and_name_it(name: str, run: Run) -> None:
+    result = judge(name, Evidence(run), 1)
+    assert (result.status, result.error, result.failures) == (Status.PASSED, "", ())
+    if name in ("mix", "length", "duplicates", "leakage"):
+        assert any(check.name.endswith("[musique]") for check in result.checks)
+
+
+def test_the_difficulty_of_its_rows_is_measured_and_balanced(run: Run) -> None:
+    assert Evidence(run).rows("balanced")["task"].to_list() == ["musique"] * 12
+    result = judge("difficulty", Evidence(run), 1)
+    assert (result.status, result.error, result.failures) == (Status.PASSED, "", ())
+    assert "balanced share[musique]" in {check.name for check in result.checks}
+
+
+def test_diversity_counts_the_templates_of_its_kind(run: Run) -> None:
+    checks = {check.name: check for check in judge("diversity", Evidence(run), 1).checks}
+    assert 1 <= checks["templates used[composed]"].value <= 2  # type: ignore[operator]
+    assert {"distinct-2[musique]", "3-gram KL[musique]"} <= set(checks)
+
+
+def test_worker_processes_know_it_too(rows: pl.DataFrame, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rc1_lib.pool.variants._CHUNK", 5)
+    again = open_run(profile="local", workspace=root / "again", overrides=(*overrides(root), "pool.workers=2"))
+    build_seed(again, ("pool",))
+    assert read_rows(again.workspace.path(again.config.pool.path)).equals(rows)
+
+
+def solved(row: dict[str, Any], answer: str) -> Episode:
+    """Read every page that the record's hops need, ask where something is missing, answer."""
+    episode = Episode(World(row), LIMITS)
+    titles = [page["title"] for page in row["passages"]]
+    episode.say(call("wiki", title=titles[0]) + "\n" + call("wiki", title=titles[1]))
+    if row["needs_clarification"]:
+        episode.say(call("ask_user", question=f"Could you tell me {row['slot']['wanted']}?"))
+    episode.say(f"Answer: {answer}")
+    return episode
+
+
+def test_an_episode_in_its_world_ends_by_its_rule(rows: pl.DataFrame) -> None:
+    for row in ours(rows):
+        for answer in (row["answer"], f"the {row['answer'].upper()}!", *row["aliases"]):
+            outcome = solved(row, answer).outcome()
+            assert (outcome.right, outcome.solved, outcome.tool_errors) == (True, True, 0)
+        assert not solved(row, row["passages"][0]["title"]).outcome().right
+
+
+def test_evaluation_has_a_line_for_it_and_counts_it_among_the_hard(rows: pl.DataFrame) -> None:
+    prompts = [{**row, "bucket": "hard"} for row in rows.to_dicts()]
+    frame = episode_frame(
+        [
+            record_of(solved(row, answer).outcome(), row, policy=policy, mode=mode, seed=1)
+            for row in prompts
+            if row["task"] == "musique"
+            for mode in ("sampled", "greedy")
+            for policy, answer in (("sft", "nobody"), ("ppo", row["answer"]))
+        ]
+    )
+    evaluation = evaluate(frame, confidence=0.95, resamples=20, seed=7)
+    assert evaluation.groups["hard"] == len(ours(rows))
+    after = evaluation.modes["sampled"].by["task"]["musique"].after
+    assert (after["success"].value, after["success_hard"].value) == (1.0, 1.0)
+    assert [row[0] for row in groups_rows(evaluation.to_dict(), "sampled").rows][:2] == ["all", "musique"]
+
+
+def test_what_nobody_registered_is_refused_in_a_sentence(rows: pl.DataFrame, root: Path) -> None:
+    row = ours(rows)[0]
+    with unregistered():
+        with pytest.raises(ConfigError, match=r"datasets\.musique: there is no task 'musique'; the tasks are hot"):
+            open_run(profile="local", workspace=root / "other", overrides=overrides(root))
+        with pytest.raises(
+            RowError, match="is of task 'musique' in 'en', expected hotpotqa, strategyqa, gsm8k in en or zh"
+        ):
+            World(row)
+        with pytest.raises(TemplateError, match="key 'kind' holds \"composed\"; expected 'maths', 'multihop' or"):
+            load_pack(root / "pack_v2")
+        with pytest.raises(TaskError, match="there is no task 'musique'; the tasks are hotpotqa, strategyqa, gsm8k"):
+            load_local(root / "public", ["musique"])
+
+
+def test_a_name_is_given_once() -> None:
+    assert task_names() == (*(spec.name for spec in SHIPPED), "musique")
+    register(SPEC)
+    assert task_names().count("musique") == 1
+    with pytest.raises(TaskError, match="there is another task 'musique' already; give yours a name of its own"):
+        register(replace(SPEC, label="Another"))
+    with pytest.raises(TaskError, match="a task's name is 'Mu SiQue', expected a lower-case letter"):
+        replace(SPEC, name="Mu SiQue")
+
+
+def test_no_worlds_are_embedded_for_it() -> None:
+    with pytest.raises(SourceError, match="The embedded source has no task 'musique'; ask for one of hotpotqa"):
+        generate("musique", 1, 7)
+
+
+def test_no_file_of_rc1_names_it() -> None:
+    source = [path for name in ("rc1_lib", "tasks", "flows") for path in (PROJECT_ROOT / name).rglob("*.py")]
+    assert len(source) > 200
+    assert [path for path in source if "musique" in path.read_text(encoding="utf-8").lower()] == []
