@@ -11,16 +11,18 @@ import pytest
 
 from rc1_lib.calculator import calculate
 from rc1_lib.errors import SourceError
-from rc1_lib.records import Question, Task
+from rc1_lib.records import Language, Question, Task
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
-from rc1_lib.sources.embedded import generate
-from rc1_lib.sources.embedded.multihop import CHAINS, CONTRASTS
-from rc1_lib.sources.embedded.names import NAMES
-from rc1_lib.sources.embedded.relations import FILLERS, RELATIONS
+from rc1_lib.sources.embedded import generate, multihop_kinds
+from rc1_lib.sources.embedded.draft import Draft
+from rc1_lib.sources.embedded.relations import relations
+from rc1_lib.sources.embedded.scene import Scene
 from rc1_lib.sources.embedded.story_openings import OPENINGS
-from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS
-from rc1_lib.sources.embedded.tongues import TONGUES
-from rc1_lib.sources.embedded.yesno import KINDS
+from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS, numbers_told
+from rc1_lib.sources.embedded.story_words import story_words
+from rc1_lib.sources.embedded.tongues import tongue
+from rc1_lib.sources.embedded.word_files import FOLDER, open_words
+from rc1_lib.sources.embedded.yesno import KINDS, wordings
 
 WORD = re.compile(r"[\u4e00-\u9fff]|[a-z0-9']+")
 
@@ -34,8 +36,8 @@ def everything(question: Question) -> str:
     return " ".join([question.ask, *question.support, *(page.text for page in question.passages)])
 
 
-def names_in(text: str, kind: str, lang: str) -> set[str]:
-    return {name for name in NAMES[lang][kind] if name in text}  # type: ignore[index]
+def names_in(text: str, kind: str, lang: Language) -> set[str]:
+    return {name for name in tongue(lang).names[kind] if name in text}
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -108,7 +110,7 @@ def test_yes_and_no_without_numbers_follow_from_a_shared_entity() -> None:
         if question.steps[-1].tool == "calc":
             continue
         kinds = tuple(
-            next(kind for kind in NAMES[question.lang] if step.argument in NAMES[question.lang][kind])
+            next(kind for kind in tongue(question.lang).names if step.argument in tongue(question.lang).names[kind])
             for step in question.steps
         )
         seen[kinds] += 1
@@ -148,7 +150,7 @@ def test_stories_are_told_on_one_page_whose_title_the_prompt_gives() -> None:
     for question in questions("gsm8k"):
         (page,) = question.passages
         assert question.lookups == (page.title,)
-        assert page.text == TONGUES[question.lang].joint.join(question.support)
+        assert page.text == tongue(question.lang).joint.join(question.support)
         assert question.answer == question.steps[-1].result
         assert page.title not in question.ask + page.text
 
@@ -174,7 +176,7 @@ def test_what_the_ask_withholds_has_a_page_or_decides_the_verdict(task: Task) ->
         assert question.slot is not None
         used = [step.argument for step in question.steps] + [sentence for sentence in question.support]
         is_page = question.slot.value in used
-        asked_river = question.slot.value in NAMES[question.lang]["river"] and task == "strategyqa"
+        asked_river = question.slot.value in tongue(question.lang).names["river"] and task == "strategyqa"
         assert is_page or asked_river, question.id
 
 
@@ -224,7 +226,7 @@ def five_grams(question: Question, story: bool) -> set[tuple[str, ...]]:
 def test_the_vocabulary_is_small() -> None:
     text = "\n".join(everything(question) for task in TASKS for question in questions(task))
     text += "\n".join(f"{q.slot.vague} {q.slot.wanted}" for task in TASKS for q in questions(task) if q.slot)
-    names = {name for kind in NAMES["en"].values() for name in kind}
+    names = {name for kind in tongue("en").names.values() for name in kind}
     words = {word.lower() for word in re.findall(r"[A-Za-z']+", text) if word not in names}
     assert len(words) < 1500
     assert len(set(re.findall(r"[\u4e00-\u9fff]", text))) < 600
@@ -233,31 +235,52 @@ def test_the_vocabulary_is_small() -> None:
 
 
 def test_names_are_single_words_that_nothing_else_uses() -> None:
-    for names in NAMES.values():
+    for names in (tongue("en").names, tongue("zh").names):
         every = [name for kind in names.values() for name in kind]
         assert len(every) == len(set(every)) == 700 + 350 + 250
         assert all(name.isalpha() for name in every)
-    wording = " ".join(" ".join(texts) for texts in (*TONGUES["en"].facts.values(), *TONGUES["en"].words.values()))
+    files = [path.stem for path in sorted((FOLDER / "en").glob("*.yaml")) if path.stem != "names"]
+    wording = "\n".join(repr(open_words(f"en/{name}").value) for name in files)
     assert not {word.lower() for word in re.findall(r"[A-Za-z]+", wording)} & {
-        name.lower() for kind in NAMES["en"].values() for name in kind
+        name.lower() for kind in tongue("en").names.values() for name in kind
     }
 
 
 @pytest.mark.parametrize("lang", ("en", "zh"))
-def test_every_kind_is_worded_at_least_three_times_in_both_languages(lang: str) -> None:
-    tongue = TONGUES[lang]  # type: ignore[index]
-    assert len(CHAINS) >= 14 and len(KINDS) >= 12 and len(OPENINGS) >= 18
-    assert tongue.facts.keys() == RELATIONS.keys()
-    assert tongue.hops.keys() == CHAINS.keys() | CONTRASTS.keys()
-    assert tongue.yesno.keys() == KINDS.keys()
-    assert tongue.tellings.keys() == tongue.blanks.keys() == OPENINGS.keys() | TURNS.keys()
-    for table in (tongue.facts, tongue.hops, tongue.yesno, tongue.tellings, tongue.story_asks):
-        assert all(len(set(wordings)) >= 3 for wordings in table.values())
+def test_every_kind_is_worded_at_least_three_times_in_both_languages(lang: Language) -> None:
+    kinds, story = multihop_kinds.kinds(), story_words(lang)
+    assert len(kinds.chains) >= 14 and len(KINDS) >= 12 and len(OPENINGS) >= 18
+    assert tongue(lang).facts.keys() == relations().by_name.keys()
+    assert multihop_kinds.wordings(lang).keys() == kinds.chains.keys() | kinds.contrasts.keys()
+    assert wordings(lang).keys() == KINDS.keys()
+    assert story.parts.keys() == OPENINGS.keys() | TURNS.keys()
+    told = {key: part.told for key, part in story.parts.items()}
+    for table in (tongue(lang).facts, multihop_kinds.wordings(lang), wordings(lang), told, story.asks):
+        assert all(len(set(lines)) >= 3 for lines in table.values())
 
 
 def test_every_turn_and_filler_named_exists() -> None:
     assert {turn for turns in (*FOLLOWING.values(), *LAST.values()) for turn in turns} == TURNS.keys()
-    assert all(RELATIONS[name].subject == kind for kind, names in FILLERS.items() for name in names)
+    known = relations()
+    assert all(known.by_name[name].subject == kind for kind, names in known.beside.items() for name in names)
+
+
+@pytest.mark.parametrize("key", KINDS)
+@pytest.mark.parametrize("verdict", (True, False))
+def test_a_kind_of_yes_no_question_draws_a_text_for_each_slot_of_its_wordings(key: str, verdict: bool) -> None:
+    scene = Scene("a scene", f"{key}/{verdict}", 0.0)
+    setting = KINDS[key].draw(scene, Draft(scene), verdict)
+    assert set(setting.fields) == set(KINDS[key].slots)
+
+
+def test_a_part_of_a_story_draws_a_number_for_each_that_its_tellings_name() -> None:
+    scene = Scene("a scene", "parts", 0.0)
+    for opening in OPENINGS.values():
+        part = opening.draw(scene)
+        assert set(part.blanks) == set(opening.numbers) and len(part.sums) == opening.sums
+    for key, turn in TURNS.items():
+        grown = turn(scene, 240, "goods")
+        assert grown is not None and set(grown.blanks) == set(numbers_told(key)), key
 
 
 def test_connectors_are_dense_in_some_questions_and_rare_in_others() -> None:
@@ -282,7 +305,7 @@ def test_sentences_are_told_without_open_blanks_or_doubled_spaces(task: Task) ->
         assert question.lang == "en" or not re.search(r"[A-Za-z ]", question.ask + "".join(question.support))
         assert question.ask.endswith(("?", "？"))
         assert not re.search(r"\b([A-Za-z]+) \1\b", text), question.id
-        assert not any(trade * 2 in text for trade in TONGUES[question.lang].words["trades"]), question.id
+        assert not any(trade * 2 in text for trade in tongue(question.lang).words["trades"]), question.id
 
 
 def test_shares_of_chinese_are_as_asked_for() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rc1_lib.records import Passage, Question, Slot, Step, Task
-from rc1_lib.sources.embedded.relations import RELATIONS
+from rc1_lib.sources.embedded.relations import relations
 from rc1_lib.sources.embedded.scene import Fact, Scene
 
 # How many pages no step needs; few of them more often, since they cost time and a small model context.
@@ -37,7 +37,7 @@ class Draft:
         taken = {fact[0] for fact in (*needed, *beside)}
         others = [scene.tell(fact, title) for fact in beside]
         room = scene.number(0, 1) if others else scene.number(1, 2)
-        others += self._fillers(title, RELATIONS[needed[0][0]].subject, taken, room)
+        others += self._fillers(title, relations().by_name[needed[0][0]].subject, taken, room)
         cut = scene.number(0, len(others))
         text = scene.tongue.joint.join((*others[:cut], *sentences, *others[cut:]))
         self.passages.append(Passage(title, text))
@@ -53,7 +53,7 @@ class Draft:
         scene = self.scene
         for _ in range(scene.pick(_CROWDS)):
             relation = scene.pick(self._relations)
-            kind = RELATIONS[relation].subject
+            kind = relations().by_name[relation].subject
             title = scene.new(kind)
             needed = scene.tell(scene.fact(relation), title)
             beside = scene.tell(scene.filler(kind, {relation}), title)

@@ -1,12 +1,19 @@
 """What can be told of an entity: the relations, whom they are about, and what they lead to.
 
-The wording of each relation stands in `en_facts` and `zh_facts`, under the same keys.
+They stand in `words/relations.yaml`; the wording of each in `words/<language>/facts.yaml`, under the same keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+
+from rc1_lib.errors import SourceError
+from rc1_lib.sources.embedded.word_files import Entry, open_words
+
+KINDS = ("person", "town", "river", "ship", "book", "guild", "work")
+WORD_LISTS = ("trades", "likings", "wares", "stones", "fishes", "topics", "badges")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,78 +32,47 @@ class Relation:
     low: int = 0
     high: int = 0
 
+    @property
+    def slots(self) -> str:
+        """The slots of its sentences."""
+        return "s" + "o" * bool(self.other) + "n" * bool(self.high)
 
-RELATIONS: Mapping[str, Relation] = {
-    "born": Relation("person", "town"),
-    "home": Relation("person", "town"),
-    "teacher": Relation("person", "person"),
-    "spouse": Relation("person", "person"),
-    "guild": Relation("person", "guild"),
-    "birth": Relation("person", low=100, high=899),
-    "died": Relation("person", low=150, high=980),
-    "trade": Relation("person", "trades"),
-    "habit": Relation("person", "likings"),
-    "wage": Relation("person", low=3, high=60),
-    "pace": Relation("person", low=8, high=60),
-    "cart": Relation("person", low=40, high=900),
-    "river": Relation("town", "river"),
-    "founder": Relation("town", "person"),
-    "people": Relation("town", low=100, high=999),
-    "founded": Relation("town", low=100, high=899),
-    "council": Relation("town", "guild"),
-    "market": Relation("town", "wares"),
-    "walls": Relation("town", "stones"),
-    "road": Relation("town", "town", 15, 600),
-    "fair": Relation("town", low=5, high=300),
-    "fair_end": Relation("town", low=5, high=330),
-    "store": Relation("town", low=40, high=950),
-    "need": Relation("town", low=2, high=60),
-    "vote": Relation("town"),
-    "mouth": Relation("river", "town"),
-    "source": Relation("river", "town"),
-    "ferry": Relation("river", "person"),
-    "miles": Relation("river", low=20, high=900),
-    "fish": Relation("river", "fishes"),
-    "captain": Relation("ship", "person"),
-    "owner": Relation("ship", "person"),
-    "yard": Relation("ship", "town"),
-    "port": Relation("ship", "town"),
-    "rule": Relation("ship", "guild"),
-    "length": Relation("ship", low=20, high=240),
-    "launched": Relation("ship", low=200, high=990),
-    "mast": Relation("ship", low=15, high=180),
-    "freight": Relation("ship", "wares"),
-    "author": Relation("book", "person"),
-    "keeper": Relation("book", "person"),
-    "shelf": Relation("book", "town"),
-    "pages": Relation("book", low=40, high=980),
-    "written": Relation("book", low=200, high=990),
-    "price": Relation("book", low=20, high=600),
-    "topic": Relation("book", "topics"),
-    "seat": Relation("guild", "town"),
-    "head": Relation("guild", "person"),
-    "starter": Relation("guild", "person"),
-    "members": Relation("guild", low=12, high=600),
-    "opened": Relation("guild", low=100, high=899),
-    "badge": Relation("guild", "badges"),
-    "builder": Relation("work", "person"),
-    "warden": Relation("work", "person"),
-    "stands": Relation("work", "town"),
-    "height": Relation("work", low=20, high=300),
-    "built": Relation("work", low=200, high=990),
-    "arch": Relation("work", low=15, high=180),
-    "bell": Relation("work", low=40, high=900),
-    "seats": Relation("work", low=12, high=600),
-    "stone": Relation("work", "stones"),
-}
 
-# Told beside the needed facts. No years: a page must not contradict what is reckoned from another page.
-FILLERS: Mapping[str, tuple[str, ...]] = {
-    "person": ("home", "spouse", "guild", "trade", "habit", "trade", "habit"),
-    "town": ("market", "walls", "council", "people"),
-    "river": ("ferry", "fish", "source", "miles"),
-    "ship": ("freight", "owner", "port", "length", "freight"),
-    "book": ("topic", "shelf", "keeper", "pages", "topic"),
-    "guild": ("badge", "head", "members", "badge"),
-    "work": ("stone", "warden", "stands", "stone"),
-}
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """All relations by name, and those that may be told of each kind of entity beside the needed facts."""
+
+    by_name: Mapping[str, Relation]
+    beside: Mapping[str, tuple[str, ...]]
+
+
+@cache
+def relations() -> Relations:
+    """What `words/relations.yaml` holds.
+
+    Raises:
+        SourceError: when the file does not fit.
+    """
+    by_name: dict[str, Relation] = {}
+    beside: dict[str, tuple[str, ...]] = {}
+    for kind, entry in open_words("relations").fields(KINDS).items():
+        parts = entry.fields(("facts", "beside"))
+        facts = parts["facts"]
+        own = {name: _relation(kind, fact) for name, fact in facts.fields(facts.keys()).items()}
+        for name in own.keys() & by_name.keys():
+            raise SourceError(f"{entry.file}: the key '{facts.place}.{name}' is taken by another kind; rename it")
+        by_name |= own
+        beside[kind] = tuple(item.one_of(own) for item in parts["beside"].items())
+    return Relations(by_name, beside)
+
+
+def _relation(kind: str, entry: Entry) -> Relation:
+    fields = entry.fields((), ("to", "least", "most"))
+    other = fields["to"].one_of((*KINDS, *WORD_LISTS)) if "to" in fields else ""
+    if "least" not in fields and "most" not in fields:
+        return Relation(kind, other)
+    bounds = entry.fields(("least", "most"), ("to",))
+    low, high = bounds["least"].number(), bounds["most"].number()
+    if not 0 < low < high:
+        raise entry.fault("numbers above 0, `least` below `most`")
+    return Relation(kind, other, low, high)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TypeVar
 
-from rc1_lib.sources.embedded.relations import FILLERS, RELATIONS
-from rc1_lib.sources.embedded.tongues import TONGUES, Tongue
+from rc1_lib.records import Language
+from rc1_lib.sources.embedded.relations import relations
+from rc1_lib.sources.embedded.tongues import tongue
 
 T = TypeVar("T")
 # A relation's name, the entity or word that it leads to, and its number; unused parts are empty and 0.
@@ -17,20 +19,19 @@ Fact = tuple[str, str, int]
 _DENSITIES = (0.0, 0.1, 0.1, 0.35, 0.35, 0.35, 0.35, 0.6, 0.9, 1.0)
 
 
-def _draws(tongue: Tongue) -> dict[str, tuple[tuple[str, ...], bool, int, int]]:
+@cache
+def _draws(lang: Language) -> Mapping[str, tuple[tuple[str, ...], bool, int, int]]:
     """Per relation what a new fact is drawn from: names or words, whether they are names, least number, how many."""
+    names, words = tongue(lang).names, tongue(lang).words
     return {
         name: (
-            tongue.names.get(spec.other) or tongue.words.get(spec.other, ()),
-            spec.other in tongue.names,
+            names.get(spec.other) or words.get(spec.other, ()),
+            spec.other in names,
             spec.low,
             spec.high - spec.low + 1 if spec.high else 0,
         )
-        for name, spec in RELATIONS.items()
+        for name, spec in relations().by_name.items()
     }
-
-
-_DRAWS = {lang: _draws(tongue) for lang, tongue in TONGUES.items()}
 
 
 class Scene:
@@ -42,8 +43,8 @@ class Scene:
         """Name the question `name`, seed the dice with `key` and draw the language first."""
         self.id = name
         self._random = random.Random(key).random
-        self.tongue = TONGUES["zh" if self._random() < chinese_share else "en"]
-        self._draws, self._facts = _DRAWS[self.tongue.lang], self.tongue.facts
+        self.tongue = tongue("zh" if self._random() < chinese_share else "en")
+        self._draws, self._facts = _draws(self.tongue.lang), self.tongue.facts
         self.density = self.pick(_DENSITIES)
         self._used: set[str] = set()
 
@@ -89,7 +90,7 @@ class Scene:
 
     def filler(self, kind: str, taken: set[str]) -> Fact:
         """A fact beside the point about an entity of `kind`, of a relation not in `taken` (which grows)."""
-        options = FILLERS[kind]
+        options = relations().beside[kind]
         while (relation := self.pick(options)) in taken:
             pass
         taken.add(relation)

@@ -1,9 +1,12 @@
-"""What a yes/no question says: the words for its ask, and which of them can be withheld."""
+"""The kinds of yes/no questions: how the world of each is drawn, what its ask says, and what of it can be withheld."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from rc1_lib.sources.embedded.draft import Draft
+from rc1_lib.sources.embedded.scene import Scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +15,16 @@ class Setting:
 
     fields: Mapping[str, str | int]
     slots: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of yes/no question.
+
+    Attributes:
+        slots: those of its wordings, each a letter; `draw` has a text for each of them.
+        draw: makes a world that fits the verdict.
+    """
+
+    slots: str
+    draw: Callable[[Scene, Draft, bool], Setting]

@@ -14,6 +14,7 @@ from rc1_lib.sources.embedded.scene import Scene
 from rc1_lib.sources.embedded.story_openings import OPENINGS
 from rc1_lib.sources.embedded.story_sums import Part
 from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS, TWO_SUMS
+from rc1_lib.sources.embedded.story_words import story_words
 
 # How many sums a story needs, in hundredths: the distribution of the calculator marks in GSM8K's solutions.
 _SUMS: Final = (1,) * 8 + (2,) * 28 + (3,) * 28 + (4,) * 20 + (5,) * 10 + (6,) * 6
@@ -63,31 +64,30 @@ def _plan(scene: Scene, count: int) -> list[tuple[str, Part]] | None:
 class Telling:
     """Puts the parts of one story into words."""
 
-    __slots__ = ("blanks", "scene", "wanted")
+    __slots__ = ("blanks", "scene", "wanted", "words")
 
     def __init__(self, scene: Scene, opening: str) -> None:
         """Draw the people and things of a story that begins with `opening`."""
-        self.scene = scene
+        self.scene, self.words = scene, story_words(scene.tongue.lang)
         self.blanks: dict[str, str | int] = dict(zip("pqt", scene.cast("person", "person", "town"), strict=True))
-        self.blanks |= {"w": scene.word("trades"), "mood": scene.word("moods")}
+        self.blanks |= {"w": scene.word("trades"), "mood": scene.pick(self.words.words["moods"])}
         self.wanted: list[tuple[str, str]] = []
         things = _GROUPS.get(opening, "goods")
         for measure, name, group in (("m", "g", things), ("mh", "h", "goods"), ("ma", "l", "animals")):
-            self.blanks[measure], self.blanks[name] = self._thing(group)
-        box, _, boxes = scene.word("boxes").partition("|")
-        self.blanks |= {"box": box, "boxes": boxes or box}
+            self.blanks[measure], self.blanks[name] = scene.pick(self.words.counted[group])
+        self.blanks["box"], self.blanks["boxes"] = scene.pick(self.words.boxes)
 
     def question(self, parts: list[tuple[str, Part]]) -> Question | None:
         """The finished record; None where no number of the story can be withheld."""
-        scene, tongue = self.scene, self.scene.tongue
+        scene, words = self.scene, self.words
         if self.blanks["g"] == self.blanks["h"]:
             return None
-        sentences = [scene.pick(tongue.words["openings"]).format_map(self.blanks)] if scene.chance(0.4) else []
+        sentences = [scene.pick(words.introductions).format_map(self.blanks)] if scene.chance(0.4) else []
         for key, part in parts:
             sentences += self._sentences(key, part)
-        ask = scene.pick(tongue.story_asks[parts[-1][1].unit]).format_map(self.blanks)
+        ask = scene.pick(words.asks[parts[-1][1].unit]).format_map(self.blanks)
         support = tuple(scene.aside(text) if scene.chance(0.7 * scene.density) else text for text in sentences)
-        text = tongue.joint.join(support)
+        text = scene.tongue.joint.join(support)
         slot = self._slot(text, ask)
         if slot is None or str(self.blanks["p"]) not in text:
             return None
@@ -97,7 +97,7 @@ class Telling:
             id=scene.id,
             task="gsm8k",
             source="embedded",
-            lang=tongue.lang,
+            lang=scene.tongue.lang,
             ask=ask,
             support=support,
             passages=(Passage(title, text),),
@@ -107,18 +107,14 @@ class Telling:
             lookups=(title,),
         )
 
-    def _thing(self, group: str) -> tuple[str, str]:
-        """A thing with its measure word, which is empty in English."""
-        measure, _, name = self.scene.word(group).rpartition("|")
-        return measure, name
-
     def _sentences(self, key: str, part: Part) -> list[str]:
-        scene, tongue = self.scene, self.scene.tongue
+        scene, words = self.scene, self.words
         self.blanks.update(part.blanks)
-        self.blanks |= {"r": scene.new("person"), "cost": scene.word("costs"), "loss": scene.word("losses")}
-        for blank, wanted in tongue.blanks[key]:
+        self.blanks["r"] = scene.new("person")
+        self.blanks |= {"cost": scene.pick(words.words["costs"]), "loss": scene.pick(words.words["losses"])}
+        for blank, wanted in words.parts[key].wanted:
             self.wanted.append((str(part.blanks[blank]), wanted.format_map(self.blanks)))
-        return [text.format_map(self.blanks) for text in scene.pick(tongue.tellings[key])]
+        return [text.format_map(self.blanks) for text in scene.pick(words.parts[key].told)]
 
     def _slot(self, text: str, ask: str) -> Slot | None:
         fitting = [(value, wanted) for value, wanted in self.wanted if value not in ask and stands_once(value, text)]

@@ -1,7 +1,7 @@
 """The kinds of arithmetic story, each the numbers and sums of its first part.
 
-The texts stand in `en_openings` and `zh_openings` under the same keys. Units: `goods` and `both` (things held by one
-person or two), `coins` (earned), `cost` (spent), and others that only some continuations fit.
+The texts stand in `words/<language>/story_openings.yaml` under the same keys. Units: `goods` and `both` (things held
+by one person or two), `coins` (earned), `cost` (spent), and others that only some continuations fit.
 """
 
 from __future__ import annotations
@@ -164,28 +164,28 @@ def rivals(scene: Scene) -> Part:
 
 
 OPENINGS: Mapping[str, Opening] = {
-    "crates": Opening(1, crates),
-    "rows": Opening(1, crates),
-    "daily": Opening(1, crates),
-    "pair": Opening(1, pair),
-    "given": Opening(1, given),
-    "shared": Opening(1, shared),
-    "baked": Opening(1, baked),
-    "times": Opening(2, times),
-    "fewer": Opening(2, fewer),
-    "spoiled": Opening(2, spoiled),
-    "fraction": Opening(2, fraction),
-    "wages": Opening(2, wages),
-    "change": Opening(2, change),
-    "profit": Opening(2, profit),
-    "crew": Opening(2, crew),
-    "tank": Opening(2, tank),
-    "ages": Opening(2, ages),
-    "fence": Opening(2, fence),
-    "reading": Opening(2, reading),
-    "fodder": Opening(2, fodder),
-    "average": Opening(2, average),
-    "basket": Opening(3, basket),
-    "journey": Opening(3, journey),
-    "rivals": Opening(3, rivals),
+    "crates": Opening(1, "ab", crates),
+    "rows": Opening(1, "ab", crates),
+    "daily": Opening(1, "ab", crates),
+    "pair": Opening(1, "ab", pair),
+    "given": Opening(1, "ab", given),
+    "shared": Opening(1, "ab", shared),
+    "baked": Opening(1, "ab", baked),
+    "times": Opening(2, "ab", times),
+    "fewer": Opening(2, "ab", fewer),
+    "spoiled": Opening(2, "ab", spoiled),
+    "fraction": Opening(2, "ab", fraction),
+    "wages": Opening(2, "abc", wages),
+    "change": Opening(2, "abc", change),
+    "profit": Opening(2, "abc", profit),
+    "crew": Opening(2, "abc", crew),
+    "tank": Opening(2, "abc", tank),
+    "ages": Opening(2, "abc", ages),
+    "fence": Opening(2, "ab", fence),
+    "reading": Opening(2, "abc", reading),
+    "fodder": Opening(2, "abc", fodder),
+    "average": Opening(2, "abc", average),
+    "basket": Opening(3, "abcd", basket),
+    "journey": Opening(3, "abcd", journey),
+    "rivals": Opening(3, "abcd", rivals),
 }

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from rc1_lib.sources.embedded.scene import Scene
+
+Unit = Literal[
+    "goods", "both", "coins", "cost", "miles", "paces", "jugs", "pages", "days_book", "days_road", "eaten", "fodder",
+    "age", "mean", "more", "each_child", "each_box", "each_partner",
+]  # fmt: skip
+"""What a story may count at its end; `story_asks.yaml` has the questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +27,7 @@ class Part:
 
     blanks: Mapping[str, str | int]
     sums: tuple[tuple[str, int], ...]
-    unit: str
+    unit: Unit
 
     @property
     def value(self) -> int:
@@ -30,7 +37,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A way for a story to begin: how many sums it needs and how its numbers are drawn."""
+    """A way for a story to begin: how many sums it needs, which numbers it tells and how they are drawn."""
 
     sums: int
+    numbers: str
     draw: Callable[[Scene], Part]

@@ -1,103 +1,108 @@
-"""Everything that differs between the two languages, gathered under one record each."""
+"""What every question of a language is written with: names, words, the sentences of facts, and asides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from rc1_lib.records import Language
-from rc1_lib.sources.embedded import (
-    en_facts,
-    en_hops,
-    en_openings,
-    en_story_asks,
-    en_turns,
-    en_words,
-    en_yesno,
-    zh_facts,
-    zh_hops,
-    zh_openings,
-    zh_story_asks,
-    zh_turns,
-    zh_words,
-    zh_yesno,
-)
-from rc1_lib.sources.embedded.names import NAMES
+from rc1_lib.sources.embedded.relations import KINDS, WORD_LISTS, relations
+from rc1_lib.sources.embedded.word_files import Entry, open_words
 
 Wordings = Mapping[str, tuple[str, ...]]
+_ASIDE = ("quality", "writings", "people")
 
 
 @dataclass(frozen=True, slots=True)
 class Tongue:
     """One language's names, words and sentence patterns.
 
-    Of `prefixes` and `suffixes` each is one aside in all its wordings. `joint` stands between two sentences. A telling
-    is the tuple of sentences that one story part is told in; `blanks` says of each part which of its numbers can be
-    withheld and what the user is then asked for.
+    Attributes:
+        lang: the language.
+        joint: what stands between two sentences.
+        measures: whether a counted thing stands behind a measure word.
+        also: by kind, what the name of an entity is called, too.
+        names: by kind of entity; one word each, made from syllables.
+        words: the word lists that facts lead to.
+        facts: the sentences of each relation.
+        prefixes: each is one aside before a sentence in all its wordings.
+        suffixes: the same after a sentence.
+        joiners: a sentence that opens with one of these takes no aside in front.
+        vague: by kind, what stands for something withheld.
+        wanted: by kind, what the assistant asks for then.
     """
 
     lang: Language
     joint: str
+    measures: bool
+    also: Wordings
     names: Wordings
     words: Wordings
+    facts: Wordings
     prefixes: tuple[tuple[str, ...], ...]
     suffixes: tuple[tuple[str, ...], ...]
     joiners: tuple[str, ...]
     vague: Wordings
     wanted: Wordings
-    facts: Wordings
-    hops: Wordings
-    yesno: Wordings
-    tellings: Mapping[str, tuple[tuple[str, ...], ...]]
-    blanks: Mapping[str, tuple[tuple[str, str], ...]]
-    story_asks: Wordings
 
 
-def _filled(asides: tuple[str, ...], words: Wordings) -> tuple[tuple[str, ...], ...]:
-    """Every way to fill each aside's blanks. Filled once here, since most sentences of a long pool may carry one."""
-    return tuple(
-        tuple(
-            dict.fromkeys(
-                aside.format(j=j, k=k, f=f) for j in words["j"] for k, f in zip(words["k"], words["f"], strict=True)
-            )
-        )
-        for aside in asides
+@cache
+def tongue(lang: Language) -> Tongue:
+    """What the files of `lang` hold.
+
+    Raises:
+        SourceError: when a file does not fit.
+    """
+    grammar = open_words(f"{lang}/grammar").fields(("between_sentences", "measure_words", "also"))
+    asides = open_words(f"{lang}/asides").fields(("before", "after", "openers", *_ASIDE))
+    withheld = open_words(f"{lang}/withheld").fields(("vague", "wanted"))
+    facts = open_words(f"{lang}/facts").fields(KINDS)
+    return Tongue(
+        lang=lang,
+        joint=grammar["between_sentences"].text(),
+        measures=grammar["measure_words"].flag(),
+        also={kind: entry.texts(("name",)) for kind, entry in grammar["also"].fields((), KINDS).items()},
+        names={kind: _names(entry) for kind, entry in open_words(f"{lang}/names").fields(KINDS).items()},
+        words=word_lists(open_words(f"{lang}/things"), WORD_LISTS),
+        facts={name: lines for kind in KINDS for name, lines in _facts(kind, facts[kind]).items()},
+        prefixes=_filled(asides["before"], asides),
+        suffixes=_filled(asides["after"], asides),
+        joiners=asides["openers"].texts(),
+        vague=word_lists(withheld["vague"], (*KINDS, "number")),
+        wanted=word_lists(withheld["wanted"], KINDS),
     )
 
 
-TONGUES: Mapping[Language, Tongue] = {
-    "en": Tongue(
-        lang="en",
-        joint=" ",
-        names=NAMES["en"],
-        words=en_words.WORDS,
-        prefixes=_filled(en_words.PREFIXES, en_words.WORDS),
-        suffixes=_filled(en_words.SUFFIXES, en_words.WORDS),
-        joiners=tuple(sorted(en_words.JOINERS)),
-        vague=en_words.VAGUE,
-        wanted=en_words.WANTED,
-        facts=en_facts.FACTS,
-        hops=en_hops.ASKS,
-        yesno=en_yesno.ASKS,
-        tellings={**en_openings.TELLINGS, **en_turns.TELLINGS},
-        blanks=en_story_asks.BLANKS,
-        story_asks=en_story_asks.ASKS,
-    ),
-    "zh": Tongue(
-        lang="zh",
-        joint="",
-        names=NAMES["zh"],
-        words=zh_words.WORDS,
-        prefixes=_filled(zh_words.PREFIXES, zh_words.WORDS),
-        suffixes=_filled(zh_words.SUFFIXES, zh_words.WORDS),
-        joiners=zh_words.JOINERS,
-        vague=zh_words.VAGUE,
-        wanted=zh_words.WANTED,
-        facts=zh_facts.FACTS,
-        hops=zh_hops.ASKS,
-        yesno=zh_yesno.ASKS,
-        tellings={**zh_openings.TELLINGS, **zh_turns.TELLINGS},
-        blanks=zh_story_asks.BLANKS,
-        story_asks=zh_story_asks.ASKS,
-    ),
-}
+def word_lists(entry: Entry, keys: tuple[str, ...]) -> Wordings:
+    """Plain texts by key."""
+    return {key: words.texts() for key, words in entry.fields(keys).items()}
+
+
+def _names(entry: Entry) -> tuple[str, ...]:
+    """Every head with every tail."""
+    parts = entry.fields(("heads", "tails"))
+    return tuple(head + tail for head in parts["heads"].texts() for tail in parts["tails"].texts())
+
+
+def _facts(kind: str, entry: Entry) -> Wordings:
+    """The sentences of each relation about `kind`."""
+    wanted = {name: relation for name, relation in relations().by_name.items() if relation.subject == kind}
+    return {name: lines.texts(wanted[name].slots) for name, lines in entry.fields(wanted).items()}
+
+
+def _filled(asides: Entry, parts: Mapping[str, Entry]) -> tuple[tuple[str, ...], ...]:
+    """Every way to fill each aside's slots. Filled once here, since most sentences of a long pool may carry one."""
+    qualities, writings, people = (parts[name].texts() for name in _ASIDE)
+    if len(writings) != len(people):
+        raise parts["people"].fault(f"as many as there are writings ({len(writings)})")
+    return tuple(
+        tuple(
+            dict.fromkeys(
+                aside.format(quality=quality, writings=written, people=who)
+                for quality in qualities
+                for written, who in zip(writings, people, strict=True)
+            )
+        )
+        for aside in asides.texts(may=_ASIDE)
+    )

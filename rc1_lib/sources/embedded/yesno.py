@@ -5,15 +5,16 @@ The verdict is drawn first and the world is made to fit it, so that both answers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import cache
 
-from rc1_lib.records import Question
+from rc1_lib.records import Language, Question
 from rc1_lib.sources.embedded import yesno_belonging, yesno_measures, yesno_years
 from rc1_lib.sources.embedded.draft import Draft
 from rc1_lib.sources.embedded.scene import Scene
-from rc1_lib.sources.embedded.setting import Setting
-
-Kind = Callable[[Scene, Draft, bool], Setting]
+from rc1_lib.sources.embedded.setting import Kind
+from rc1_lib.sources.embedded.tongues import Wordings
+from rc1_lib.sources.embedded.word_files import open_words
 
 KINDS: Mapping[str, Kind] = {**yesno_years.KINDS, **yesno_measures.KINDS, **yesno_belonging.KINDS}
 _KEYS = tuple(KINDS)
@@ -24,7 +25,17 @@ def yesno(scene: Scene) -> Question | None:
     key = scene.pick(_KEYS)
     verdict = scene.chance(0.5)
     draft = Draft(scene)
-    setting = KINDS[key](scene, draft, verdict)
+    setting = KINDS[key].draw(scene, draft, verdict)
     draft.crowd()
-    ask = scene.pick(scene.tongue.yesno[key]).format_map(setting.fields)
+    ask = scene.pick(wordings(scene.tongue.lang)[key]).format_map(setting.fields)
     return draft.question("strategyqa", ask, "yes" if verdict else "no", setting.slots)
+
+
+@cache
+def wordings(lang: Language) -> Wordings:
+    """The wordings of every kind, from `words/<lang>/yesno.yaml`.
+
+    Raises:
+        SourceError: when the file does not fit.
+    """
+    return {key: lines.texts(KINDS[key].slots) for key, lines in open_words(f"{lang}/yesno").fields(KINDS).items()}

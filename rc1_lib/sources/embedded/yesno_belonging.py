@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rc1_lib.sources.embedded.draft import Draft
 from rc1_lib.sources.embedded.scene import Scene
-from rc1_lib.sources.embedded.setting import Setting
+from rc1_lib.sources.embedded.setting import Kind, Setting
 
 
 def aboard(scene: Scene, draft: Draft, verdict: bool) -> Setting:
@@ -53,9 +53,9 @@ def same_teacher(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 KINDS = {
-    "aboard": aboard,
-    "raft": raft,
-    "vote": vote,
-    "home_river": home_river,
-    "same_teacher": same_teacher,
+    "aboard": Kind("pxst", aboard),
+    "raft": Kind("xypq", raft),
+    "vote": Kind("pqy", vote),
+    "home_river": Kind("sqr", home_river),
+    "same_teacher": Kind("wybq", same_teacher),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rc1_lib.sources.embedded.draft import Draft
 from rc1_lib.sources.embedded.scene import Scene
-from rc1_lib.sources.embedded.setting import Setting
+from rc1_lib.sources.embedded.setting import Kind, Setting
 
 
 def under_bridge(scene: Scene, draft: Draft, verdict: bool) -> Setting:
@@ -93,11 +93,11 @@ def shortened(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 KINDS = {
-    "under_bridge": under_bridge,
-    "carry_bell": carry_bell,
-    "seated": seated,
-    "ride": ride,
-    "afford": afford,
-    "feed": feed,
-    "shortened": shortened,
+    "under_bridge": Kind("pswy", under_bridge),
+    "carry_bell": Kind("pxwy", carry_bell),
+    "seated": Kind("gpwy", seated),
+    "ride": Kind("pzxyn", ride),
+    "afford": Kind("pxbqn", afford),
+    "feed": Kind("xypn", feed),
+    "shortened": Kind("abxyn", shortened),
 }

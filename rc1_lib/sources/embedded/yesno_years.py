@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rc1_lib.sources.embedded.draft import Draft
 from rc1_lib.sources.embedded.scene import Scene
-from rc1_lib.sources.embedded.setting import Setting
+from rc1_lib.sources.embedded.setting import Kind, Setting
 
 
 def met(scene: Scene, draft: Draft, verdict: bool) -> Setting:
@@ -91,11 +91,11 @@ def same_fair(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 KINDS = {
-    "met": met,
-    "standing": standing,
-    "grown": grown,
-    "jubilee": jubilee,
-    "childhood": childhood,
-    "outlived": outlived,
-    "same_fair": same_fair,
+    "met": Kind("abxy", met),
+    "standing": Kind("abxy", standing),
+    "grown": Kind("pxwyn", grown),
+    "jubilee": Kind("gpsqn", jubilee),
+    "childhood": Kind("pxbqn", childhood),
+    "outlived": Kind("abxy", outlived),
+    "same_fair": Kind("xypq", same_fair),
 }

@@ -1,0 +1,108 @@
+"""The kinds of multi-hop questions and their wordings, as `words/multihop.yaml` and its namesakes hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from rc1_lib.records import Language
+from rc1_lib.sources.embedded.relations import Relation, relations
+from rc1_lib.sources.embedded.tongues import Wordings
+from rc1_lib.sources.embedded.word_files import Entry, open_words
+
+_ASKS = ("least", "most", "difference")
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Relations to follow one after the other, and two more that the question tells of the first entity."""
+
+    hops: tuple[str, ...]
+    beside: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Two entities, the hop that leads from each to what is compared (if any), and the number compared.
+
+    `asks` is "least" or "most" where the smaller or the greater number wins, "difference" where nobody does.
+    """
+
+    number: str
+    beside: str
+    asks: str
+    hop: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """All kinds by name, in the order in which they are drawn."""
+
+    chains: Mapping[str, Chain]
+    contrasts: Mapping[str, Contrast]
+
+
+@cache
+def kinds() -> Kinds:
+    """What `words/multihop.yaml` holds.
+
+    Raises:
+        SourceError: when the file does not fit.
+    """
+    parts = open_words("multihop").fields(("chains", "contrasts"))
+    chains, contrasts = (parts[name].fields(parts[name].keys()) for name in ("chains", "contrasts"))
+    return Kinds(
+        {key: _chain(entry) for key, entry in chains.items()},
+        {key: _contrast(entry) for key, entry in contrasts.items()},
+    )
+
+
+@cache
+def wordings(lang: Language) -> Wordings:
+    """The wordings of every kind, from `words/<lang>/multihop.yaml`.
+
+    Raises:
+        SourceError: when the file does not fit.
+    """
+    parts = open_words(f"{lang}/multihop").fields(("chains", "contrasts"))
+    chains = {key: lines.texts("axy") for key, lines in parts["chains"].fields(kinds().chains).items()}
+    return chains | {key: lines.texts("abxy") for key, lines in parts["contrasts"].fields(kinds().contrasts).items()}
+
+
+def _chain(entry: Entry) -> Chain:
+    """A chain, each of whose hops starts at what the one before leads to."""
+    fields = entry.fields(("hops", "beside"))
+    hops = fields["hops"].items()
+    start = _told(hops[0])[1].subject
+    names, at = [], start
+    for item in hops:
+        name, relation = _told(item, at)
+        names.append(name)
+        at = relation.other
+    beside = tuple(_told(item, start)[0] for item in fields["beside"].items())
+    if len(beside) != 2:
+        raise fields["beside"].fault("two relations")
+    return Chain(tuple(names), (beside[0], beside[1]))
+
+
+def _contrast(entry: Entry) -> Contrast:
+    """A contrast, whose hop leads to what has the number."""
+    fields = entry.fields(("number", "beside", "asks"), ("hop",))
+    number, relation = _told(fields["number"])
+    if not relation.high:
+        raise fields["number"].fault("a relation that tells a number")
+    hop, start = "", relation.subject
+    if "hop" in fields:
+        hop, leading = _told(fields["hop"])
+        start = leading.subject
+        if leading.other != relation.subject:
+            raise fields["hop"].fault(f"a relation that leads to a {relation.subject}")
+    return Contrast(number, _told(fields["beside"], start)[0], fields["asks"].one_of(_ASKS), hop)
+
+
+def _told(entry: Entry, subject: str = "") -> tuple[str, Relation]:
+    """The relation named here, which leads to something or tells a number, and is about a `subject` if one is given."""
+    known = relations().by_name
+    name = entry.one_of([key for key, spec in known.items() if spec.slots != "s" and subject in ("", spec.subject)])
+    return name, known[name]

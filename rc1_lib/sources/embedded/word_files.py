@@ -1,0 +1,177 @@
+"""Reading the embedded source's words: YAML files below `words/`, whose every key and slot is checked when they load.
+
+A slot is a name in braces that a sentence is filled at. Which slots a sentence must have depends on its key, so whoever
+reads a file walks through it and says at each place what has to stand there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import string
+from collections.abc import Collection, Hashable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rc1_lib.errors import SourceError
+
+FOLDER = Path(__file__).parent / "words"
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One place in a word file: what stands there, and where it is, so that a fault can be named."""
+
+    file: Path
+    place: str
+    value: object
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys of this mapping, in order."""
+        return tuple(self._mapping())
+
+    def fields(self, needed: Iterable[str], optional: Collection[str] = ()) -> dict[str, Entry]:
+        """The entries of this mapping by key, in the file's order: all the `needed` ones, and no unknown one."""
+        found, needed = self._mapping(), tuple(needed)
+        for key in found:
+            if key not in needed and key not in optional:
+                known = (*needed, *optional)
+                near = difflib.get_close_matches(key, known, n=1)
+                hint = f"did you mean '{near[0]}'?" if near else f"known keys are {', '.join(known) or 'none'}"
+                raise SourceError(f"{self.file}: unknown key '{self._below(key)}'; {hint}")
+        for key in needed:
+            if key not in found:
+                raise SourceError(f"{self.file}: the key '{self._below(key)}' is missing; add it")
+        return {key: Entry(self.file, self._below(key), value) for key, value in found.items()}
+
+    def items(self) -> tuple[Entry, ...]:
+        """The entries of this list, of which there is one at least."""
+        if not isinstance(self.value, list) or not self.value:
+            raise self.fault("a list with at least one entry")
+        return tuple(
+            Entry(self.file, f"{self.place}[{number}]", item) for number, item in enumerate(self.value, start=1)
+        )
+
+    def text(self, slots: Iterable[str] = (), may: Collection[str] = ()) -> str:
+        """The text here, with each of `slots` exactly once, any of `may`, and no other slot."""
+        if not isinstance(self.value, str):
+            raise self.fault("text (put it in quotes if YAML takes it for something else)")
+        found, needed = slots_of(self), tuple(slots)
+        if any(found.count(slot) != 1 for slot in needed) or not set(found) <= {*needed, *may}:
+            rule = f"text with {braced(needed)} once" if needed else "text"
+            if may:
+                rule += f"{', and with' if needed else ' with'} no other slot than {braced(may)}"
+            else:
+                rule += " and no other slot" if needed else " without slots"
+            raise self.fault(rule)
+        return self.value
+
+    def texts(self, slots: Iterable[str] = (), may: Collection[str] = ()) -> tuple[str, ...]:
+        """The texts of this list, each as `text` wants it, none empty and none twice."""
+        needed = tuple(slots)
+        found = tuple(item.text(needed, may) for item in self.items())
+        for number, text in enumerate(found):
+            if not text:
+                raise self.items()[number].fault("text that is not empty")
+            if text in found[:number]:
+                raise SourceError(f"{self.file}: the key '{self.place}' holds {text!r} twice; remove one of them")
+        return found
+
+    def number(self) -> int:
+        """The whole number here."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise self.fault("a whole number")
+        return self.value
+
+    def flag(self) -> bool:
+        """The true or false here."""
+        if not isinstance(self.value, bool):
+            raise self.fault("true or false")
+        return self.value
+
+    def one_of(self, options: Collection[str]) -> str:
+        """The text here, which has to be one of `options`."""
+        if self.text() not in options:
+            raise self.fault(f"one of {', '.join(options)}")
+        return self.text()
+
+    def fault(self, expected: str) -> SourceError:
+        """The error that something else stands here."""
+        shown = repr(self.value)
+        shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
+        place = f"the key '{self.place}' holds" if self.place else "holds"
+        return SourceError(f"{self.file}: {place} {shown}; expected {expected}")
+
+    def _mapping(self) -> dict[str, object]:
+        if not isinstance(self.value, dict):
+            raise self.fault("a mapping of keys to values")
+        for key in self.value:
+            if not isinstance(key, str):
+                place = f" below '{self.place}'" if self.place else ""
+                raise SourceError(f"{self.file}: the key {key!r}{place} is not text; put it in quotes")
+        return self.value
+
+    def _below(self, key: str) -> str:
+        return f"{self.place}.{key}" if self.place else key
+
+
+def slots_of(entry: Entry) -> list[str]:
+    """The slots of the text at `entry`, in order.
+
+    Raises:
+        SourceError: an unmatched brace, or a slot with a format or a conversion.
+    """
+    try:
+        parts = list(string.Formatter().parse(str(entry.value)))
+    except ValueError as error:
+        raise entry.fault(f"matched braces ({error})") from None
+    if any(form or conversion for _, _, form, conversion in parts):
+        raise entry.fault("plain slots without ':' or '!'")
+    return [slot for _, slot, _, _ in parts if slot is not None]
+
+
+def open_words(name: str) -> Entry:
+    """The file `words/<name>.yaml` as a whole.
+
+    Raises:
+        SourceError: when it is gone, not UTF-8, not YAML, or holds a key twice.
+    """
+    path = FOLDER / f"{name}.yaml"
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error.strerror}); put the file back") from None
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise SourceError(f"{path}: {line}not YAML ({getattr(error, 'problem', error)}); mend the file") from None
+    return Entry(path, "", content)
+
+
+def braced(slots: Iterable[str]) -> str:
+    """Slots as they stand in a text."""
+    return ", ".join(f"{{{slot}}}" for slot in slots)
+
+
+# PyYAML has the loader written in C only where it was built with libyaml.
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _UniqueKeys(_Loader):  # type: ignore[misc]
+    """A safe loader that refuses a key written twice: YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key.value}' stands twice", key.start_mark
+                )
+            seen.add(key.value)
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return mapping
