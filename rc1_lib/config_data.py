@@ -25,7 +25,7 @@ class Sources(Section):
     """Where questions come from: `embedded`, `hub`, or a folder with a sub-folder of the public files for each task."""
 
     use: str
-    """`embedded`, `hub`, a folder with gsm8k/, strategyqa/ and hotpotqa/, or a .jsonl file of finished rows."""
+    """`embedded`, `hub`, a folder with one sub-folder a task, or a .jsonl file of finished rows."""
     hub: dict[TaskName, str]
     """Task -> hub name of its data set, read through Hugging Face `datasets`."""
     chinese_share: Share

@@ -21,10 +21,8 @@ from rc1_lib.pool.templates import Pack, Template, load_pack
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import open_run
-from rc1_lib.task_specs import task_names
+from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.conftest import SMALL
-
-TASKS = task_names()
 
 
 class PoolGates:

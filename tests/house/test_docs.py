@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.preflight.gates import PREFLIGHT
 
 EXPERIMENTS = PROJECT_ROOT / "docs" / "experiments"
 PAGES = sorted(page for page in EXPERIMENTS.glob("*.md") if page.name != "README.md")
@@ -52,3 +53,8 @@ def test_the_index_names_every_experiment_once() -> None:
 def test_lines_outside_tables_are_short(document: Path) -> None:
     lines = document.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("gate", [spec.name for spec in PREFLIGHT])
+def test_every_gate_is_told_of(gate: str) -> None:
+    assert f"`{gate}`" in (PROJECT_ROOT / "docs" / "gates.md").read_text(encoding="utf-8")

@@ -18,10 +18,8 @@ from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
 from rc1_lib.pool.teacher import ask_chance
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
-from rc1_lib.task_specs import is_right, task_names
+from rc1_lib.task_specs import is_right
 from tests.conftest import SMALL
-
-TASKS = task_names()
 
 TEACHER = Teacher(cue_rate=0.35, cue_pull=6.0, need_pull=1.0, skip_tool_rate=0.0, repeat_tool_rate=0.0)
 
@@ -157,6 +155,6 @@ def test_too_few_questions_are_refused_with_the_knobs_to_turn(shared_data: Path,
     assert not (tmp_path / "data").exists()
 
 
-def test_both_languages_and_all_tasks_are_there(rows: pl.DataFrame) -> None:
+def test_both_languages_and_all_tasks_are_there(rows: pl.DataFrame, built: Run) -> None:
     assert set(rows["lang"]) == {"en", "zh"}
-    assert set(rows["task"]) == set(TASKS)
+    assert set(rows["task"]) == set(built.config.datasets)

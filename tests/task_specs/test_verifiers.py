@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rc1_lib.records import Task
-from rc1_lib.task_specs import is_right, task_names
+from rc1_lib.task_specs import is_right
 from rc1_lib.task_specs.verifiers import f1
 
-TASKS = task_names()
+GOLD = {"gsm8k": "7", "strategyqa": "yes", "hotpotqa": "Ithwyn"}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_f1_by_hand() -> None:
     assert (f1("Ithwyn", "ithwyn."), f1("a", "b"), f1("", "b")) == (1.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", GOLD)
 @given(answer=st.text(st.characters(), max_size=80))
 def test_any_text_gets_a_verdict(task: Task, answer: str) -> None:
-    assert is_right(task, answer, {"gsm8k": "7", "strategyqa": "yes", "hotpotqa": "Ithwyn"}[task]) in {True, False}
+    assert is_right(task, answer, GOLD[task]) in {True, False}

@@ -19,13 +19,11 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import BUCKETS
 from rc1_lib.run import Run, open_run
+from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.sources.embedded import generate
-from rc1_lib.task_specs import task_names
 from rc1_lib.text import text_length
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.embedded.tokenizer import train_tokenizer
-
-TASKS = task_names()
 
 VOCABULARY = 2560
 
