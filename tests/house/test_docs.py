@@ -12,6 +12,7 @@ from rc1_lib.preflight.gates import PREFLIGHT
 
 EXPERIMENTS = PROJECT_ROOT / "docs" / "experiments"
 PAGES = sorted(page for page in EXPERIMENTS.glob("*.md") if page.name != "README.md")
+HOW_TO = sorted((PROJECT_ROOT / "docs" / "how-to").glob("*.md"))
 DOCUMENTS = [*sorted(PROJECT_ROOT.glob("*.md")), *sorted((PROJECT_ROOT / "docs").rglob("*.md"))]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -49,7 +50,7 @@ def test_the_index_names_every_experiment_once() -> None:
     assert sorted(re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", index, re.MULTILINE)) == [page.name for page in PAGES]
 
 
-@pytest.mark.parametrize("document", [EXPERIMENTS / "README.md", *PAGES], ids=lambda path: path.stem)
+@pytest.mark.parametrize("document", [EXPERIMENTS / "README.md", *PAGES, *HOW_TO], ids=lambda path: path.stem)
 def test_lines_outside_tables_are_short(document: Path) -> None:
     lines = document.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []

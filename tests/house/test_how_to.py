@@ -1,0 +1,85 @@
+"""The examples of `docs/how-to` do what the pages say: their code is taken from the pages and run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.rows.schema import check_rows
+from rc1_lib.scoring.calls import Ask, Sampling
+from rc1_lib.sources.local import load_local
+from rc1_lib.sources.rows import load_rows
+from rc1_lib.task_specs import registered
+
+HOW_TO = PROJECT_ROOT / "docs" / "how-to"
+_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def example(page: str, opening: str) -> str:
+    """The one block of a page that opens with these words."""
+    (found,) = [block for block in _BLOCK.findall((HOW_TO / page).read_text("utf-8")) if block.startswith(opening)]
+    return str(found)
+
+
+def run(code: str) -> Mapping[str, Any]:
+    """The names that a block defines."""
+    names: dict[str, Any] = {"__name__": "example"}
+    exec(compile(code, "example", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("page", sorted(HOW_TO.glob("*.md")), ids=lambda page: page.stem)
+def test_every_block_of_python_is_python(page: Path) -> None:
+    for block in _BLOCK.findall(page.read_text("utf-8")):
+        compile(block, page.name, "exec")
+
+
+def test_the_own_source_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(example("own-source.md", '"""Write own questions'))
+    loaded = load_local(tmp_path / "mine", ["gsm8k"])["gsm8k"]
+    assert len(loaded.questions) == 200
+    assert loaded.skipped == {}
+
+
+def test_the_own_dialogues_are_rows_of_the_pools_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(example("own-source.md", '"""Turn own support dialogues'))
+    rows = check_rows(read_rows(tmp_path / "rows.jsonl"), tmp_path / "rows.jsonl")
+    assert rows["solved"].to_list() == [True, True]
+    assert rows["asked"].to_list() == [0, 1]
+    assert len(load_rows(tmp_path / "rows.jsonl", ["gsm8k"])["gsm8k"].questions) == 2
+
+
+def test_the_own_task_reads_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = run(example("own-task.md", '"""Fact checking'))["SPEC"]
+    run(example("own-task.md", '"""Write own records'))
+    with registered(spec):
+        loaded = load_local(tmp_path / "own", ["factcheck"])["factcheck"]
+    assert len(loaded.questions) == 80
+    for question in loaded.questions:
+        assert question.slot is not None
+        assert spec.is_right(question.answer, question.answer, question.aliases)
+        assert not spec.is_right("no" if question.answer == "yes" else "yes", question.answer, question.aliases)
+
+
+@pytest.mark.parametrize(("final", "grade"), [("It is 3. Answer: 3", 1.0), ("I do not know.", 0.0)])
+def test_the_own_judge_grades_every_dimension(final: str, grade: float) -> None:
+    judge = run(example("own-judge.md", '"""A judge that grades'))["Keyword"]()
+    ask = Ask(
+        system="", user="", schema={"required": ["reason", "answered", "concise"]}, sampling=Sampling(0.7, 1.0, 16),
+        attempt_id="a", idempotency_key="b", messages=[{"role": "assistant", "content": final}],
+    )  # fmt: skip
+    answer = asyncio.run(judge.ask(ask))
+    reply = json.loads(answer.text)
+    assert {name: value for name, value in reply.items() if name != "reason"} == {"answered": grade, "concise": grade}
+    assert not answer.billable
