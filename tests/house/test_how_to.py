@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pytest
 
+from rc1_lib import thresholds
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.config_values import Section, Share
+from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.scoring.calls import Ask, Sampling
@@ -29,10 +34,10 @@ def example(page: str, opening: str) -> str:
     return str(found)
 
 
-def run(code: str) -> Mapping[str, Any]:
-    """The names that a block defines."""
-    names: dict[str, Any] = {"__name__": "example"}
-    exec(compile(code, "example", "exec"), names)
+def run(code: str, given: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
+    """The names that a block defines, beside those that it is given."""
+    names: dict[str, Any] = {"__name__": "example", **given}
+    exec(compile(code, "example", "exec", dont_inherit=True), names)
     return names
 
 
@@ -70,6 +75,20 @@ def test_the_own_task_reads_its_records(tmp_path: Path, monkeypatch: pytest.Monk
         assert question.slot is not None
         assert spec.is_right(question.answer, question.answer, question.aliases)
         assert not spec.is_right("no" if question.answer == "yes" else "yes", question.answer, question.aliases)
+
+
+def test_the_own_gates_own_test_is_green(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"Section": Section, "Share": Share}
+    thresholds_class = run(example("own-gate.md", "class AnswersGate"), names)["AnswersGate"]
+    monkeypatch.setattr(thresholds, "AnswersGate", thresholds_class, raising=False)
+    module = ModuleType("rc1_lib.gates.answers")
+    vars(module).update(run(example("own-gate.md", '"""Answers:')))
+    monkeypatch.setitem(sys.modules, "rc1_lib.gates.answers", module)
+    tests = run(example("own-gate.md", '"""The answers gate'))
+    tests["test_answers_that_differ_are_green"]()
+    tests["test_a_task_without_rows_does_not_pass"]()
+    for yes, status in ((7, Status.PASSED), (8, Status.FAILED)):
+        tests["test_seven_of_ten_may_be_the_same_and_eight_may_not"](yes, status)
 
 
 @pytest.mark.parametrize(("final", "grade"), [("It is 3. Answer: 3", 1.0), ("I do not know.", 0.0)])
