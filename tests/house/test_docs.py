@@ -12,7 +12,7 @@ from rc1_lib.preflight.gates import PREFLIGHT
 
 EXPERIMENTS = PROJECT_ROOT / "docs" / "experiments"
 PAGES = sorted(page for page in EXPERIMENTS.glob("*.md") if page.name != "README.md")
-HOW_TO = sorted((PROJECT_ROOT / "docs" / "how-to").glob("*.md"))
+HOW_TO = [PROJECT_ROOT / "docs" / "tutorial.md", *sorted((PROJECT_ROOT / "docs" / "how-to").glob("*.md"))]
 DOCUMENTS = [*sorted(PROJECT_ROOT.glob("*.md")), *sorted((PROJECT_ROOT / "docs").rglob("*.md"))]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)

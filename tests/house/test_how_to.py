@@ -41,7 +41,9 @@ def run(code: str, given: Mapping[str, Any] = MappingProxyType({})) -> Mapping[s
     return names
 
 
-@pytest.mark.parametrize("page", sorted(HOW_TO.glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [HOW_TO.parent / "tutorial.md", *sorted(HOW_TO.glob("*.md"))], ids=lambda page: page.stem
+)
 def test_every_block_of_python_is_python(page: Path) -> None:
     for block in _BLOCK.findall(page.read_text("utf-8")):
         compile(block, page.name, "exec")
@@ -53,6 +55,17 @@ def test_the_own_source_is_read_whole(tmp_path: Path, monkeypatch: pytest.Monkey
     loaded = load_local(tmp_path / "mine", ["gsm8k"])["gsm8k"]
     assert len(loaded.questions) == 200
     assert loaded.skipped == {}
+
+
+def test_the_tutorials_damage_adds_sixty_rows_under_new_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pool = tmp_path / "try" / "data" / "rollouts" / "rc1_seed.jsonl"
+    pool.parent.mkdir(parents=True)
+    pool.write_text("".join(json.dumps({"id": f"row-{at}", "answer": at}) + "\n" for at in range(80)))
+    run(example("../tutorial.md", '"""Copy sixty rows'))
+    rows = [json.loads(line) for line in pool.read_text().splitlines()]
+    assert len({row["id"] for row in rows}) == 140
+    assert [row["answer"] for row in rows[80:]] == list(range(60))
 
 
 def test_the_own_dialogues_are_rows_of_the_pools_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
