@@ -8,6 +8,7 @@ on from its newest whole checkpoint, and the end is the same bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from prefect import State, flow
@@ -26,7 +27,7 @@ from tasks.calibrate import verdict
 from tasks.endings import REFUSED, outcome
 from tasks.evaluation import evaluation
 from tasks.gates import CACHED
-from tasks.reports import verify
+from tasks.reports import verify, verify_again
 from tasks.sentences import gate_sentence
 from tasks.train import Facts, Segment, fault_of, keep_best, resume, segment, warm_start
 from tasks.training_report import Story, Trained, report_training
@@ -67,7 +68,7 @@ def train(
 def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bool) -> State[Any]:
     story = Story()
     with story.timed("ticket"):
-        outcome(verify(run, return_state=True))
+        run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
     run.write_effective_config()
     write_git_state(run)
     with story.timed("warm start"):
@@ -80,7 +81,7 @@ def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bo
         ending: State[Any] = Completed(name=POLICY_TRAINED, message=f"{sentence}; not evaluated")
     else:
         with story.timed("evaluation"):
-            ending = _evaluated(run, seeds, story, sentence)
+            ending = _evaluated(run, story, start["reference"], sentence)
     report_training(run, story.body(ending, start))
     return ending
 
@@ -132,7 +133,7 @@ def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
 
 def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str) -> tuple[Segment, bool]:
     """A segment's result and whether the cache gave it; a cached one whose checkpoint is not there is trained again."""
-    parameters = (run, seed, first, last, facts, previous, code_sha256("tasks/train.py"))
+    parameters = (run, seed, first, last, facts, previous, code_sha256("tasks.train"))
     state: State[Any] = segment(*parameters, return_state=True)
     if state.name == CACHED:
         fault = fault_of(run, state.result(raise_on_failure=False))
@@ -143,9 +144,11 @@ def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous:
     return outcome(state), False
 
 
-def _evaluated(run: Run, seeds: Sequence[int], story: Story, sentence: str) -> State[Any]:
-    """The flow's ending by the evaluation's verdict."""
-    state = evaluation(run, seeds, return_state=True)
+def _evaluated(run: Run, story: Story, reference: str, sentence: str) -> State[Any]:
+    """The flow's ending by the evaluation's verdict on the very checkpoints that were trained."""
+    finished = {one.seed: str(one.checkpoint["sha256"]) for one in story.trained}
+    outcome(verify_again(run, "the evaluation", return_state=True))
+    state = evaluation(run, finished, reference, return_state=True)
     result, body, fault = verdict(GATE, state)
     if fault:
         outcome(state)
@@ -154,5 +157,6 @@ def _evaluated(run: Run, seeds: Sequence[int], story: Story, sentence: str) -> S
     if result.status is not Status.PASSED:
         why = gate_sentence(result, advice=False)
         return Failed(name=GATES_FAILED, message=f"{sentence}; {GATE} failed: {why}; the checkpoints stay")
-    story.best = outcome(keep_best(run, seeds, return_state=True))
+    outcome(verify_again(run, "a checkpoint is kept for good", return_state=True))
+    story.best = outcome(keep_best(run, finished, return_state=True))
     return Completed(name=POLICY_IMPROVED, message=f"{sentence}; {GATE}: {gate_sentence(result)}")

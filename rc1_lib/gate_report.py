@@ -45,11 +45,12 @@ def write_report(
     body: Mapping[str, Any],
     plots: Mapping[str, str],
     recorded_as: str = "",
+    inputs: Mapping[str, str] | None = None,
 ) -> GateReport:
     """Write a step's report: verdict first, then what it found.
 
     The time stands in it, so two reports of the same thing have different fingerprints. With `recorded_as`, its kind, a
-    manifest tells later whether somebody altered it.
+    manifest tells later whether somebody altered it, and with `inputs` whether it is out of date.
     """
     offenders = len(gate.offenders)
     full = {
@@ -63,7 +64,7 @@ def write_report(
         "gate": {**gate.to_dict(), "offenders": offenders},
     }
     if recorded_as:
-        with recorded_write(run.workspace, report, {"kind": recorded_as}) as stream:
+        with recorded_write(run.workspace, report, {"kind": recorded_as, "inputs": inputs}) as stream:
             stream.write(orjson.dumps(full, option=orjson.OPT_INDENT_2) + b"\n")
     else:
         write_json(run.workspace.path(report), full)

@@ -31,12 +31,21 @@ _SWITCH = {"1": True, "true": True, "on": True, "0": False, "false": False, "off
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run's workspace, its effective configuration, the file it came from and the overrides applied to it."""
+    """What a run is, as every step is handed it.
+
+    Attributes:
+        workspace: where everything is written.
+        config: the effective configuration.
+        config_path: the file it came from.
+        overrides: what was applied to it.
+        vouched: name -> SHA-256 of what a verified ticket vouches for; None where no ticket was asked for.
+    """
 
     workspace: Workspace
     config: RunConfig
     config_path: Path
     overrides: tuple[str, ...]
+    vouched: Mapping[str, str] | None = None
 
     @property
     def config_sha256(self) -> str:

@@ -5,7 +5,6 @@ Prefect's cache stays out of it: a manifest also knows a file that somebody alte
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from prefect import task
@@ -13,18 +12,18 @@ from prefect.logging import get_run_logger
 
 from rc1_lib.artifacts import FileState, read_manifest
 from rc1_lib.build_policy import Build, needs_build
-from rc1_lib.difficulty.steps import balanced_state, metrics_state, write_balanced, write_metrics, write_report
-from rc1_lib.evidence import Evidence
+from rc1_lib.derived import Artifact
+from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.difficulty.steps import write_report
 from rc1_lib.pool.build import Progress
-from rc1_lib.pool.seed import Part, build_seed, seed_state
+from rc1_lib.pool.derived import PARTS
+from rc1_lib.pool.seed import build_seed
 from rc1_lib.progress import tell
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
 
 Made = dict[str, Any]
 """`{file, path, sha256, rows, state, built}`: `state` is the one found before, `rows` None without a true manifest."""
-
-_PARTS: tuple[Part, ...] = ("shadow", "takes", "pool")
 
 
 @task(
@@ -38,13 +37,13 @@ _PARTS: tuple[Part, ...] = ("shadow", "takes", "pool")
 def seed(run: Run, build: Build) -> list[Made]:
     """Write the shadow set and the seed pool where they have to be built."""
     tell("shadow set and pool", 0, 1)
-    states = {part: seed_state(run, part) for part in _PARTS}
+    states = {part: artifact.state(run) for part, artifact in PARTS.items()}
     parts = [part for part, state in states.items() if needs_build(state, build)]
     if parts:
         build_seed(run, parts, _log_tenths())
     else:
         tell("shadow set and pool", 1, 1, "kept: " + ", ".join(sorted({state.value for state in states.values()})))
-    return [_made(run, part, state, part in parts) for part, state in states.items()]
+    return [_made(run, PARTS[part], state, part in parts) for part, state in states.items()]
 
 
 @task(
@@ -57,7 +56,7 @@ def seed(run: Run, build: Build) -> list[Made]:
 @refusable
 def metrics(run: Run, build: Build) -> list[Made]:
     """Measure the difficulty of the pool's rows where that has to be done."""
-    return [_made(run, "metrics", *_once("difficulty metrics", metrics_state(run), build, lambda: write_metrics(run)))]
+    return [_once("difficulty metrics", run, METRICS, build)]
 
 
 @task(
@@ -70,32 +69,30 @@ def metrics(run: Run, build: Build) -> list[Made]:
 @refusable
 def balanced(run: Run, build: Build) -> list[Made]:
     """Draw the balanced pool where that has to be done."""
-
-    def write() -> None:
-        write_balanced(run)
+    made = _once("balanced pool", run, BALANCED, build)
+    if made["built"]:
         write_report(run)
+    return [made]
 
-    return [_made(run, "balanced", *_once("balanced pool", balanced_state(run), build, write))]
 
-
-def _once(stage: str, state: FileState, build: Build, write: Callable[[], object]) -> tuple[FileState, bool]:
+def _once(stage: str, run: Run, artifact: Artifact, build: Build) -> Made:
+    state = artifact.state(run)
     due = needs_build(state, build)
     tell(stage, 0, 1)
     if due:
-        write()
+        artifact.build(run)
     tell(stage, 1, 1, "built" if due else f"kept: {state.value}")
-    return state, due
+    return _made(run, artifact, state, due)
 
 
-def _made(run: Run, file: str, state: FileState, built: bool) -> Made:
-    evidence = Evidence(run)
-    path = evidence.label(file)
-    there = evidence.path(file).exists()
-    sha256 = evidence.sha256(file) if there else None
+def _made(run: Run, artifact: Artifact, state: FileState, built: bool) -> Made:
+    path = run.workspace.name(artifact.path(run))
+    there = artifact.path(run).exists()
+    sha256 = artifact.sha256(run) if there else None
     manifest = read_manifest(run.workspace, path) or {}
     rows = manifest.get("rows") if there and manifest.get("sha256") == sha256 else None
     get_run_logger().info("%s: found %s, %s; rows: %s", path, state.value, "built" if built else "kept", rows)
-    return {"file": file, "path": path, "sha256": sha256, "rows": rows, "state": state.value, "built": built}
+    return {"file": artifact.name, "path": path, "sha256": sha256, "rows": rows, "state": state.value, "built": built}
 
 
 def _log_tenths() -> Progress:

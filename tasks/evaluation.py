@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from prefect import State, task
@@ -15,6 +15,7 @@ from rc1_lib.evaluation.report import evaluation_markdown
 from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
+from rc1_lib.training.ppo_run import check_start
 from tasks.endings import RETRIES, RETRY_DELAY_S, retry_when_transient
 from tasks.gates import state_of
 from tasks.pictures import picture
@@ -31,18 +32,21 @@ from tasks.sentences import gate_sentence
     retry_condition_fn=retry_when_transient,
     persist_result=False,
 )
-def evaluation(run: Run, seeds: Sequence[int]) -> State[Any]:
+def evaluation(run: Run, finished: Mapping[int, str], reference: str) -> State[Any]:
     """Let the trained policies answer the held-out prompts, and judge them.
 
     Args:
         run: workspace and configuration.
-        seeds: whose runs have reached their last step.
+        finished: seed -> fingerprint of the last checkpoint of its run, as it was trained.
+        reference: fingerprint of the policy that these runs began with.
 
     Returns:
         A state whose name is the verdict, and whose data is `{"gate", "report"}`.
     """
     try:
-        found = evaluate_run(prepared_for(run), seeds)
+        prepared = prepared_for(run)
+        check_start(prepared, reference)
+        found = evaluate_run(prepared, finished)
     except RC1Error as error:
         result = GateResult(GATE, error=str(error))
         _show_checks(run, result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.artifacts import sha256_file
+from rc1_lib.artifacts import sha256_file, sha256_json
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import read_spec
 from rc1_lib.training.models import fingerprint_of
@@ -52,6 +52,7 @@ def _inputs(run: Run) -> dict[str, str]:
         "metrics": sha256_file(place.path(config.difficulty.metrics_path)),
         "weights": sha256_file(weights) if weights.is_file() else "",
         "judge": read_spec(run).sha256,
+        "vouched": sha256_json(run.vouched),
     }
 
 

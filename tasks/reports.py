@@ -10,7 +10,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from rc1_lib.artifacts import now, write_json
 from rc1_lib.preflight.rounds import round_passed, write_round
-from rc1_lib.preflight.ticket import issue_ticket, revoke_ticket, verify_ticket
+from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
@@ -93,10 +93,34 @@ def issue(run: Run) -> dict[str, str]:
 
 @task(name="verify ticket", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
 @refusable
-def verify(run: Run) -> dict[str, str]:
-    """Check everything the ticket vouches for; refused with every cause when something differs."""
+def verify(run: Run) -> dict[str, Any]:
+    """Check everything the ticket vouches for; refused with every cause when something differs.
+
+    Returns:
+        What the ticket says of itself, and under `vouched` the fingerprint of everything that it vouches for.
+    """
     ticket = verify_ticket(run)
-    return {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
+    head = {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
+    return {**head, "vouched": vouched_by(ticket)}
+
+
+@task(
+    name="verify ticket again",
+    task_run_name="ticket, before {what}",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+)
+@refusable
+def verify_again(run: Run, what: str) -> str:
+    """Look again at everything the ticket vouches for; refused when something is not what it was when a run began.
+
+    Args:
+        run: with what its ticket vouches for.
+        what: is about to happen, for people.
+    """
+    check_unchanged(run)
+    return what
 
 
 @task(name="revoke ticket", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)

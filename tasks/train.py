@@ -17,10 +17,11 @@ from rc1_lib.evaluation.policies import finished_checkpoint
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
+from rc1_lib.training.checkpoint.names import folder_name
 from rc1_lib.training.checkpoint.retention import keep_for_good
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError
-from rc1_lib.training.ppo_run import resumable
+from rc1_lib.training.ppo_run import check_start, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from tasks.endings import REFUSED, RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
@@ -106,12 +107,15 @@ def segment(
     logger, began = get_run_logger(), time.monotonic()
     try:
         prepared = prepared_for(run)
+        check_start(prepared, facts["reference"])
         differ = [key for key, value in prepared.facts(seed).items() if facts.get(key) != value]
         if differ:
             raise RC1Error(
                 f"{', '.join(differ)}: not what it was when this training began; run again when nothing else writes "
                 f"into the workspace"
             )
+        if previous:
+            read_verified(run.workspace.path(paths_of(run, seed).checkpoints) / folder_name(first - 1), previous)
         with showing_steps(run, seed, first, last):
             path = reach(prepared, seed, last, logger.info)
     except RC1Error as error:
@@ -140,10 +144,16 @@ def fault_of(run: Run, body: object) -> str:
 
 @task(name="keep for good", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
 @refusable
-def keep_best(run: Run, seeds: Sequence[int]) -> list[str]:
-    """Copy the checkpoints whose evaluation passed into `best/`; gives their names."""
+def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
+    """Copy the checkpoints whose evaluation passed into `best/`; gives their names.
+
+    Args:
+        run: workspace and configuration.
+        finished: seed -> fingerprint of the checkpoint that was evaluated; another one is not kept.
+    """
     kept = []
-    for seed in seeds:
+    for seed, sha256 in finished.items():
         folder = run.workspace.path(paths_of(run, seed).checkpoints)
-        kept.append(run.workspace.name(keep_for_good(run.workspace.path(finished_checkpoint(run, seed)), folder)))
+        path = run.workspace.path(finished_checkpoint(run, seed))
+        kept.append(run.workspace.name(keep_for_good(path, folder, sha256)))
     return kept

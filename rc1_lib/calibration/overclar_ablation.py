@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rc1_lib.artifacts import FileState, file_state, read_json, sha256_json
+from rc1_lib.artifacts import FileState, read_json, sha256_json
 from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
-from rc1_lib.calibration.weights_file import CODE, read_weights
+from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.checks import equal, info
-from rc1_lib.code import code_sha256
+from rc1_lib.derived import Artifact, fingerprint
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence import Evidence
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.overclar_ablation import ABLATION_CHECKS, ablation_gate
+from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.pool.derived import TAKES
 from rc1_lib.pool.takes import by_prompt
 from rc1_lib.records import GateResult
 from rc1_lib.reward import plots
@@ -23,7 +24,6 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.identity import scoring_settings
 from rc1_lib.scoring.test_double import double_checks, said_double
 
-_KIND = "overclar_ablation"
 _AGAIN = "run it: rc1 overclar-penalty --ablation"
 
 
@@ -38,8 +38,8 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> G
         RC1Error: when there are no weights or no such dialogues, or the judge cannot be asked.
     """
     chosen = read_weights(run, dimensions(run)) if weights is None else dict(weights)
-    thresholds, evidence = run.config.gates.ablation, Evidence(run)
-    judged = judge_rows(run, evidence.rows("takes"))
+    thresholds = run.config.gates.ablation
+    judged = judge_rows(run, rows_of(run, TAKES))
     ablated = ablate(
         with_reward(run, by_prompt(judged.frame), chosen),
         confidence=thresholds.confidence,
@@ -51,7 +51,7 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> G
     key = _key(run, chosen)
     body = {
         "key": key,
-        "takes": {"path": evidence.label("takes"), "sha256": evidence.sha256("takes")},
+        "takes": fingerprint(TAKES, run),
         "alpha": run.config.overclar.alpha,
         "cap": run.config.overclar.cap,
         "weights": chosen,
@@ -62,7 +62,7 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> G
     told = f"n = {counts.prompts:,} prompts, {counts.dialogues:,} dialogues about them"
     file = f"{PLOTS}/overclar_ablation_{key}.png"
     plots.ablation(run.workspace.path(file), ablated.to_dict()["figures"], caption=told)
-    return write_report(run, _path(key), gate, body, {"over-clarification penalty": file}, _KIND)
+    return write_report(run, _path(key), gate, body, {"over-clarification penalty": file}, ABLATION.name)
 
 
 def ablation_verdict(run: Run) -> GateResult:
@@ -73,10 +73,10 @@ def ablation_verdict(run: Run) -> GateResult:
     """
     key = _key(run, read_weights(run, dimensions(run)))
     path = run.workspace.path(_path(key))
-    state = file_state(run.workspace, _path(key), kind=_KIND)
+    state = ABLATION.state(run)
     if state is FileState.MISSING:
         missing = equal("ablation of these weights and this penalty", False, True, _AGAIN)
-        return GateResult(_KIND, (missing,))
+        return GateResult(ABLATION.name, (missing,))
     whole = equal("report", state.value, FileState.FRESH.value, f"somebody else wrote {path.name}; {_AGAIN}")
     try:
         report = read_json(path)
@@ -84,19 +84,10 @@ def ablation_verdict(run: Run) -> GateResult:
     except (ValueError, KeyError, TypeError):
         raise RC1Error(f"{path}: is not the report of an ablation; {_AGAIN}") from None
     judged = {check.name for check in found.checks if check.op != "info"}
-    if found.name != _KIND or report.get("key") != key or found.error or not judged >= ABLATION_CHECKS:
+    if found.name != ABLATION.name or report.get("key") != key or found.error or not judged >= ABLATION_CHECKS:
         raise RC1Error(f"{path}: is the report of something else; {_AGAIN}")
     marks = double_checks(run, said_double(report))
     return replace(found, checks=(*found.checks, whole, *marks, info("file", _path(key))), evidence={})
-
-
-def is_ablated(run: Run) -> bool:
-    """Whether there is an ablation of the weights and the penalty in force."""
-    try:
-        key = _key(run, read_weights(run, dimensions(run)))
-        return file_state(run.workspace, _path(key), kind=_KIND) is FileState.FRESH
-    except RC1Error:
-        return False
 
 
 def _key(run: Run, weights: Mapping[str, float]) -> str:
@@ -104,11 +95,11 @@ def _key(run: Run, weights: Mapping[str, float]) -> str:
     config = run.config
     decisive: dict[str, Any] = {
         "weights": dict(weights),
-        "takes": Evidence(run).sha256("takes"),
+        "takes": TAKES.sha256(run),
         "overclar": config.overclar.model_dump(mode="json"),
         "on": config.use_overclar_penalty,
         "scoring": scoring_settings(run),
-        "code": code_sha256(*CODE),
+        "code": ABLATION.code,
         "reward": config.reward.model_dump(mode="json"),
         "gate": config.gates.ablation.model_dump(mode="json"),
     }
@@ -117,3 +108,10 @@ def _key(run: Run, weights: Mapping[str, float]) -> str:
 
 def _path(key: str) -> str:
     return f"reports/overclar_ablation_{key}.json"
+
+
+ABLATION = Artifact(
+    "overclar_ablation", lambda run: _path(_key(run, read_weights(run, dimensions(run)))), None,
+    "rc1_lib.calibration.overclar_ablation.overclar_ablation", "rc1 overclar-penalty --ablation",
+)  # fmt: skip
+"""Of the weights and the penalty in force: its name holds all that it was made from, the code too."""

@@ -11,10 +11,12 @@ import polars as pl
 from rc1_lib.artifacts import atomic_write
 from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
 from rc1_lib.calibration.weights_file import read_weights
+from rc1_lib.derived import fingerprint
 from rc1_lib.errors import ConfigError
-from rc1_lib.evidence import Evidence
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
+from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.pool.derived import SHADOW
 from rc1_lib.records import GateResult
 from rc1_lib.reward import plots
 from rc1_lib.reward.comparison import Comparison, compare
@@ -64,8 +66,7 @@ def shadow_run(run: Run, tag: str, weights: Mapping[str, float] | None = None) -
 
 def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) -> GateReport:
     path, thresholds = report_path(tag), run.config.gates.shadow_run
-    evidence = Evidence(run)
-    judged = judge_rows(run, evidence.rows("shadow"))
+    judged = judge_rows(run, rows_of(run, SHADOW))
     frame = with_reward(run, judged.frame, weights).with_columns(group="source_id")
     compared = compare(
         frame,
@@ -80,7 +81,7 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) ->
     terms = _write_terms(run, tag, frame)
     body = {
         "tag": tag,
-        "shadow": {"path": evidence.label("shadow"), "sha256": evidence.sha256("shadow")},
+        "shadow": fingerprint(SHADOW, run),
         **compared.to_dict(),
         "weights": dict(weights),
         "old_weights": dict(run.config.reward.old_weights),

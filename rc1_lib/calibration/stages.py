@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from rc1_lib.artifacts import FileState
-from rc1_lib.build_policy import NOT_OURS, Build, needs_build
-from rc1_lib.calibration.overclar_ablation import is_ablated, overclar_ablation
+from rc1_lib.build_policy import Build, needs_build
+from rc1_lib.calibration.overclar_ablation import ABLATION, overclar_ablation
 from rc1_lib.calibration.shadow_run import CALIBRATED, baseline_run, shadow_run
 from rc1_lib.calibration.weight_calib import weight_calib
-from rc1_lib.calibration.weights_file import adopt, note_refusal, weights_state
-from rc1_lib.difficulty.steps import balanced_state
-from rc1_lib.errors import RC1Error
+from rc1_lib.calibration.weights_file import WEIGHTS, adopt, note_refusal
+from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import GateReport
-from rc1_lib.pool.seed import seed_state
+from rc1_lib.pool.derived import TAKES
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 
@@ -127,14 +126,8 @@ def check_overwriting(run: Run, *, rebuild: bool) -> None:
     Raises:
         RC1Error: naming the file and what befell it.
     """
-    states = {
-        run.config.weights: (weights_state(run), "write them again with --rebuild"),
-        run.config.difficulty.balanced_path: (balanced_state(run), "write it again: rc1 preflight --rebuild"),
-        run.config.ablation.takes_path: (seed_state(run, "takes"), "write it again: rc1 build-pool --rebuild"),
-    }
-    for path, (state, advice) in states.items():
-        if not rebuild and state in NOT_OURS:
-            raise RC1Error(f"{run.workspace.path(path)}: {NOT_OURS[state]}; move it away, or {advice}")
+    for artifact in (WEIGHTS, BALANCED, TAKES):
+        artifact.check_ours(run, rebuild)
 
 
 def is_due(run: Run, build: Build) -> bool:
@@ -142,9 +135,7 @@ def is_due(run: Run, build: Build) -> bool:
 
     Data that RC1 did not write as they are is for the rounds to name: nothing is calibrated on it.
     """
-    if build == "never" or any(
-        state is not FileState.FRESH for state in (balanced_state(run), seed_state(run, "takes"))
-    ):
+    if build == "never" or any(artifact.state(run) is not FileState.FRESH for artifact in (BALANCED, TAKES)):
         return False
-    state = weights_state(run)
-    return needs_build(state, build) or (state is FileState.FRESH and not is_ablated(run))
+    state = WEIGHTS.state(run)
+    return needs_build(state, build) or (state is FileState.FRESH and ABLATION.state(run) is not FileState.FRESH)

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 import polars as pl
 
 from rc1_lib.calibration.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows
-from rc1_lib.calibration.weights_file import weights_inputs
-from rc1_lib.evidence import Evidence
+from rc1_lib.calibration.weights_file import WEIGHTS
+from rc1_lib.derived import fingerprint
+from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.calibration import calibration_gate
+from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.progress import tell
 from rc1_lib.reward import plots
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
@@ -28,7 +30,7 @@ def weight_calib(run: Run) -> GateReport:
     Raises:
         RC1Error: when the judge cannot be asked, or there are too few rows to calibrate on.
     """
-    config, evidence = run.config, Evidence(run)
+    config = run.config
     rows = calibration_rows(run)
     judged = judge_rows(run, rows)
     found = _calibrate(run, judged)
@@ -46,12 +48,11 @@ def weight_calib(run: Run) -> GateReport:
         "old_weights": dict(config.reward.old_weights),
         "judge": dict(judged.judge),
         "rows": {
-            "path": evidence.label("balanced"),
-            "sha256": evidence.sha256("balanced"),
+            **fingerprint(BALANCED, run),
             "asked_for": config.calibration.n,
             "taken": rows.height,
         },
-        "inputs": weights_inputs(run),
+        "inputs": WEIGHTS.inputs(run),
         "settings": config.calibration.model_dump(mode="json"),
         "max_weight": config.gates.weights.max_weight,
         "scoring": judged.summary(),
@@ -63,7 +64,7 @@ def weight_calib(run: Run) -> GateReport:
 
 def calibration_rows(run: Run) -> pl.DataFrame:
     """`calibration.n` rows of the balanced pool, drawn by `calibration.seed`; all of them where it holds fewer."""
-    rows = Evidence(run).rows("balanced").sort("id")
+    rows = rows_of(run, BALANCED).sort("id")
     chosen = run.config.calibration
     return rows.sample(min(chosen.n, rows.height), seed=chosen.seed, shuffle=True)
 

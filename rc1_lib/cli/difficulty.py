@@ -11,7 +11,6 @@ from rc1_lib.cli import tables
 from rc1_lib.cli.options import ByTask, Rebuild, Seed, by_task, overrides, shares
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
-from rc1_lib.cli.writing import to_write
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import BUCKETS
 
@@ -29,13 +28,14 @@ def difficulty_metrics(
 ) -> int:
     """Measure the difficulty features of every row of the pool and vote each into a bucket."""
     from rc1_lib.artifacts import sha256_file
-    from rc1_lib.difficulty.steps import metrics_state, read_metrics, write_metrics
+    from rc1_lib.difficulty.derived import METRICS
+    from rc1_lib.difficulty.steps import read_metrics, write_metrics
 
     flags = overrides({"difficulty.metrics_path": session.inside("--out", out)})
     run = session.open(flags, reading={"pool.path": session.given(pool)})
     path = run.config.difficulty.metrics_path
     with session.progress("measuring"):
-        due = to_write(run, path, metrics_state(run), rebuild)
+        due = METRICS.to_write(run, rebuild)
         metrics = write_metrics(run) if due else read_metrics(run)
     found = {bucket: int((metrics["bucket"] == bucket).sum()) for bucket in BUCKETS}
     target = run.workspace.path(path)
@@ -60,7 +60,8 @@ def difficulty_bucketize(
 ) -> int:
     """Choose rows of the pool, per task, so that the buckets stand in the target shares; no row twice."""
     from rc1_lib.artifacts import read_manifest
-    from rc1_lib.difficulty.steps import balanced_state, write_balanced
+    from rc1_lib.difficulty.derived import BALANCED
+    from rc1_lib.difficulty.steps import write_balanced
 
     run = session.open(
         overrides(
@@ -79,7 +80,7 @@ def difficulty_bucketize(
         )
     path = run.config.difficulty.balanced_path
     with session.progress("balancing"):
-        due = to_write(run, path, balanced_state(run), rebuild)
+        due = BALANCED.to_write(run, rebuild)
         if due:
             write_balanced(run)
     manifest: dict[str, Any] = read_manifest(run.workspace, path) or {}

@@ -23,12 +23,10 @@ from rc1_lib.cli.options import (
 )
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
-from rc1_lib.cli.writing import to_write
 from rc1_lib.errors import TemplateError
 from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
-    from rc1_lib.pool.seed import Part
     from rc1_lib.run import Run
 
 _GATES = ("mix", "length", "diversity", "duplicates", "leakage")
@@ -75,14 +73,12 @@ def build_pool(
 
 def _build(session: Session, run: Run, rebuild: bool) -> int:
     from rc1_lib.artifacts import read_manifest
-    from rc1_lib.pool.seed import build_seed, seed_state
+    from rc1_lib.pool.derived import PARTS
+    from rc1_lib.pool.seed import build_seed
 
-    config = run.config
-    paths: dict[Part, str] = {
-        "shadow": config.shadow.path, "takes": config.ablation.takes_path, "pool": config.pool.path,
-    }  # fmt: skip
+    paths = {part: artifact.where(run) for part, artifact in PARTS.items()}
     with session.progress("building the pool") as report:
-        wanted = [part for part, path in paths.items() if to_write(run, path, seed_state(run, part), rebuild)]
+        wanted = [part for part, artifact in PARTS.items() if artifact.to_write(run, rebuild)]
         if wanted:
             build_seed(run, wanted, report)
     manifests: dict[str, Any] = {part: read_manifest(run.workspace, path) for part, path in paths.items()}

@@ -11,7 +11,6 @@ from rc1_lib.cli import tables
 from rc1_lib.cli.options import Rebuild, Sources, overrides, source
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
-from rc1_lib.cli.writing import to_write
 from rc1_lib.errors import ConfigError, RowError
 
 if TYPE_CHECKING:
@@ -72,17 +71,17 @@ def shadow_run(
 
 def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in_place: bool) -> dict[str, Any]:
     from rc1_lib.artifacts import read_json, write_json
-    from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed, seed_state
+    from rc1_lib.pool.derived import SAMPLE_MANIFEST, SHADOW
+    from rc1_lib.pool.seed import build_seed
 
     path = run.config.shadow.path
     with session.progress("writing the shadow set"):
-        state = seed_state(run, "shadow")
-        if in_place and state.value == "stale" and not rebuild:
+        if in_place and not rebuild and SHADOW.state(run).value == "stale":
             raise RowError(
                 f"{run.workspace.path(path)}: was made with other settings or code, and the gates read it; give "
                 f"--materialize PATH to write another shadow set beside it, or --rebuild to write this one again"
             )
-        due = to_write(run, path, state, rebuild)
+        due = SHADOW.to_write(run, rebuild)
         if due:
             build_seed(run, ("shadow",))
     sample = read_json(run.workspace.path(SAMPLE_MANIFEST))

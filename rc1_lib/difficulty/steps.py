@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.artifacts import FileState, file_state, recorded_write, sha256_file, sha256_json, write_json
-from rc1_lib.code import code_sha256
+from rc1_lib.artifacts import recorded_write, write_json
 from rc1_lib.difficulty.buckets import balance
+from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.features import measure
 from rc1_lib.difficulty.report import difficulty_report
 from rc1_lib.errors import RowError
@@ -17,43 +17,6 @@ from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
 
 REPORT = "reports/rc1/difficulty_report.json"
-_MEASURE_CODE = ("rc1_lib/difficulty", "rc1_lib/text.py", "rc1_lib/ngrams.py", "rc1_lib/rows/frame.py")
-
-
-def metrics_inputs(run: Run) -> dict[str, str]:
-    """Fingerprints of what the metrics are made from."""
-    bounds = run.config.difficulty.model_dump(mode="json", include={"bounds", "clarification_hard_turns"})
-    pool = run.workspace.path(run.config.pool.path)
-    return {
-        "config": sha256_json(bounds),
-        "pool": sha256_file(pool) if pool.exists() else "",
-        "code": code_sha256(*_MEASURE_CODE),
-    }
-
-
-def balance_inputs(run: Run) -> dict[str, str]:
-    """Fingerprints of what the balanced pool is made from."""
-    metrics = run.workspace.path(run.config.difficulty.metrics_path)
-    target = {
-        "target": dict(run.config.difficulty.target),
-        "mix": dict(run.config.datasets),
-        "seed": run.config.pool.seed,
-    }
-    return {
-        **metrics_inputs(run),
-        "config": sha256_json(target),
-        "metrics": sha256_file(metrics) if metrics.exists() else "",
-    }
-
-
-def metrics_state(run: Run) -> FileState:
-    """What became of the metrics since they were written."""
-    return file_state(run.workspace, run.config.difficulty.metrics_path, metrics_inputs(run), "metrics")
-
-
-def balanced_state(run: Run) -> FileState:
-    """What became of the balanced pool since it was written."""
-    return file_state(run.workspace, run.config.difficulty.balanced_path, balance_inputs(run), "balanced")
 
 
 def write_metrics(run: Run) -> pl.DataFrame:
@@ -64,7 +27,7 @@ def write_metrics(run: Run) -> pl.DataFrame:
     """
     path = run.workspace.path(run.config.pool.path)
     metrics = measure(check_rows(read_rows(path), path), run.config.difficulty)
-    manifest = {"kind": "metrics", "inputs": metrics_inputs(run), "rows": metrics.height}
+    manifest = {"kind": METRICS.name, "inputs": METRICS.inputs(run), "rows": metrics.height}
     with recorded_write(run.workspace, run.config.difficulty.metrics_path, manifest) as stream:
         metrics.write_ndjson(stream)
     return metrics
@@ -101,7 +64,7 @@ def write_balanced(run: Run) -> dict[str, Any]:
             f"{path}: its rows are not those of the metrics, in the same order; run `rc1 difficulty-metrics` again"
         )
     wanted = ids.is_in(chosen["id"].implode()).to_list()
-    manifest = {"kind": "balanced", "inputs": balance_inputs(run), "rows": chosen.height, "of": ids.len()}
+    manifest = {"kind": BALANCED.name, "inputs": BALANCED.inputs(run), "rows": chosen.height, "of": ids.len()}
     with (
         recorded_write(run.workspace, run.config.difficulty.balanced_path, manifest) as stream,
         path.open("rb") as pool,

@@ -18,10 +18,9 @@ from rc1_lib.progress import tell
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
-from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import folder_name, resolve
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.run_paths import paths_of
 
@@ -40,20 +39,20 @@ class _Answers:
         return self.sampled if mode == "sampled" else self.greedy
 
 
-def evaluate_run(prepared: Prepared, seeds: Sequence[int]) -> GateReport:
+def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     """Let the finished runs of `seeds` answer the held-out prompts, compare them with the start, judge, and write.
 
     Both policies draw by the same random numbers, prompt by prompt, so that what differs is the policy.
 
     Args:
         prepared: what the runs stand on.
-        seeds: whose checkpoints of the last step are judged; their prompts are pooled.
+        finished: seed -> fingerprint of its checkpoint of the last step, which is judged; their prompts are pooled.
 
     Raises:
-        CheckpointError: when a checkpoint is missing or damaged.
+        CheckpointError: when a checkpoint is missing, damaged or another one.
         EvaluationError: when a prompt was trained on.
     """
-    run, selection = prepared.run, prepared.selection
+    run, selection, seeds = prepared.run, prepared.selection, tuple(finished)
     check_held_out(selection.held_out, selection.train)
     plays = 2 * (1 + len(seeds))
     engine = _engine(prepared, seeds[0])
@@ -63,8 +62,8 @@ def evaluate_run(prepared: Prepared, seeds: Sequence[int]) -> GateReport:
     dialogues: dict[tuple[str, str], Sequence[Message]] = {}
     for number, seed in enumerate(seeds, start=1):
         path = resolve(run.config.steps, run.workspace.path(paths_of(run, seed).checkpoints))
-        engine.policy.load_adapter_state(load_checkpoint(path).tensors["adapter"])
-        checkpoints[f"{TRAINED} seed {seed}"] = fingerprint(path)
+        engine.policy.load_adapter_state(load_checkpoint(path, finished[seed]).tensors["adapter"])
+        checkpoints[f"{TRAINED} seed {seed}"] = finished[seed]
         trained = _answers(prepared, engine, 2 * number, plays)
         for policy, answers in ((BASE, start), (TRAINED, trained)):
             for mode in MODES:
@@ -82,6 +81,7 @@ def finished_checkpoint(run: Run, seed: int) -> str:
 def _engine(prepared: Prepared, seed: int) -> TorchPPO:
     engine = TorchPPO()
     engine.setup(prepared.settings(seed))
+    check_read(prepared)
     return engine
 
 

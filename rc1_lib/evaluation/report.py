@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.artifacts import atomic_write, sha256_file, sha256_json, write_text
-from rc1_lib.code import code_sha256
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation import plots
+from rc1_lib.evaluation.derived import EVALUATION, KIND
 from rc1_lib.evaluation.episodes import IDENTITY, checked
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.tables import figures_rows, groups_rows, statuses_rows
@@ -20,13 +20,6 @@ from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-
-KIND = "ppo_eval"
-CODE = (
-    "rc1_lib/evaluation", "rc1_lib/environment", "rc1_lib/task_specs", "rc1_lib/calculator.py",
-    "rc1_lib/evaluation/gate.py", "rc1_lib/reward/intervals.py",
-)  # fmt: skip
-"""What decides the figures of given episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ def evaluation_key(run: Run, provenance: Provenance, evaluation: Evaluation) -> 
         "policies": [evaluation.before, evaluation.after],
         "seeds": sorted(evaluation.prompts),
         "gate": run.config.gates.evaluation.model_dump(mode="json"),
-        "code": code_sha256(*CODE),
+        "code": EVALUATION.code,
     }
     return sha256_json(decisive)[:12]
 
@@ -105,7 +98,7 @@ def write_evaluation(
         except RC1Error as error:  # no reason to lose a judgement that took minutes
             body["no_curves"] = str(error)
             tell(KIND, 1, 1, f"no curves: {error}")
-    return write_report(run, f"reports/{KIND}_{key}.json", gate, body, drawn, KIND)
+    return write_report(run, f"reports/{KIND}_{key}.json", gate, body, drawn, KIND, EVALUATION.inputs(run))
 
 
 def _draw(run: Run, key: str, body: Mapping[str, Any]) -> dict[str, str]:

@@ -4,68 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
-from rc1_lib.artifacts import (
-    FileState,
-    file_state,
-    read_json,
-    read_manifest,
-    recorded_write,
-    sha256_json,
-    sha256_tree,
-    write_json,
-)
-from rc1_lib.code import code_sha256
+from rc1_lib.artifacts import read_manifest, recorded_write, write_json
 from rc1_lib.pool.build import BuildReport, Progress, plan, write_rows
+from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.takes import TakesReport, write_takes
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.run import Run
-from rc1_lib.sources import load_questions, sources_sha256
-
-Part = Literal["shadow", "takes", "pool"]
-SAMPLE_MANIFEST = "reports/rc1/sample_manifest.json"
-_CODE = (
-    "rc1_lib/pool", "rc1_lib/sources", "rc1_lib/environment", "rc1_lib/difficulty", "rc1_lib/records.py",
-    "rc1_lib/task_specs", "rc1_lib/calculator.py", "rc1_lib/text.py", "rc1_lib/ngrams.py",
-)  # fmt: skip
-
-
-def seed_inputs(run: Run, part: Part) -> dict[str, str]:
-    """Fingerprints of all that a part is made from, except how many workers make it.
-
-    How often a prompt is performed is an input of the takes alone.
-    """
-    config = run.config
-    decisive: dict[str, Any] = {
-        "datasets": dict(config.datasets),
-        "sources": config.sources.model_dump(mode="json"),
-        "pool": config.pool.model_dump(mode="json", exclude={"workers"}),
-        "shadow": config.shadow.model_dump(mode="json"),
-        "leakage": config.gates.leakage.model_dump(mode="json"),
-        "length": config.gates.length.model_dump(mode="json"),
-        "difficulty": config.difficulty.model_dump(mode="json", include={"bounds", "clarification_hard_turns"}),
-    }
-    if part == "takes":
-        decisive["takes"] = config.ablation.takes
-    return {
-        "config": sha256_json(decisive),
-        "questions": sources_sha256(config, run.workspace),
-        "templates": sha256_tree(run.workspace.find(config.pool.templates_dir)),
-        "code": code_sha256(*_CODE),
-    }
-
-
-def seed_state(run: Run, part: Part) -> FileState:
-    """What became of a part since it was written.
-
-    The shadow set is STALE, too, when `SAMPLE_MANIFEST` does not describe it.
-    """
-    state = file_state(run.workspace, _path(run, part), seed_inputs(run, part), part)
-    if part == "shadow" and state is FileState.FRESH and not _sampled(run):
-        return FileState.STALE
-    return state
+from rc1_lib.sources import load_questions
 
 
 def build_seed(
@@ -89,7 +37,7 @@ def build_seed(
     plans = plan(run.config, questions)
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
     # Taken before anything is written: what is edited meanwhile is not what these files were made from.
-    inputs = {part: seed_inputs(run, part) for part in get_args(Part)}
+    inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}
     written: dict[str, Any] = {}
     if "shadow" in parts:
         written["shadow"] = _write(run, "shadow", plans.shadow, pack, BuildReport(), inputs["shadow"], {}, None)
@@ -111,7 +59,7 @@ def _write(
     skipped: dict[str, dict[str, int]],
     progress: Progress | None,
 ) -> dict[str, Any]:
-    relative = _path(run, part)
+    relative = PARTS[part].where(run)
     manifest: dict[str, Any] = {"kind": part, "inputs": inputs, "skipped_records": skipped}
     with recorded_write(run.workspace, relative, manifest) as stream:
         stream.writelines(write_rows(planned, run.config, pack, report, progress))
@@ -121,7 +69,7 @@ def _write(
 
 
 def _write_takes(run: Run, planned: Sequence[PlannedRow], pack: Pack, inputs: dict[str, str]) -> dict[str, Any]:
-    relative = _path(run, "takes")
+    relative = PARTS["takes"].where(run)
     manifest: dict[str, Any] = {"kind": "takes", "inputs": inputs}
     report = TakesReport()
     with recorded_write(run.workspace, relative, manifest) as stream:
@@ -152,18 +100,3 @@ def _write_sample_manifest(run: Run, planned: Sequence[PlannedRow], manifest: di
             "rows": [{"id": row.id, "task": row.question.task, "source_id": row.question.id} for row in planned],
         },
     )
-
-
-def _sampled(run: Run) -> bool:
-    """Whether the sample manifest is that of the shadow set as it was last written."""
-    try:
-        sample = read_json(run.workspace.path(SAMPLE_MANIFEST))
-    except (OSError, ValueError):
-        return False
-    written = read_manifest(run.workspace, run.config.shadow.path) or {}
-    return isinstance(sample, dict) and all(sample.get(key) == written.get(key) for key in ("path", "sha256"))
-
-
-def _path(run: Run, part: Part) -> str:
-    config = run.config
-    return {"shadow": config.shadow.path, "takes": config.ablation.takes_path, "pool": config.pool.path}[part]

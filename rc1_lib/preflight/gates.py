@@ -10,10 +10,10 @@ from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
-from rc1_lib.calibration.weights_file import named_report, read_content, weights_state
-from rc1_lib.difficulty.steps import balanced_state, metrics_state
+from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.evidence.registry import DATA
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
 from rc1_lib.gates.duplicates import duplicates_gate
@@ -25,7 +25,6 @@ from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
-from rc1_lib.pool.seed import seed_state
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
 from rc1_lib.records import GateResult
@@ -61,14 +60,7 @@ def _tasks(evidence: Evidence) -> list[str]:
 
 
 def _integrity(evidence: Evidence, _: Round) -> GateResult:
-    run = evidence.run
-    states = {
-        evidence.label("shadow"): seed_state(run, "shadow"),
-        evidence.label("takes"): seed_state(run, "takes"),
-        evidence.label("pool"): seed_state(run, "pool"),
-        evidence.label("metrics"): metrics_state(run),
-        evidence.label("balanced"): balanced_state(run),
-    }
+    states = {evidence.label(artifact.name): artifact.state(evidence.run) for artifact in DATA}
     return integrity_gate(states, evidence.balanced_foreign_lines())
 
 
@@ -106,7 +98,7 @@ def _weights(evidence: Evidence, _: Round) -> GateResult:
     run = evidence.run
     content = read_content(run)
     report, sha256 = named_report(run, content)
-    origin = Origin(report, sha256, judge_identity(run), run.config.reward.old_weights, weights_state(run).value)
+    origin = Origin(report, sha256, judge_identity(run), run.config.reward.old_weights, WEIGHTS.state(run).value)
     result = weights_gate(content, run.config.gates.weights, dimensions(run), origin)
     marks = double_checks(run, said_double(report)) if report else ()
     return replace(result, checks=(*result.checks, *marks))
@@ -135,7 +127,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         lambda e, _: ablation_verdict(e.run), reads_world=True,
     ),
     GateSpec(
-        "integrity", "are the files those that were written", ("shadow", "takes", "pool", "metrics", "balanced"),
+        "integrity", "are the files those that were written", tuple(artifact.name for artifact in DATA),
         _integrity, reads_world=True,
     ),
     GateSpec("shadow_set", "is the shadow set whole", ("shadow",), _shadow),

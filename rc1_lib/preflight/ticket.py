@@ -1,7 +1,7 @@
 """The ticket: what two green rounds vouch for, for how long, and the checks that training makes before it believes it.
 
-The ticket's own digest shows an accidental or careless edit. It is no signature: whoever can write the workspace can
-also issue a ticket by passing the gates.
+The ticket's own digest shows an accidental or careless edit. It is no signature: no key is involved, so that whoever
+can write the workspace can also write a ticket, with or without passing the gates.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_file, sha256_json, write_json
 from rc1_lib.code import code_sha256
 from rc1_lib.config_file import departures, flatten
+from rc1_lib.derived import Described
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.evidence import Evidence
+from rc1_lib.evidence.registry import NAMES, bound, described
 from rc1_lib.gates.machine import read_git
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round, report_passed
 from rc1_lib.run import Run, published_config
 from rc1_lib.scoring.identity import judge_identity
+from rc1_lib.vouched import check_vouched
 
 TICKET = "reports/preflight/ticket.json"
 _VERSION = 1
@@ -197,25 +200,66 @@ def _differences(then: dict[str, Any], run: Run, most: int = 5) -> str:
 
 
 def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
-    evidence = Evidence(run)
+    """Over all that the ticket names and all that this run would read: neither alone is enough."""
+    vouched, needed = ticket["files"], bound(run)
     causes = []
-    vouched: dict[str, Any] = ticket.get("files") or {}
-    for name, current in fingerprints(evidence).items():
-        wanted = vouched.get(name)
-        if not isinstance(wanted, dict) or wanted.get("sha256") is None:
+    for name in dict.fromkeys([*vouched, *needed]):
+        wanted = vouched.get(name) or {}
+        if wanted.get("sha256") is None:
             causes.append(f"it does not vouch for {name}")
-        elif current["sha256"] is None:
-            causes.append(f"{current['path']} is gone")
-        elif current["sha256"] != wanted["sha256"]:
-            causes.append(f"{current['path']} has changed")
-    for number in (1, 2):
-        bound = ticket["reports"].get(f"round{number}", {}).get("sha256")
-        path = run.workspace.path(PASSED[number])
-        if not path.is_file() or sha256_file(path) != bound:
-            causes.append(f"the report of round{number} ({PASSED[number]}) has changed or is gone")
-        elif not report_passed(read_round(run, number) or {}, number):
-            causes.append(f"round {number} has not passed by its own report")
+        elif name not in NAMES:
+            causes.append(f"it vouches for {name} ({wanted.get('path')}), which this RC1 does not read")
+        else:
+            causes += _causes_of(described(name), run, wanted["sha256"])
+    for name, (path, sha256) in _reports(run).items():
+        if sha256 is None or sha256 != (ticket["reports"].get(name) or {}).get("sha256"):
+            causes.append(f"the report of {name} ({path}) has changed or is gone")
+        elif not report_passed(read_round(run, _NUMBERS[name]) or {}, _NUMBERS[name]):
+            causes.append(f"round {_NUMBERS[name]} has not passed by its own report")
     return causes
+
+
+def _causes_of(one: Described, run: Run, wanted: str) -> list[str]:
+    path = one.path(run)
+    if not path.exists():
+        return [f"{run.workspace.name(path)} is gone"]
+    try:
+        return [] if one.sha256(run) == wanted else [f"{run.workspace.name(path)} has changed"]
+    except RC1Error as error:  # a folder in a file's place
+        return [str(error)]
+
+
+_NUMBERS = {f"round{number}": number for number in PASSED}
+
+
+def _reports(run: Run) -> dict[str, tuple[str, str | None]]:
+    """Name of a round -> its report's path and fingerprint; None where it is not there."""
+    paths = {name: run.workspace.path(PASSED[number]) for name, number in _NUMBERS.items()}
+    return {
+        name: (PASSED[_NUMBERS[name]], sha256_file(path) if path.is_file() else None) for name, path in paths.items()
+    }
+
+
+def vouched_by(ticket: dict[str, Any]) -> dict[str, str]:
+    """Name -> SHA-256 of all that a verified ticket vouches for: what a run that it opens goes by (`Run.vouched`)."""
+    return {name: one["sha256"] for part in ("files", "reports") for name, one in ticket[part].items()}
+
+
+def check_unchanged(run: Run) -> None:
+    """Look again at everything that the ticket vouches for, as it was verified when the run began.
+
+    Raises:
+        TicketError: naming the first thing that is gone or has changed since.
+    """
+    if run.vouched is None:
+        return
+    for name in dict.fromkeys([*run.vouched, *bound(run)]):
+        if name in _NUMBERS:
+            path, sha256 = _reports(run)[name]
+            check_vouched(run, name, run.workspace.path(path), sha256)
+        else:
+            one = described(name)
+            check_vouched(run, name, one.path(run), one.sha256(run) if one.path(run).exists() else None)
 
 
 def revoke_ticket(run: Run, reason: str) -> bool:

@@ -21,14 +21,16 @@ from rc1_lib.scoring import rubric
 from rc1_lib.scoring.attempts import Desk, Got, Stopped, Wanted, replayed
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.dialogues import misfit
+from rc1_lib.scoring.given import JUDGE_SPEC
 from rc1_lib.scoring.judged import Judged, gather
 from rc1_lib.scoring.limiter import Limiter
-from rc1_lib.scoring.prompt import FOLDER, JudgeSpec, canonical, dialogue_sha256, load_spec
+from rc1_lib.scoring.prompt import JudgeSpec, canonical, dialogue_sha256, load_spec
 from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE, ProviderSettings, local_rubric, open_provider
 from rc1_lib.scoring.recent_rates import RecentRates
 from rc1_lib.scoring.store import Reply, Store
 from rc1_lib.scoring.test_double import is_test_double
 from rc1_lib.scoring.usage_lines import Line
+from rc1_lib.vouched import read_vouched
 
 STAGE = "judge"
 _LOG = logging.getLogger("rc1.judge")
@@ -229,9 +231,11 @@ def read_spec(run: Run) -> JudgeSpec:
 
     Raises:
         ConfigError: when they are missing or damaged.
+        TicketError: when they are not those that the ticket vouches for.
     """
-    name = run.config.judge.spec
-    return load_spec(run.workspace.find(f"{FOLDER}/{name}.yaml"), name)
+    path = JUDGE_SPEC.path(run)
+    content = None if run.vouched is None else read_vouched(run, JUDGE_SPEC.name, path)
+    return load_spec(path, run.config.judge.spec, content)
 
 
 class _Work:

@@ -87,14 +87,19 @@ class Prompt:
     user: str
 
 
-def load_spec(path: Path, name: str) -> JudgeSpec:
+def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
     """Read the instructions of version `name`.
+
+    Args:
+        path: of the file.
+        name: of the version.
+        content: of the file, where it was read already.
 
     Raises:
         ConfigError: when the file is missing, is not YAML, or does not hold instructions of that name.
     """
     try:
-        body = yaml.safe_load(path.read_bytes())
+        body = yaml.safe_load(path.read_bytes() if content is None else content)
     except OSError as error:
         raise ConfigError(
             f"{path}: the judge's instructions (judge.spec is '{name}') cannot be read ({error.strerror}); "

@@ -125,8 +125,22 @@ def _nf4(precision: Precision) -> BitsAndBytesConfig:
     )
 
 
+def refuse_lookalike(base: str) -> None:
+    """Refuse a name of the hub that is also a folder's in the current directory: transformers would read that one.
+
+    Raises:
+        ConfigError: saying so.
+    """
+    if not Path(base).is_absolute() and Path(base).exists():
+        raise ConfigError(
+            f"model.base: '{base}' is no folder of the workspace or the project, but something of that name lies in "
+            f"the current directory, where RC1 looks for no model; give its whole path, or move it away"
+        )
+
+
 def _loaded(base: str, load: Callable[[], Any]) -> Any:
     """What `load` reads of a base; its failure becomes a sentence."""
+    refuse_lookalike(base)
     try:
         return load()
     except (MemoryError, torch.OutOfMemoryError):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from rc1_lib.artifacts import Workspace
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.base_model import base_fingerprint
+from rc1_lib.run import Run
+from rc1_lib.training.base_model import base_fingerprint, refuse_lookalike
+from rc1_lib.training.derived import BASE
 from rc1_lib.training.train_config import LoraSection, ModelSection
+from rc1_lib.vouched import reading_vouched
 
 METHODS = ("lora", "qlora")
 
@@ -36,17 +42,47 @@ def model_section(config: RunConfig, base: str) -> ModelSection:
 
 
 def base_name(config: RunConfig, workspace: Workspace) -> str:
-    """`base_model` as transformers takes it: a folder of the workspace or the project if there is one, else a hub name.
+    """`base_model` as transformers takes it.
 
     Raises:
-        ConfigError: when it reads like a folder, but none is there.
+        ConfigError: when it reads like a folder, but none is there, or one is only in the current directory.
     """
-    folder = workspace.find(config.base_model)
+    return resolved_base(config.base_model, workspace, "base_model")
+
+
+def resolved_base(name: str, workspace: Workspace, key: str) -> str:
+    """A model as transformers takes it: a folder of the workspace or the project if there is one, else a hub name.
+
+    Args:
+        name: as the configuration has it.
+        workspace: where a folder is looked for; nowhere else is, the project apart.
+        key: of the configuration, for the refusal.
+
+    Raises:
+        ConfigError: when it reads like a folder, but none is there, or one is only in the current directory.
+    """
+    folder = workspace.find(name)
     if folder.is_dir():
-        return str(folder)
-    if config.base_model.startswith(("models/", ".", "/")):
-        raise ConfigError(f"base_model: {folder} is not there; build it with `rc1 build-base`, or name another model")
-    return config.base_model
+        return str(folder.absolute())
+    if name.startswith(("models/", ".", "/")):
+        raise ConfigError(f"{key}: {folder} is not there; build it with `rc1 build-base`, or name another model")
+    refuse_lookalike(name)
+    return name
+
+
+@contextmanager
+def vouched_base(run: Run) -> Iterator[str]:
+    """The base by the name that transformers takes, compared with the ticket before it is read and when it was.
+
+    Raises:
+        ConfigError: when it is not there.
+        TicketError: when it is not what the ticket vouches for.
+    """
+    if not BASE.applies(run) and BASE.name not in (run.vouched or {}):
+        yield base_name(run.config, run.workspace)
+        return
+    with reading_vouched(run, BASE.name, BASE.path(run), BASE.hashed):
+        yield base_name(run.config, run.workspace)
 
 
 def fingerprint_of(config: RunConfig, base: str) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.artifacts import sha256_json, sha256_tree
-from rc1_lib.code import code_sha256
-from rc1_lib.errors import ConfigError
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
@@ -29,9 +29,9 @@ from rc1_lib.training.checkpoint.save import finish_interrupted
 from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.curriculum import Curriculum
-from rc1_lib.training.decisive import CODE
+from rc1_lib.training.derived import CHECKPOINT
 from rc1_lib.training.episode_judge import EpisodeJudge
-from rc1_lib.training.models import base_name, model_section
+from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
 from rc1_lib.training.process import process_values
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
@@ -40,6 +40,7 @@ from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
+from rc1_lib.vouched import check_vouched
 
 _FREE = ("checkpoints", "segment_steps", "held_out", "engine")
 """Keys of the section `training` that change nothing that a step learns."""
@@ -55,6 +56,7 @@ class Prepared:
         selection: the rows to learn from, and those held out.
         reference: the policy that PPO starts from.
         judge: who scores episodes; None where that has no weight in the reward.
+        templates: the pack that worded the pool, and so the users of its rows.
     """
 
     run: Run
@@ -62,11 +64,7 @@ class Prepared:
     selection: Selection
     reference: Reference
     judge: EpisodeJudge | None
-
-    @property
-    def templates(self) -> Path:
-        """The pack that worded the pool, and so the users of its rows."""
-        return self.run.workspace.find(self.run.config.pool.templates_dir)
+    templates: Path
 
     def settings(self, seed: int) -> dict[str, Any]:
         """What the engine is set up by."""
@@ -91,7 +89,7 @@ class Prepared:
             "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
             "templates": sha256_tree(self.templates),
             "judge": None if self.judge is None else self.judge.sha256,
-            "code": code_sha256(*CODE),
+            "code": CHECKPOINT.code,
         }
 
 
@@ -102,10 +100,43 @@ def prepare(run: Run) -> Prepared:
         RC1Error: when the pool or the base cannot be used, or the judge not be asked that episodes are scored by.
     """
     judge = EpisodeJudge(run) if run.config.training.reward.judge else None
-    section = model_section(run.config, base_name(run.config, run.workspace))
-    form = ChatFormat(load_tokenizer(section), TOOLS if run.config.training.describe_tools else ())
+    templates = TEMPLATES.path(run)
+    check_vouched(run, TEMPLATES.name, templates, sha256_tree(templates))
+    with vouched_base(run) as base:
+        tokenizer = load_tokenizer(model_section(run.config, base))
+    form = ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
     selection = select_rows(run, form)
-    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
+    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge, templates)
+
+
+def check_start(prepared: Prepared, sha256: str) -> None:
+    """Refuse to go on with another policy to start from than the one that the runs began with.
+
+    Raises:
+        RC1Error: naming its folder.
+    """
+    if prepared.reference.sha256 != sha256:
+        raise RC1Error(
+            f"{prepared.run.workspace.name(Path(prepared.reference.base))}: is not the policy that was trained on from "
+            f"(SHA-256 {prepared.reference.sha256[:12]}, expected {sha256[:12]}); run the training again"
+        )
+
+
+def check_read(prepared: Prepared) -> None:
+    """Look again at the folders that an engine has just read: what it holds is what was prepared and vouched for.
+
+    Raises:
+        RC1Error: naming the folder that is another one now, or gone.
+    """
+    run, start = prepared.run, Path(prepared.reference.base)
+    if start.is_absolute() and not start.is_dir():
+        raise RC1Error(f"{run.workspace.name(start)} is gone, and training begins there; run again to make it again")
+    if start.is_absolute() and fingerprint_of(run.config, str(start)) != prepared.reference.sha256:
+        raise RC1Error(
+            f"{run.workspace.name(start)} has changed since this training was prepared with it; run again when nothing "
+            f"else writes into the workspace"
+        )
+    check_vouched(run, TEMPLATES.name, prepared.templates, sha256_tree(prepared.templates))
 
 
 def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None] = print) -> Path:
@@ -141,7 +172,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         make_strategy(config.training.strategy, judge=prepared.judge),
         Curriculum(prepared.selection.train, config.priority_sampling, config.batch_size, seed),
         [
-            _StopAt(last),
+            _Segment(prepared, last),
             LRSchedule("linear", 0),
             Logging(run.workspace.path(places.metrics), run.workspace.path(places.tensorboard), log),
             Checkpoints(folder, run.workspace.path(LEDGER), rule, None, log),
@@ -203,13 +234,17 @@ def _differences(state: CheckpointState, facts: dict[str, Any]) -> list[str]:
     return [key for key, value in facts.items() if state.values.get(key) != value]
 
 
-class _StopAt(Quiet):
-    """Ends training at a step: the end of a segment."""
+class _Segment(Quiet):
+    """Begins with what was prepared, and ends training at a step."""
 
     name = "stop_at"
 
-    def __init__(self, last: int) -> None:
-        self._last = last
+    def __init__(self, prepared: Prepared, last: int) -> None:
+        self._prepared, self._last = prepared, last
+
+    def on_start(self, trainer: Trainer) -> None:
+        """Refuse to learn from anything else than what was prepared."""
+        check_read(self._prepared)
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
         """Stop where the segment ends."""

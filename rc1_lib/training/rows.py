@@ -7,6 +7,7 @@ takes the rows that fit, all three buckets kept; what is left out is counted, by
 from __future__ import annotations
 
 import hashlib
+import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.artifacts import sha256_file
 from rc1_lib.config import RunConfig
+from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.vouched import read_vouched
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Selection:
         train: rows to learn from, each with its `bucket`.
         held_out: rows that the evaluation asks, of other source questions.
         report: counts, by bucket and by reason.
-        pool_sha256: of the pool's file.
+        pool_sha256: of the pool's bytes that were read.
     """
 
     train: list[MeasuredRow]
@@ -48,13 +50,16 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
         form: of the model's tokenizer.
 
     Raises:
-        RC1Error: when the pool or its metrics are not there, or a bucket would be left empty.
+        RC1Error: when the pool or its metrics are not there or not what the ticket vouches for, or a bucket would be
+            left empty.
     """
     config = run.config
     buckets, words = _metrics(run)
+    pool = read_vouched(run, BALANCED.name, run.workspace.path(config.seed_pool))
     left_out: Counter[str] = Counter()
     fitting: list[MeasuredRow] = []
-    for row in _pool(run):
+    rows_of_pool: Iterator[Row] = map(orjson.loads, io.BytesIO(pool))
+    for row in rows_of_pool:
         reason = _unfit(row, words.get(row["id"], 0), config, form)
         if reason:
             left_out[reason] += 1
@@ -70,30 +75,18 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
                 f"{run.workspace.path(config.seed_pool)}: no {' and no '.join(empty)} rows are left for {name}, of "
                 f"{len(fitting)} that fit; raise training.max_tokens, or add training.languages"
             )
-    digest = sha256_file(run.workspace.path(config.seed_pool))
-    return Selection(train, held_out, _report(train, held_out, left_out), digest)
+    return Selection(train, held_out, _report(train, held_out, left_out), hashlib.sha256(pool).hexdigest())
 
 
 def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
     """Row id -> bucket, and row id -> words of the whole dialogue."""
-    path = run.workspace.path(run.config.difficulty.metrics_path)
-    if not path.is_file():
-        raise RC1Error(f"{path}: is not there; run `rc1 preflight`")
-    metrics = pl.read_ndjson(path, schema_overrides={"id": pl.String}).select("id", "bucket", "len_tokens")
+    content = read_vouched(run, METRICS.name, METRICS.path(run))
+    metrics = pl.read_ndjson(content, schema_overrides={"id": pl.String}).select("id", "bucket", "len_tokens")
     ids = metrics["id"].to_list()
     return (
         dict(zip(ids, metrics["bucket"].to_list(), strict=True)),
         dict(zip(ids, metrics["len_tokens"].to_list(), strict=True)),
     )
-
-
-def _pool(run: Run) -> Iterator[Row]:
-    path = run.workspace.path(run.config.seed_pool)
-    if not path.is_file():
-        raise RC1Error(f"{path}: is not there; run `rc1 preflight`")
-    with path.open("rb") as lines:
-        for line in lines:
-            yield orjson.loads(line)
 
 
 def _unfit(row: Row, words: int, config: RunConfig, form: ChatFormat) -> str:

@@ -14,6 +14,7 @@ from rc1_lib.artifacts import Workspace, sha256_file, write_text
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.build import build_callbacks
 from rc1_lib.training.checkpoint.names import LATEST
+from rc1_lib.training.models import resolved_base
 from rc1_lib.training.process import process_values
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow, encode_rows
@@ -23,7 +24,7 @@ from rc1_lib.training.readers.shuffled import ShuffledRows
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.run_paths import METRICS, small_metrics
 from rc1_lib.training.same_run import resumed_state
-from rc1_lib.training.train_config import TrainConfig
+from rc1_lib.training.train_config import ModelSection, TrainConfig
 from rc1_lib.training.train_config_file import load_train_config
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
@@ -61,6 +62,7 @@ def train_small(
     """
     config = load_train_config(config_path, overrides)
     log = TrainLog(workspace.path(config.run.log_file))
+    model = config.model.model_copy(update={"base": resolved_base(config.model.base, workspace, "model.base")})
 
     def notice(text: str) -> None:
         say(text)
@@ -69,10 +71,10 @@ def train_small(
     write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     if (metrics := small_metrics(workspace)) != METRICS:
         notice(f"RC1 itself has trained in this workspace: its metrics stay, this run's go to {metrics}")
-    facts, trainer = _assembled(config, workspace, log, notice)
+    facts, trainer = _assembled(config, model, workspace, log, notice)
     state = None if resume is None else resumed_state(resume, config, workspace, facts, notice)
     trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
-    step = trainer.fit(config.model_dump(mode="json"), state)
+    step = trainer.fit(config.model_copy(update={"model": model}).model_dump(mode="json"), state)
     return SmallResult(step, _saved(config, workspace), trainer.stop_reason)
 
 
@@ -85,11 +87,11 @@ def _saved(config: TrainConfig, workspace: Workspace) -> Path | None:
 
 
 def _assembled(
-    config: TrainConfig, workspace: Workspace, log: TrainLog, notice: Callable[[str], None]
+    config: TrainConfig, model: ModelSection, workspace: Workspace, log: TrainLog, notice: Callable[[str], None]
 ) -> tuple[dict[str, Any], Trainer]:
     """The facts that every checkpoint carries, and a trainer with everything in its place."""
     data = config.data
-    tokenizer = load_tokenizer(config.model)
+    tokenizer = load_tokenizer(model)
     train_rows, held_out = (
         _rows(name, evaluation, config, workspace, tokenizer, notice)
         for name, evaluation in ((data.train_path, False), (data.eval_path, True))
@@ -102,7 +104,7 @@ def _assembled(
             notice(f"engine.{key}: means nothing to {config.engine.name}, it is not used")
     facts = {
         "config": config.model_dump(mode="json"),
-        "base": base_fingerprint(config.model),
+        "base": base_fingerprint(model),
         "data": {name: sha256_file(workspace.path(name)) for name in (data.train_path, data.eval_path)},
     }
     batches = ShuffledRows(train_rows, collate, data.batch_size * config.run.gradient_accumulation, config.run.seed)

@@ -15,25 +15,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rc1_lib.artifacts import read_json, sha256_file, sha256_json, write_json
-from rc1_lib.code import code_sha256
+from rc1_lib.artifacts import FileState, read_json, sha256_file, sha256_json, write_json
+from rc1_lib.errors import RC1Error
 from rc1_lib.progress import tell
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.decisive import CODE
+from rc1_lib.training.derived import REFERENCE, SFT
 from rc1_lib.training.device import ORDER, Precision, get_device
 from rc1_lib.training.embedded.recorded import check_recorded
 from rc1_lib.training.engines.trl_sft import TrlSFT
-from rc1_lib.training.models import base_name, fingerprint_of, model_section
-from rc1_lib.training.process import process_values
+from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow
 from rc1_lib.training.readers.shuffled import ShuffledRows
 
-FOLDER = "checkpoints/sft"
 RECORD = "warm_start.json"
 
 
@@ -49,44 +47,47 @@ def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Ref
     """The warm-started policy, made where it is missing or out of date; the base itself where no steps are asked for.
 
     Raises:
-        RC1Error: when the base cannot be had.
+        RC1Error: when the base cannot be had, or is not the one that the ticket vouches for.
     """
-    config = run.config
-    base = base_name(config, run.workspace)
-    check_recorded(Path(base))
-    if not config.training.warm_start.steps:
-        return Reference(base, fingerprint_of(config, base))
-    folder = run.workspace.path(FOLDER)
-    inputs = {
-        "base": fingerprint_of(config, base),
-        "rows": sha256_json([row["id"] for row in rows]),
-        "pool": sha256_file(run.workspace.path(config.seed_pool)),
-        "settings": config.training.warm_start.model_dump(mode="json"),
-        "seed": config.seeds[0],
-        "describe_tools": config.training.describe_tools,
-        "code": code_sha256(*CODE),
-        "process": process_values() | {"threads": config.training.threads},
-    }
-    if not _is_made_from(folder, inputs):
-        with atomic_folder.alone(folder.parent):
-            atomic_folder.recover(folder.parent, atomic_folder.only(folder))
-            _make(run, base, rows, form, inputs)
+    config, folder = run.config, REFERENCE.path(run)
+    with vouched_base(run) as base:
+        check_recorded(Path(base))
+        if not config.training.warm_start.steps:
+            return Reference(base, fingerprint_of(config, base))
+        inputs = {**REFERENCE.inputs(run), "rows": sha256_json([row["id"] for row in rows])}
+        if _state_of(folder, inputs) is not FileState.FRESH:
+            with atomic_folder.alone(folder.parent):
+                atomic_folder.recover(folder.parent, atomic_folder.only(folder))
+                _make(run, base, rows, form, inputs)
     return Reference(str(folder), fingerprint_of(config, str(folder)))
 
 
-def _is_made_from(folder: Path, inputs: dict[str, Any]) -> bool:
+def reference_state(run: Run) -> FileState:
+    """What became of the warm start; which rows of the pool it learned from is not looked at here."""
+    return _state_of(REFERENCE.path(run), REFERENCE.inputs(run))
+
+
+def _state_of(folder: Path, inputs: dict[str, str]) -> FileState:
+    if not folder.exists():
+        return FileState.MISSING
     try:
         record = read_json(folder / RECORD)
-        return bool(
-            record["inputs"] == inputs
-            and {path.name for path in folder.iterdir()} == {RECORD, *record["files"]}
-            and all(sha256_file(folder / name) == digest for name, digest in record["files"].items())
+        files = dict(record["files"])
+        made_from = {name: record["inputs"].get(name) for name in inputs}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return FileState.FOREIGN
+    try:
+        whole = {path.name for path in folder.iterdir()} == {RECORD, *files} and all(
+            sha256_file(folder / name) == digest for name, digest in files.items()
         )
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    except (OSError, RC1Error):
+        whole = False
+    if not whole:
+        return FileState.ALTERED
+    return FileState.FRESH if made_from == inputs else FileState.STALE
 
 
-def _make(run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, inputs: dict[str, Any]) -> None:
+def _make(run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, inputs: dict[str, str]) -> None:
     settings, seed = run.config.training.warm_start, run.config.seeds[0]
     torch.manual_seed(seed)
     torch.set_num_threads(run.config.training.threads)
@@ -103,7 +104,7 @@ def _make(run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, in
         tell("warm start", step + 1, settings.steps, f"loss {metrics['loss']:.3f}")
     model = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
     model.load_state_dict(engine.state_dict()["model"], strict=False)
-    with atomic_folder.new_folder(run.workspace.path(FOLDER)) as temporary:
+    with atomic_folder.new_folder(REFERENCE.path(run)) as temporary:
         model.save_pretrained(temporary)
         load_tokenizer(section).save_pretrained(temporary)
         files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}
@@ -116,7 +117,7 @@ def _engine_settings(run: Run, base: str) -> dict[str, Any]:
     device = get_device(ORDER)
     return {
         "run": {
-            "seed": run.config.seeds[0], "output_dir": FOLDER, "save_steps": settings.steps,
+            "seed": run.config.seeds[0], "output_dir": SFT, "save_steps": settings.steps,
             "eval_steps": settings.steps, "max_steps": settings.steps,
             "mixed_precision": "fp32" if device.type == "cpu" else "bf16", "gradient_accumulation": 1,
             "device_pref": [device.type], "log_file": "logs/train.log",

@@ -17,7 +17,7 @@ from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
 from rc1_lib.calibration.weight_calib import calibration_rows
-from rc1_lib.calibration.weights_file import adopt, read_weights, weights_state
+from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
 from rc1_lib.evidence import Evidence
 from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.gates import evaluate
@@ -201,7 +201,7 @@ def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_c
     assert _start(run, "overclar_ablation_*").wait() == -signal.SIGKILL
     _whole(run)
     assert weights_and_manifest(run) == weights
-    assert weights_state(run) is FileState.STALE
+    assert WEIGHTS.state(run) is FileState.STALE
     assert is_due(run, "auto")
     killed = max(new_reports())
 
@@ -211,7 +211,7 @@ def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_c
     found = read_weights(run, dimensions(run))
     # The same rows and settings give the same weights, to the last digit.
     assert found == done[1].body["weights"] == read_json(run.workspace.path(killed))["weights"]
-    assert weights_state(run) is FileState.FRESH
+    assert WEIGHTS.state(run) is FileState.FRESH
     assert not is_due(run, "auto")
     assert still_in_force(run)
     # What was judged before the kills is not asked for again.
@@ -243,10 +243,10 @@ def test_killed_while_adopting_the_file_is_the_old_one_or_the_new_one(
     assert _start(run, moment, report).wait() == -signal.SIGKILL
     _whole(run)
     assert read_weights(run, dimensions(run)) == (new if moment == "weights.sha256" else old["weights"])
-    assert weights_state(run) is state
+    assert WEIGHTS.state(run) is state
     assert is_due(run, "auto")
 
     adopt(run, new, report)
     assert read_weights(run, dimensions(run)) == new
-    assert weights_state(run) is FileState.FRESH
+    assert WEIGHTS.state(run) is FileState.FRESH
     assert not [path for path in run.workspace.path("configs").iterdir() if path.name != "weights.json"]

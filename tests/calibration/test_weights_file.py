@@ -13,7 +13,7 @@ from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json, sha256_file, w
 from rc1_lib.build_policy import Build
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.stages import is_due
-from rc1_lib.calibration.weights_file import adopt, read_weights, weights_state
+from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate
@@ -89,7 +89,7 @@ def change_a_digit(path: Path, after: bytes) -> None:
 
 def test_the_weights_of_a_passed_calibration_are_green_and_fresh(run: Run) -> None:
     assert red(run) == set()
-    assert weights_state(run) is FileState.FRESH
+    assert WEIGHTS.state(run) is FileState.FRESH
     assert not is_due(run, "auto")
     assert read_weights(run, dimensions(run)) == read_json(report(run))["weights"]
 
@@ -99,7 +99,7 @@ def test_one_digit_edited_by_hand(run: Run) -> None:
     assert red(run) >= {OF_REPORT, FILE}
     told = next(check for check in judged(run).failures if check.name == OF_REPORT)
     assert "edited the weights by hand" in told.advice
-    assert weights_state(run) is FileState.ALTERED
+    assert WEIGHTS.state(run) is FileState.ALTERED
 
 
 def test_weights_edited_so_that_their_sum_stays_1(run: Run) -> None:
@@ -122,7 +122,7 @@ def test_the_report_edited_along_with_the_weights(run: Run) -> None:
     assert red(run) == {NAMED, FILE}
     name_report(run, content(run)["report"]["path"])
     assert red(run) == {FILE}
-    assert weights_state(run) is FileState.ALTERED
+    assert WEIGHTS.state(run) is FileState.ALTERED
 
 
 @pytest.mark.parametrize("damage", ["removed", "no JSON", "no object", "a folder"])
@@ -179,7 +179,7 @@ def test_a_report_outside_of_the_workspace_is_not_read(run: Run, way: str) -> No
 def test_weights_of_another_judge(run: Run) -> None:
     other = again(run, "judge.provider=openai", "judge.model=gpt-9")
     assert red(other) == {JUDGE, FILE}
-    assert weights_state(other) is FileState.STALE
+    assert WEIGHTS.state(other) is FileState.STALE
 
 
 def test_weights_of_a_judge_with_other_instructions(run: Run) -> None:
@@ -189,13 +189,13 @@ def test_weights_of_a_judge_with_other_instructions(run: Run) -> None:
     spec.parent.mkdir(parents=True)
     spec.write_text(given.replace("You grade one", "You strictly grade one", 1))
     assert red(run) == {JUDGE, FILE}
-    assert weights_state(run) is FileState.STALE
+    assert WEIGHTS.state(run) is FileState.STALE
 
 
 def test_weights_beside_other_old_weights(run: Run) -> None:
     other = again(run, OTHER_OLD)
     assert red(other) == {OLD, FILE}
-    assert weights_state(other) is FileState.STALE
+    assert WEIGHTS.state(other) is FileState.STALE
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_missing_file(run: Run) -> None:
     assert "rc1 calibrate" in refusal(run)
     with pytest.raises(RC1Error, match="there are no weights yet; rc1 weight-calib finds them"):
         read_weights(run, dimensions(run))
-    assert weights_state(run) is FileState.MISSING
+    assert WEIGHTS.state(run) is FileState.MISSING
     assert is_due(run, "auto")
 
 
@@ -269,7 +269,7 @@ def test_adopting_writes_what_the_report_holds(run: Run) -> None:
     place(run).unlink()
     adopt(run, before["weights"], path)
     assert content(run) == before
-    assert weights_state(run) is FileState.FRESH
+    assert WEIGHTS.state(run) is FileState.FRESH
 
 
 @pytest.mark.parametrize("damage", ["other weights", "fewer weights", "refused"])
@@ -311,7 +311,7 @@ def test_nothing_is_adopted_that_the_report_does_not_hold(run: Run, damage: str)
 )
 def test_weights_made_from_other_settings_are_stale_and_due(run: Run, override: str) -> None:
     changed = again(run, override)
-    assert weights_state(changed) is FileState.STALE
+    assert WEIGHTS.state(changed) is FileState.STALE
     assert FILE in red(changed)
     assert is_due(changed, "auto")
     assert not is_due(changed, "never")
@@ -321,7 +321,7 @@ def test_weights_made_from_other_settings_are_stale_and_due(run: Run, override: 
     "override", ["gates.shadow_run.min_spearman=0.8", "judge.budget.max_calls=7", "ticket.ttl_hours=1"]
 )
 def test_settings_that_do_not_enter_leave_them_fresh(run: Run, override: str) -> None:
-    assert weights_state(again(run, override)) is FileState.FRESH
+    assert WEIGHTS.state(again(run, override)) is FileState.FRESH
 
 
 def test_weights_of_another_balanced_pool_are_stale(run: Run) -> None:
@@ -329,13 +329,13 @@ def test_weights_of_another_balanced_pool_are_stale(run: Run) -> None:
     balanced = run.workspace.path(run.config.difficulty.balanced_path)
     lines = balanced.read_bytes().splitlines(keepends=True)
     balanced.write_bytes(b"".join(reversed(lines)))
-    assert weights_state(run) is FileState.STALE
+    assert WEIGHTS.state(run) is FileState.STALE
     assert not is_due(run, "auto")
 
 
 def test_an_ablation_that_is_missing_makes_the_calibration_due(run: Run) -> None:
     changed = again(run, "gates.ablation.min_rate_drop_pct=10")
-    assert weights_state(changed) is FileState.FRESH
+    assert WEIGHTS.state(changed) is FileState.FRESH
     assert is_due(changed, "auto")
 
 
@@ -345,7 +345,7 @@ def test_weights_that_somebody_wrote_are_never_written_over_unasked(run: Run, da
         change_a_digit(place(run), b'"grounded"')
     else:
         run.workspace.manifest_path(run.config.weights).unlink()
-    assert weights_state(run).value == damage
+    assert WEIGHTS.state(run).value == damage
     due: dict[Build, bool] = {build: is_due(run, build) for build in ("auto", "never", "always")}
     assert due == {"auto": False, "never": False, "always": True}
     assert not is_due(again(run, "calibration.l2=0.2"), "auto")
@@ -356,5 +356,5 @@ def test_a_write_that_was_interrupted_is_due(run: Run) -> None:
     manifest = run.workspace.manifest_path(run.config.weights)
     body = read_json(manifest)
     manifest.write_bytes(orjson.dumps({**body, "previous_sha256": body["sha256"], "sha256": "0" * 64}))
-    assert weights_state(run) is FileState.INTERRUPTED
+    assert WEIGHTS.state(run) is FileState.INTERRUPTED
     assert is_due(run, "auto")

@@ -11,8 +11,10 @@ import pytest
 from rc1_lib.artifacts import FileState, read_manifest, sha256_file
 from rc1_lib.difficulty.features import measure
 from rc1_lib.pool.build import chosen_variants, plan
+from rc1_lib.pool.derived import PARTS as DERIVED
+from rc1_lib.pool.derived import TAKES, Part
 from rc1_lib.pool.dialogue import write_row
-from rc1_lib.pool.seed import Part, build_seed, seed_state
+from rc1_lib.pool.seed import build_seed
 from rc1_lib.pool.takes import by_prompt, prompt_id
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.rows.frame import read_rows, with_texts
@@ -37,7 +39,7 @@ def takes(built: Run) -> pl.DataFrame:
 
 
 def states(run: Run) -> tuple[FileState, ...]:
-    return tuple(seed_state(run, part) for part in PARTS)
+    return tuple(DERIVED[part].state(run) for part in PARTS)
 
 
 def test_take_0_is_the_shadow_row_to_the_byte(built: Run, takes: pl.DataFrame) -> None:
@@ -147,7 +149,7 @@ def test_what_befalls_the_takes_is_told(fresh_copy: Callable[..., Run]) -> None:
     whole = path.read_bytes()
     assert states(run) == (FileState.FRESH,) * 3
     path.write_bytes(whole + b"\n")
-    assert seed_state(run, "takes") is FileState.ALTERED
+    assert TAKES.state(run) is FileState.ALTERED
     path.unlink()
     assert states(run) == (FileState.FRESH, FileState.MISSING, FileState.FRESH)
     assert set(build_seed(run, ("takes",))) == {"takes"}
@@ -164,7 +166,7 @@ def test_a_file_of_another_kind_is_foreign_to_the_takes(fresh_copy: Callable[...
     other = open_run(
         workspace=run.workspace.root, overrides=[*SMALL, f"ablation.takes_path={run.config.pool.path}", "pool.path=p"]
     )
-    assert seed_state(other, "takes") is FileState.FOREIGN
+    assert TAKES.state(other) is FileState.FOREIGN
 
 
 def test_a_finished_dialogue_has_one_take_itself(built: Run, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from rc1_lib.artifacts import FileState, read_json, write_json
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_checks, judge_rows
-from rc1_lib.calibration.overclar_ablation import is_ablated
+from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.stages import is_due
-from rc1_lib.calibration.weights_file import note_refusal, weights_state
+from rc1_lib.calibration.weights_file import WEIGHTS, note_refusal
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate
 from rc1_lib.records import Check, GateResult, Status
@@ -40,7 +40,7 @@ def failures(run: Run, gate: str) -> set[str]:
 
 def test_the_ablation_of_these_weights_is_green(run: Run) -> None:
     assert evaluate("overclar_ablation", Evidence(run), 1).status is Status.PASSED
-    assert is_ablated(run)
+    assert ABLATION.state(run) is FileState.FRESH
 
 
 def test_an_ablation_that_somebody_edited_is_red_and_run_again(run: Run) -> None:
@@ -48,7 +48,7 @@ def test_an_ablation_that_somebody_edited_is_red_and_run_again(run: Run) -> None
     next(check for check in body["gate"]["checks"] if check["name"] == "rate drop, %")["value"] = 99.0
     ablation(run).write_bytes(orjson.dumps(body))
     assert failures(run, "overclar_ablation") == {"report"}
-    assert not is_ablated(run)
+    assert ABLATION.state(run) is not FileState.FRESH
     assert is_due(run, "auto")
 
 
@@ -113,14 +113,14 @@ def test_a_report_whose_name_is_no_file_name_is_red(run: Run) -> None:
 )  # fmt: skip
 def test_what_decides_the_scores_makes_weights_and_ablation_out_of_date(run: Run, override: str) -> None:
     other = open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, override))
-    assert weights_state(other) is FileState.STALE
-    assert not is_ablated(other)
+    assert WEIGHTS.state(other) is FileState.STALE
+    assert ABLATION.state(other) is not FileState.FRESH
 
 
 def test_a_calibration_that_was_red_later_puts_the_weights_out_of_date(run: Run) -> None:
-    assert weights_state(run) is FileState.FRESH
+    assert WEIGHTS.state(run) is FileState.FRESH
     note_refusal(run)
-    assert weights_state(run) is FileState.STALE
+    assert WEIGHTS.state(run) is FileState.STALE
     assert "file" in failures(run, "weights")
     assert is_due(run, "auto")
 

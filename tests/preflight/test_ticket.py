@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,41 +10,16 @@ from typing import Any
 
 import pytest
 
-from rc1_lib import code
 from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
 from rc1_lib.errors import TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
-from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 
 BOUND = ("pool", "shadow", "balanced", "metrics")
-
-
-@pytest.fixture(scope="session")
-def verdicts(built: Run) -> dict[int, list[GateResult]]:
-    """Both rounds' verdicts on the small pool; its files are the same in every copy of the workspace."""
-    evidence = Evidence(built)
-    return {number: [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)] for number in (1, 2)}
-
-
-@pytest.fixture
-def passed(fresh_copy: Callable[..., Run], verdicts: dict[int, list[GateResult]]) -> Run:
-    """A workspace whose two rounds have passed, without a ticket yet."""
-    run = fresh_copy()
-    for number in (1, 2):
-        write_round(run, number, verdicts[number])
-    return run
-
-
-@pytest.fixture
-def ticketed(passed: Run) -> Run:
-    """A workspace with a valid ticket."""
-    issue_ticket(passed)
-    return passed
 
 
 def change_one_byte(path: Path) -> None:
@@ -156,21 +130,6 @@ def test_it_is_refused_with_another_judge(ticketed: Run) -> None:
 def test_it_is_refused_by_other_code(ticketed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ticket_module, "code_sha256", lambda: "0" * 64)
     assert "the code has changed" in refusal(ticketed)
-
-
-def test_the_code_fingerprint_sees_every_source_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in code.PACKAGES:
-        (tmp_path / package / "inner").mkdir(parents=True)
-        (tmp_path / package / "inner/module.py").write_text("x = 1\n")
-    monkeypatch.setattr(code, "PROJECT_ROOT", tmp_path)
-    prints = []
-    for package in (None, *code.PACKAGES):
-        if package:
-            (tmp_path / package / "inner/module.py").write_text("x = 2\n")
-        code.code_sha256.cache_clear()
-        prints.append(code.code_sha256())
-    code.code_sha256.cache_clear()
-    assert len(set(prints)) == len(prints)
 
 
 @pytest.mark.parametrize("key", ["expires", "profile", "commit"])

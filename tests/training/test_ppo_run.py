@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import random
@@ -22,7 +21,6 @@ from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
-from rc1_lib.training.decisive import CODE
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
 from rc1_lib.training.retrain import reach
@@ -193,45 +191,6 @@ def test_the_workspaces_own_templates_are_the_ones_that_are_read(tiny: Tiny) -> 
     assert after.templates == mine != theirs
     assert after.settings(1)["templates"] == str(mine)
     assert {key for key, value in after.facts(1).items() if value != facts[key]} == {"templates"}
-
-
-def test_what_training_imports_is_among_the_code_that_decides() -> None:
-    """What tells, reads or refuses changes no byte; the worlds of the base's corpora are not the pool's.
-
-    What the preflight is asked for, the weights and the judge's settings, stands among the facts itself.
-    """
-    harmless = (
-        "artifacts", "code", "config_file", "errors", "gates", "masking", "preflight", "progress", "run", "sources",
-        "testing", "thresholds",
-    )  # fmt: skip
-    named = [part.removesuffix(".py").replace("/", ".") for part in CODE] + [f"rc1_lib.{name}" for name in harmless]
-    version = "rc1_lib"
-    imported = _imports_of([name for name in _MODULES if name.startswith(("rc1_lib.training", "rc1_lib.environment"))])
-    assert {"rc1_lib.reward.overclarification", "rc1_lib.text", "rc1_lib.pool.plan"} <= imported
-    assert [
-        name for name in sorted(imported - {version}) if not any(name == n or name.startswith(f"{n}.") for n in named)
-    ] == []
-
-
-_MODULES = {
-    ".".join(path.relative_to(PROJECT_ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in (PROJECT_ROOT / "rc1_lib").rglob("*.py")
-}
-
-
-def _imports_of(names: list[str]) -> set[str]:
-    """The project's modules that these import, directly or through others, but not through the preflight."""
-    found: set[str] = set()
-    while names:
-        name = names.pop()
-        if name in _MODULES and name not in found:
-            found.add(name)
-            if name.startswith("rc1_lib.preflight"):
-                continue
-            for node in ast.walk(ast.parse(_MODULES[name].read_text())):
-                if isinstance(node, ast.ImportFrom) and node.module:
-                    names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return found
 
 
 def test_keys_that_no_step_learns_from_do_not_make_another_run(tiny: Tiny) -> None:

@@ -13,22 +13,24 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from rc1_lib import derived
 from rc1_lib.artifacts import read_json, sha256_file
 from rc1_lib.errors import ConfigError
+from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
-from rc1_lib.training import warm_start
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
-from rc1_lib.training.rows import PoolRow, select_rows
-from rc1_lib.training.warm_start import FOLDER, RECORD, Reference, reference_of
+from rc1_lib.training.rows import select_rows
+from rc1_lib.training.warm_start import RECORD, Reference, reference_of
 from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
 
 Tiny = Callable[..., Run]
-Inputs = tuple[ChatFormat, list[PoolRow]]
+Inputs = tuple[ChatFormat, list[MeasuredRow]]
 FEW = ("training.warm_start.steps=3", "training.warm_start.batch_size=4", "training.warm_start.lr=0.005")
 
 
@@ -62,7 +64,7 @@ def reference(run: Run, inputs: Inputs) -> Reference:
 
 
 def folder_of(run: Run) -> Path:
-    return run.workspace.path(FOLDER)
+    return REFERENCE.path(run)
 
 
 def made_at(run: Run) -> int:
@@ -142,7 +144,7 @@ def test_other_code_or_another_prompt_form_makes_it_again(
     reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
     again = made_at(made)
     assert again != when
-    monkeypatch.setattr(warm_start, "code_sha256", lambda *parts: f"another {parts}")
+    monkeypatch.setattr(derived, "code_sha256", lambda *parts: f"another {parts}")
     reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
     assert made_at(made) != again
 

@@ -39,19 +39,25 @@ def prune(folder: Path, last: int, best: int, scores: Mapping[int, float]) -> li
     return gone
 
 
-def keep_for_good(checkpoint: Path, folder: Path) -> Path:
+def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -> Path:
     """Copy a checkpoint whose evaluation passed into `folder/best`, which is only ever added to.
 
     The same checkpoint a second time is not copied again; another one of the same step gets a number behind its name.
+
+    Args:
+        checkpoint: its folder.
+        folder: where the run's checkpoints lie.
+        expected: the fingerprint of the one that was evaluated, where the caller knows it.
 
     Returns:
         The copy.
 
     Raises:
-        CheckpointError: when the checkpoint is damaged, or while another process writes into `folder/best`.
+        CheckpointError: when the checkpoint is damaged or another one, or while another process writes into
+            `folder/best`.
     """
     settle(checkpoint.parent)
-    contents = read_verified(checkpoint)
+    contents = read_verified(checkpoint, expected)
     wanted = fingerprint(checkpoint)
     best = folder / BEST
     with atomic_folder.alone(best):

@@ -1,0 +1,35 @@
+"""What an evaluation leaves: its report, which is named by all that decides it but for the code's own lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.derived import Artifact
+from rc1_lib.errors import RC1Error
+from rc1_lib.run import Run
+
+KIND = "ppo_eval"
+TRAINING_REPORT = "reports/train.json"
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    return run.config.gates.evaluation.model_dump(mode="json")
+
+
+def _latest(run: Run) -> str:
+    """The evaluation that the latest training ended with."""
+    path = run.workspace.path(TRAINING_REPORT)
+    try:
+        named = read_json(path)["evaluation"]
+    except (OSError, ValueError, KeyError, TypeError):
+        named = None
+    if not isinstance(named, str):
+        raise RC1Error(f"{path}: names no evaluation; rc1 train ends with one")
+    return named
+
+
+EVALUATION = Artifact(
+    KIND, _latest, _settings, "rc1_lib.evaluation.policies.evaluate_run", "rc1 train",
+    reached_by_name=("rc1_lib.training.engines",),
+)  # fmt: skip

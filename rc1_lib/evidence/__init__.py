@@ -1,0 +1,5 @@
+"""Everything that a run reads, given or derived, listed once; and the files of one run as gates read them."""
+
+from rc1_lib.evidence.files import Evidence
+
+__all__ = ["Evidence"]

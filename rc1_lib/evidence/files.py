@@ -1,0 +1,66 @@
+"""What gates read: the files of a run by their names in the registry."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from rc1_lib.derived import Artifact
+from rc1_lib.difficulty.steps import read_metrics
+from rc1_lib.evidence.registry import DATA, bound, described
+from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.run import Run
+
+_ROWS: dict[str, Artifact] = {one.name: one for one in DATA}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The files of one run, by the names of `names`."""
+
+    run: Run
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a preflight reads and a ticket vouches for."""
+        return tuple(bound(self.run))
+
+    def path(self, name: str) -> Path:
+        """Where the file or folder `name` lies."""
+        return described(name).path(self.run)
+
+    def label(self, name: str) -> str:
+        """The path as reports show it: relative to the workspace or the project."""
+        return self.run.workspace.name(self.path(name))
+
+    def sha256(self, name: str) -> str:
+        """Fingerprint of the file's bytes, or of a folder's names and bytes.
+
+        Raises:
+            RC1Error: when it is not there.
+        """
+        return described(name).sha256(self.run)
+
+    def rows(self, name: str) -> pl.DataFrame:
+        """The checked rows of `pool`, `shadow`, `takes` or `balanced`.
+
+        Raises:
+            RowError: when they are missing or not rows.
+        """
+        return rows_of(self.run, _ROWS[name])
+
+    def balanced_foreign_lines(self) -> int:
+        """How many lines of the balanced pool are not, byte for byte, lines of the pool; -1 when a file is missing."""
+        paths = [self.path(name) for name in ("pool", "balanced")]
+        if not all(path.is_file() for path in paths):
+            return -1
+        with paths[0].open("rb") as pool, paths[1].open("rb") as balanced:
+            own = {hashlib.blake2b(line.rstrip(b"\n"), digest_size=16).digest() for line in pool}
+            return sum(hashlib.blake2b(line.rstrip(b"\n"), digest_size=16).digest() not in own for line in balanced)
+
+    def metrics(self) -> pl.DataFrame:
+        """The checked difficulty metrics; raises `RowError` when they are missing or damaged."""
+        return read_metrics(self.run)

@@ -1,0 +1,43 @@
+"""Everything that a run is given and that RC1 derives, in the order in which it is made.
+
+Here and nowhere else stands what there is: what a preflight reads, what a ticket vouches for, what is built and what
+its gate `integrity` looks at are read off this list.
+"""
+
+from __future__ import annotations
+
+from rc1_lib.calibration.overclar_ablation import ABLATION
+from rc1_lib.calibration.weights_file import WEIGHTS
+from rc1_lib.derived import Artifact, Described, Given
+from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.derived import EVALUATION
+from rc1_lib.pool.derived import POOL, REFERENCE_TEMPLATES, SHADOW, TAKES, TEMPLATES
+from rc1_lib.run import Run
+from rc1_lib.scoring.given import JUDGE_SPEC
+from rc1_lib.training.derived import BASE, CHECKPOINT, REFERENCE
+
+CONFIG = Given("config", lambda run: str(run.config_path))
+GIVEN: tuple[Given, ...] = (CONFIG, JUDGE_SPEC, TEMPLATES, REFERENCE_TEMPLATES, BASE)
+DATA: tuple[Artifact, ...] = (SHADOW, TAKES, POOL, METRICS, BALANCED)
+"""Rows and what is measured of them: built by every preflight that finds them missing or out of date."""
+DERIVED: tuple[Artifact, ...] = (*DATA, WEIGHTS, ABLATION, REFERENCE, CHECKPOINT, EVALUATION)
+_ALL: tuple[Described, ...] = (*DERIVED, *GIVEN)
+_BY_NAME = {one.name: one for one in _ALL}
+NAMES = frozenset(_BY_NAME)
+
+
+def described(name: str) -> Described:
+    """What bears this name.
+
+    Raises:
+        RC1Error: when nothing does.
+    """
+    if name not in _BY_NAME:
+        raise RC1Error(f"'{name}' is nothing that RC1 reads, expected one of {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]
+
+
+def bound(run: Run) -> dict[str, Described]:
+    """What a preflight of this run reads and its ticket vouches for, by name."""
+    return {name: one for name, one in _BY_NAME.items() if one.vouched and one.applies(run)}

@@ -1,0 +1,38 @@
+"""The rows of one of RC1's files, checked, and read once per process however many gates ask for them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import polars as pl
+
+from rc1_lib.artifacts import sha256_file
+from rc1_lib.derived import Artifact
+from rc1_lib.difficulty.derived import BALANCED
+from rc1_lib.difficulty.steps import read_metrics
+from rc1_lib.errors import RowError
+from rc1_lib.pool.derived import POOL
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.rows.schema import check_balanced, check_rows
+from rc1_lib.run import Run
+
+
+def rows_of(run: Run, artifact: Artifact) -> pl.DataFrame:
+    """The rows of the shadow set, the takes, the pool or the balanced pool.
+
+    Raises:
+        RowError: when they are missing or not rows.
+    """
+    path = artifact.path(run)
+    frame = _rows(path, artifact.sha256(run), "pool" if artifact in (POOL, BALANCED) else "shadow")
+    return check_balanced(frame, read_metrics(run), path) if artifact is BALANCED else frame
+
+
+@lru_cache(maxsize=4)
+def _rows(path: Path, sha256: str, split: str) -> pl.DataFrame:
+    """Rows by content."""
+    frame = check_rows(read_rows(path), path, split)
+    if sha256_file(path) != sha256:
+        raise RowError(f"{path}: changed while it was read; run again when nothing writes to it")
+    return frame

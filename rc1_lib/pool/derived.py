@@ -1,0 +1,61 @@
+"""Both template packs, and what is derived from the questions: shadow set, takes of its prompts, seed pool."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+from rc1_lib.artifacts import read_json, read_manifest, sha256_tree
+from rc1_lib.derived import Artifact, Given, Input
+from rc1_lib.run import Run
+from rc1_lib.sources import sources_sha256
+
+Part = Literal["shadow", "takes", "pool"]
+SAMPLE_MANIFEST = "reports/rc1/sample_manifest.json"
+
+
+def _settings(part: Part, run: Run) -> dict[str, Any]:
+    """All but how many workers make it. How often a prompt is performed decides the takes alone."""
+    config = run.config
+    decisive = {
+        "datasets": dict(config.datasets),
+        "sources": config.sources.model_dump(mode="json"),
+        "pool": config.pool.model_dump(mode="json", exclude={"workers"}),
+        "shadow": config.shadow.model_dump(mode="json"),
+        "leakage": config.gates.leakage.model_dump(mode="json"),
+        "length": config.gates.length.model_dump(mode="json"),
+        "difficulty": config.difficulty.model_dump(mode="json", include={"bounds", "clarification_hard_turns"}),
+    }
+    return {**decisive, "takes": config.ablation.takes} if part == "takes" else decisive
+
+
+def _not_sampled(run: Run) -> bool:
+    """Whether the sample manifest is not that of the shadow set as it was last written."""
+    try:
+        sample = read_json(run.workspace.path(SAMPLE_MANIFEST))
+    except (OSError, ValueError):
+        return True
+    written = read_manifest(run.workspace, run.config.shadow.path) or {}
+    return not isinstance(sample, dict) or any(sample.get(key) != written.get(key) for key in ("path", "sha256"))
+
+
+TEMPLATES = Given("templates", lambda run: run.config.pool.templates_dir, sha256_tree)
+REFERENCE_TEMPLATES = Given("reference_templates", lambda run: run.config.pool.reference_templates_dir, sha256_tree)
+_BUILDER, _COMMAND = "rc1_lib.pool.seed.build_seed", "rc1 build-pool"
+_MADE_FROM = (
+    Input("questions", lambda run: sources_sha256(run.config, run.workspace)),
+    Input("templates", lambda run: sha256_tree(TEMPLATES.path(run))),
+)
+SHADOW = Artifact(
+    "shadow", lambda run: run.config.shadow.path, partial(_settings, "shadow"), _BUILDER, _COMMAND, _MADE_FROM,
+    outdated=_not_sampled, vouched=True,
+)  # fmt: skip
+TAKES = Artifact(
+    "takes", lambda run: run.config.ablation.takes_path, partial(_settings, "takes"), _BUILDER, _COMMAND, _MADE_FROM,
+    vouched=True,
+)  # fmt: skip
+POOL = Artifact(
+    "pool", lambda run: run.config.pool.path, partial(_settings, "pool"), _BUILDER, _COMMAND, _MADE_FROM, vouched=True
+)
+PARTS: dict[Part, Artifact] = {"shadow": SHADOW, "takes": TAKES, "pool": POOL}
+"""They are planned together, so that the pool shares no question with the others."""

@@ -1,0 +1,149 @@
+"""The registry: every artifact is described whole, and goes out of date with any module that decides it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rc1_lib import code
+from rc1_lib.artifacts import PROJECT_ROOT, FileState
+from rc1_lib.derived import Artifact
+from rc1_lib.errors import RC1Error
+from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described
+from rc1_lib.run import Run
+
+OF_CALIBRATION = tuple(one for one in DERIVED if one.name in ("weights", "overclar_ablation"))
+ALL = pytest.mark.parametrize("artifact", DERIVED, ids=lambda one: one.name)
+BUILT = pytest.mark.parametrize("artifact", (*DATA, *OF_CALIBRATION), ids=lambda one: one.name)
+
+
+def names(artifact: Artifact) -> set[str]:
+    """The files that the artifact's fingerprint covers."""
+    return {path.relative_to(code.PROJECT_ROOT).as_posix() for path in code.covered(*artifact.code_roots)}
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """A copy of the source that fingerprints are taken of; `source("rc1_lib/text.py")` changes one byte of it."""
+    for package in code.PACKAGES:
+        shutil.copytree(
+            PROJECT_ROOT / package, tmp_path / "source" / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    monkeypatch.setattr(code, "PROJECT_ROOT", tmp_path / "source")
+    code.forget()
+
+    def change(name: str) -> None:
+        path = tmp_path / "source" / name
+        path.write_bytes(path.read_bytes() + b"\n")
+        code.forget()
+
+    yield change
+    code.forget()
+
+
+def test_every_name_is_its_own_and_leads_to_its_description() -> None:
+    everything = (*DERIVED, *GIVEN)
+    assert len({one.name for one in everything}) == len(everything)
+    assert all(described(one.name) is one for one in everything)
+    with pytest.raises(RC1Error, match="'nothing' is nothing that RC1 reads, expected one of shadow, takes, pool"):
+        described("nothing")
+
+
+@ALL
+def test_the_builder_is_there_and_its_code_is_covered(artifact: Artifact) -> None:
+    assert callable(artifact.build)
+    builder = artifact.builder.rpartition(".")[0].replace(".", "/")
+    assert f"{builder}.py" in names(artifact)
+
+
+@BUILT
+def test_what_is_made_from_other_artifacts_reads_them_where_they_lie(artifact: Artifact, built: Run) -> None:
+    for one in artifact.made_from:
+        if one.name in {other.name for other in DERIVED}:
+            assert one.sha256(built) == described(one.name).sha256(built)
+
+
+@BUILT
+def test_what_was_built_is_fresh(artifact: Artifact, built: Run) -> None:
+    assert artifact.state(built) is FileState.FRESH
+
+
+DEEP = {
+    "shadow": ("rc1_lib/pool/teacher.py", "rc1_lib/sources/embedded/stories.py", "rc1_lib/config.py"),
+    "takes": ("rc1_lib/pool/takes.py", "rc1_lib/pool/teacher.py", "rc1_lib/text.py"),
+    "pool": ("rc1_lib/pool/dialogue.py", "rc1_lib/difficulty/features.py", "rc1_lib/ngrams.py"),
+    "metrics": ("rc1_lib/difficulty/lexicon.py", "rc1_lib/text.py", "rc1_lib/rows/frame.py"),
+    "balanced": ("rc1_lib/difficulty/buckets.py", "rc1_lib/rows/schema.py"),
+    "weights": ("rc1_lib/text.py", "rc1_lib/reward/rules.py", "rc1_lib/scoring/rubric.py", "rc1_lib/checks.py"),
+    "overclar_ablation": ("rc1_lib/text.py", "rc1_lib/reward/ablation.py", "rc1_lib/gates/overclar_ablation.py"),
+}
+
+
+@pytest.mark.parametrize(("name", "module"), [(name, module) for name, deep in DEEP.items() for module in deep])
+def test_one_byte_of_a_module_that_decides_it_puts_it_out_of_date(
+    built: Run, source: Callable[[str], None], name: str, module: str
+) -> None:
+    artifact = described(name)
+    assert isinstance(artifact, Artifact) and module in names(artifact)
+    assert artifact.state(built) is FileState.FRESH
+    source(module)
+    assert artifact.state(built) in (FileState.STALE, FileState.MISSING)
+
+
+@BUILT
+def test_one_byte_of_any_other_module_changes_nothing(
+    artifact: Artifact, built: Run, source: Callable[[str], None]
+) -> None:
+    others = sorted({path.relative_to(code.PROJECT_ROOT).as_posix() for path in code.covered()} - names(artifact))
+    assert "rc1_lib/cli/app.py" in others and "flows/train.py" in others
+    for module in others:
+        source(module)
+    assert artifact.state(built) is FileState.FRESH
+
+
+@ALL
+def test_one_byte_of_any_covered_file_makes_another_fingerprint(
+    artifact: Artifact, source: Callable[[str], None]
+) -> None:
+    """Of every tenth one, and of the last: all take the same way into the fingerprint."""
+    covered = sorted(names(artifact))
+    for module in {*covered[::10], covered[-1]}:
+        before = artifact.code
+        source(module)
+        assert artifact.code != before, module
+
+
+def test_a_ticket_binds_what_is_read_and_nothing_that_is_made_after_it(built: Run) -> None:
+    assert list(bound(built)) == [
+        "shadow", "takes", "pool", "metrics", "balanced", "weights", "config", "judge_spec", "templates",
+        "reference_templates", "base",
+    ]  # fmt: skip
+
+
+BUILD = """
+import importlib, sys
+from rc1_lib.run import open_run
+run = open_run(profile="local", workspace=sys.argv[2], overrides=sys.argv[3:])
+module, _, function = sys.argv[1].rpartition(".")
+getattr(importlib.import_module(module), function)(run)
+for one in list(sys.modules.values()):
+    print(getattr(one, "__file__", None))
+"""
+
+
+@pytest.mark.parametrize("name", ["pool", "metrics", "balanced", "weights", "overclar_ablation"])
+def test_whatever_a_builder_really_imports_is_covered(fresh_copy: Callable[..., Run], name: str) -> None:
+    """What is imported by a name put together at run time would be seen here."""
+    run, artifact = fresh_copy("calibration.boot=20", "gates.ablation.resamples=20"), described(name)
+    assert isinstance(artifact, Artifact)
+    command = [sys.executable, "-c", BUILD, artifact.builder, str(run.workspace.root), *run.overrides]
+    done = subprocess.run(command, cwd=PROJECT_ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded = {line.removeprefix(f"{PROJECT_ROOT}/") for line in done.stdout.splitlines()}
+    assert {one for one in loaded if one.startswith("rc1_lib/")} - names(artifact) == set()
+    assert f"{artifact.code_roots[0].replace('.', '/')}.py" in loaded

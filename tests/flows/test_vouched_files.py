@@ -1,0 +1,231 @@
+"""What a ticket vouches for is compared as training reads it, before the evaluation, and before anything is kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flows.train
+import tasks.evaluation
+from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_file, write_json
+from rc1_lib.cli import main
+from rc1_lib.evidence.registry import described
+from rc1_lib.gate_report import GateReport
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.derived import REFERENCE
+from rc1_lib.training.run_paths import LEDGER
+from rc1_lib.training.warm_start import RECORD
+from tests.evaluation.tables import PPO, SFT
+from tests.ticketed import ticketed
+
+from .test_train import of_habits
+from .trainings import LAST, RUN, Ended, alter, copied, start
+
+pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
+
+
+def own(run: Run) -> None:
+    """Give the workspace a copy of its own of what it takes from the project: the ticket's bytes, which can be hurt."""
+    for name in ("configs/judge/v1.yaml", "templates/pack_v2", "templates/pack_v1"):
+        source, target = PROJECT_ROOT / name, run.workspace.path(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copyfile(source, target)
+
+
+def swap(run: Run, kind: str) -> str:
+    """Alter what bears the name, and say how it is called."""
+    path = described(kind).path(run)
+    alter(path) if path.is_file() else alter(max(path.rglob("*.json")))
+    return run.workspace.name(path)
+
+
+def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
+    """Let something happen right after a step of the flow."""
+    step = getattr(flows.train, name)
+
+    def both(*args: Any, **kwargs: Any) -> Any:
+        done = step(*args, **kwargs)
+        act()
+        return done
+
+    monkeypatch.setattr(flows.train, name, both)
+
+
+@pytest.mark.parametrize("kind", ["balanced", "metrics", "templates", "base"])
+def test_what_is_swapped_right_after_the_ticket_was_verified_is_not_trained_on(
+    opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    own(run)
+    after(monkeypatch, "verify", lambda: swap(run, kind))
+    state = start(run)
+    assert (state.is_failed(), state.name) == (True, "Refused")
+    name = run.workspace.name(described(kind).path(run))
+    assert f"{name} has changed since the ticket that vouches for it ({kind}) was verified" in str(state.message)
+    assert not run.workspace.path(RUN).exists()
+
+
+@pytest.mark.parametrize("kind", ["weights", "judge_spec"])
+def test_what_a_judged_training_reads_is_compared_too(
+    built: Run, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    own(copied(opened, tmp_path / "workspace"))
+    run = ticketed(tmp_path / "workspace", built, "training.reward.judge=0.5")
+    after(monkeypatch, "verify", lambda: swap(run, kind))
+    state = start(run)
+    assert state.name == "Refused"
+    assert f"has changed since the ticket that vouches for it ({kind}) was verified" in str(state.message)
+    assert not run.workspace.path(RUN).exists()
+
+
+def test_the_pool_swapped_between_two_segments_ends_the_training(
+    opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    after(monkeypatch, "_segment", lambda: swap(run, "balanced"))
+    state = start(run)
+    assert state.name == "Refused"
+    assert f"{run.config.seed_pool} has changed since" in str(state.message)
+    assert not run.workspace.path(LAST).exists()
+
+
+def test_a_warm_start_that_was_swapped_with_its_record_is_not_trained_from(
+    built: Run, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied(opened, tmp_path / "workspace")
+    run = ticketed(tmp_path / "workspace", built, "training.warm_start.steps=1")
+
+    def another() -> None:
+        weights, record = (REFERENCE.path(run) / name for name in ("model.safetensors", RECORD))
+        alter(weights)
+        body = read_json(record)
+        body["files"][weights.name] = sha256_file(weights)
+        write_json(record, body)
+
+    after(monkeypatch, "warm_start", another)
+    state = start(run)
+    assert (state.is_failed(), state.name) == (True, "Refused"), state.message
+    assert "checkpoints/sft: is not the policy that was trained on from" in str(state.message)
+    assert not run.workspace.path(RUN).exists()
+
+
+@pytest.mark.parametrize("kind", ["shadow", "takes", "pool", "weights", "judge_spec", "reference_templates", "base"])
+def test_everything_is_looked_at_again_before_the_evaluation(
+    done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    own(run)
+    after(monkeypatch, "trained", lambda: swap(run, kind))
+    state = start(run, evaluate=True)
+    assert (state.is_failed(), state.name) == (True, "Refused"), state.message
+    assert f"has changed since the ticket that vouches for it ({kind}) was verified" in str(state.message)
+    assert not list(run.workspace.path("reports").glob("ppo_eval_*.json"))
+
+
+def passing(act: Callable[[], object]) -> Callable[..., GateReport]:
+    """A green evaluation, beside which something else happens."""
+    evaluate = of_habits(SFT, PPO)
+
+    def both(*args: Any) -> GateReport:
+        found = evaluate(*args)
+        act()
+        return found
+
+    return both
+
+
+def test_everything_is_looked_at_again_before_a_checkpoint_is_kept_for_good(
+    done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    monkeypatch.setattr(tasks.evaluation, "evaluate_run", passing(lambda: swap(run, "balanced")))
+    state = start(run, evaluate=True)
+    assert state.name == "Refused"
+    assert f"{run.config.seed_pool} has changed since" in str(state.message)
+    assert not run.workspace.path(f"{RUN}/best").exists()
+
+
+def another_checkpoint(run: Run) -> None:
+    """In the place of the last checkpoint an earlier one, which is whole in itself."""
+    last = run.workspace.path(LAST)
+    shutil.rmtree(last)
+    shutil.copytree(last.with_name("step_00002"), last)
+
+
+def test_another_checkpoint_than_the_one_evaluated_is_not_kept_for_good(
+    done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    monkeypatch.setattr(tasks.evaluation, "evaluate_run", passing(lambda: another_checkpoint(run)))
+    state = start(run, evaluate=True)
+    assert state.name == "Refused"
+    assert f"{LAST}/manifest.json: has SHA-256" in str(state.message)
+    assert not run.workspace.path(f"{RUN}/best").exists()
+
+
+def test_another_checkpoint_than_the_one_trained_is_not_gone_on_from(
+    done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole in itself, of the same run by its own word, and yet not what the segment before has left."""
+    run = copied(done.run, tmp_path / "workspace")
+    shutil.rmtree(run.workspace.path(LAST))
+    first = run.workspace.path(f"{RUN}/step_00002")
+
+    def another() -> None:
+        state = load_checkpoint(first)
+        changed = {name: value + 1 for name, value in state.tensors["adapter"].items()}
+        tensors = {**state.tensors, "adapter": changed}
+        save_checkpoint(replace(state, tensors=tensors), first.parent, run.workspace.path(LEDGER))
+
+    after(monkeypatch, "_segment", another)
+    state = start(run)
+    assert (state.is_failed(), state.name) == (True, "Refused"), state.message
+    assert f"{RUN}/step_00002/manifest.json: has SHA-256" in str(state.message)
+    assert not run.workspace.path(LAST).exists()
+
+
+def test_another_checkpoint_than_the_one_trained_is_not_evaluated(
+    done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    expected = fingerprint(run.workspace.path(LAST))
+    after(monkeypatch, "trained", lambda: another_checkpoint(run))
+    state = start(run, evaluate=True)
+    assert (state.is_failed(), state.name) == (True, "GatesFailed")
+    assert f"{LAST}/manifest.json: has SHA-256" in str(state.message) and f"expected {expected[:12]}" in str(
+        state.message
+    )
+
+
+def rc1(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize("command", [("ticket", "verify"), ("train",)])
+def test_a_base_moved_into_the_current_directory_ends_the_command_with_2(
+    opened: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    flags = ["--workspace", run.workspace.root, *(part for one in run.overrides for part in ("--set", one))]
+    assert rc1("ticket", "verify", *flags) == 0
+    (tmp_path / "elsewhere").mkdir()
+    run.workspace.path("base").rename(tmp_path / "elsewhere/base")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    capsys.readouterr()
+    assert rc1(*command, *flags) == 2
+    assert "the ticket is refused: base is gone" in " ".join(capsys.readouterr().err.split())
+    assert not run.workspace.path("checkpoints").exists()

@@ -1,0 +1,37 @@
+"""Workspaces whose rounds have passed, and workspaces with a ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rc1_lib.evidence import Evidence
+from rc1_lib.preflight.gates import evaluate, gates_of_round
+from rc1_lib.preflight.rounds import write_round
+from rc1_lib.preflight.ticket import issue_ticket
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run
+
+
+@pytest.fixture(scope="session")
+def verdicts(built: Run) -> dict[int, list[GateResult]]:
+    """Both rounds' verdicts on the small pool; its files are the same in every copy of the workspace."""
+    evidence = Evidence(built)
+    return {number: [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)] for number in (1, 2)}
+
+
+@pytest.fixture
+def passed(fresh_copy: Callable[..., Run], verdicts: dict[int, list[GateResult]]) -> Run:
+    """A workspace whose two rounds have passed, without a ticket yet."""
+    run = fresh_copy()
+    for number in (1, 2):
+        write_round(run, number, verdicts[number])
+    return run
+
+
+@pytest.fixture
+def ticketed(passed: Run) -> Run:
+    """A workspace with a valid ticket."""
+    issue_ticket(passed)
+    return passed

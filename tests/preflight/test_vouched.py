@@ -1,0 +1,193 @@
+"""Whatever a ticket vouches for: gone, elsewhere, or swapped after it was verified, it is refused by name."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib import artifacts
+from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
+from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.calibration.weights_file import read_weights
+from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.evidence.registry import bound, described
+from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.ticket import TICKET, check_unchanged, verify_ticket, vouched_by
+from rc1_lib.run import Run, open_run
+from rc1_lib.scoring.judge import read_spec
+from rc1_lib.training.models import base_name, vouched_base
+from rc1_lib.vouched import read_vouched
+
+GIVEN = ("configs/local.yaml", "configs/judge/v1.yaml", "templates/pack_v1", "templates/pack_v2", "models/embedded")
+ROUNDS = {f"round{number}": path for number, path in PASSED.items()}
+KINDS = (
+    "shadow", "takes", "pool", "metrics", "balanced", "weights", "config", "judge_spec", "templates",
+    "reference_templates", "base", *ROUNDS,
+)  # fmt: skip
+EVERY = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def whole(ticketed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A workspace with a ticket that holds everything it vouches for itself; the project has none of it."""
+    for name in GIVEN:
+        source, target = PROJECT_ROOT / name, ticketed.workspace.path(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copyfile(source, target)
+    run = open_run(profile="local", workspace=ticketed.workspace.root, overrides=ticketed.overrides)
+    monkeypatch.setattr(artifacts, "PROJECT_ROOT", tmp_path / "project")
+    verify_ticket(run)
+    return run
+
+
+def place(run: Run, kind: str) -> Path:
+    return run.workspace.path(ROUNDS[kind]) if kind in ROUNDS else described(kind).path(run)
+
+
+def shown(run: Run, kind: str) -> str:
+    return run.workspace.name(place(run, kind))
+
+
+def swap(path: Path) -> None:
+    """Put other bytes in the place of a file, or of one file of a folder."""
+    path = path if path.is_file() else max(path.rglob("*.json"))
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def opened(run: Run) -> Run:
+    """The run as a verified ticket opens it."""
+    return replace(run, vouched=vouched_by(verify_ticket(run)))
+
+
+def refusal(act: Callable[..., Any], *given: Any) -> str:
+    with pytest.raises(RC1Error) as refused:
+        act(*given)
+    return str(refused.value)
+
+
+def test_the_kinds_are_all_that_a_ticket_vouches_for(whole: Run) -> None:
+    assert set(vouched_by(verify_ticket(whole))) == set(KINDS) == {*bound(whole), *ROUNDS}
+
+
+@EVERY
+def test_what_is_gone_is_refused_by_name(whole: Run, kind: str) -> None:
+    name = shown(whole, kind)
+    remove(place(whole, kind))
+    said = refusal(verify_ticket, whole)
+    assert name in said and "gone" in said
+
+
+@EVERY
+def test_what_lies_in_the_current_directory_instead_is_not_looked_at(
+    whole: Run, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, elsewhere = shown(whole, kind), tmp_path / "elsewhere"
+    target = elsewhere / place(whole, kind).relative_to(whole.workspace.root)
+    target.parent.mkdir(parents=True)
+    place(whole, kind).rename(target)
+    monkeypatch.chdir(elsewhere)
+    said = refusal(verify_ticket, whole)
+    assert name in said and "gone" in said
+
+
+@EVERY
+def test_what_is_replaced_by_the_other_kind_of_thing_is_refused_by_name(whole: Run, kind: str) -> None:
+    path, name = place(whole, kind), shown(whole, kind)
+    was_folder = path.is_dir()
+    remove(path)
+    path.write_bytes(b"{}") if was_folder else path.mkdir()
+    assert name in refusal(verify_ticket, whole)
+
+
+@EVERY
+def test_what_is_swapped_after_the_ticket_was_verified_is_refused_by_name(whole: Run, kind: str) -> None:
+    run = opened(whole)
+    check_unchanged(run)
+    swap(place(run, kind))
+    said = refusal(check_unchanged, run)
+    assert f"{shown(run, kind)} has changed since the ticket that vouches for it ({kind}) was verified" in said
+
+
+@EVERY
+def test_what_is_gone_after_the_ticket_was_verified_is_refused_by_name(whole: Run, kind: str) -> None:
+    run = opened(whole)
+    name = shown(run, kind)
+    remove(place(run, kind))
+    assert f"{name} is gone, after the ticket that vouches for it ({kind}) was verified" in refusal(
+        check_unchanged, run
+    )
+
+
+@pytest.mark.parametrize("kind", ["balanced", "metrics", "weights", "judge_spec"])
+def test_a_file_is_compared_by_the_very_bytes_that_are_read(whole: Run, kind: str) -> None:
+    run = opened(whole)
+    assert read_vouched(run, kind, place(run, kind)) == place(run, kind).read_bytes()
+    swap(place(run, kind))
+    assert f"{shown(run, kind)} has changed since" in refusal(read_vouched, run, kind, place(run, kind))
+    remove(place(run, kind))
+    assert f"{shown(run, kind)} is gone" in refusal(read_vouched, run, kind, place(run, kind))
+
+
+def test_weights_and_instructions_are_compared_where_they_are_opened(whole: Run) -> None:
+    run = opened(whole)
+    assert read_weights(run, dimensions(run)) and read_spec(run)
+    swap(place(run, "weights"))
+    assert "configs/weights.json has changed since" in refusal(read_weights, run, dimensions(run))
+    swap(place(run, "judge_spec"))
+    assert "configs/judge/v1.yaml has changed since" in refusal(read_spec, run)
+
+
+def test_a_base_is_compared_before_it_is_read_and_when_it_was(whole: Run) -> None:
+    run = opened(whole)
+    with vouched_base(run) as base:
+        assert base == str(place(run, "base"))
+    with pytest.raises(TicketError, match="models/embedded has changed since"), vouched_base(run):
+        swap(place(run, "base"))
+    with pytest.raises(TicketError, match="models/embedded has changed since"), vouched_base(run):
+        raise AssertionError("nothing is read of another base")
+
+
+def test_a_base_of_the_same_name_in_the_current_directory_is_no_base(
+    whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = replace(whole, config=whole.config.model_copy(update={"base_model": "Qwen/embedded"}))
+    shutil.copytree(place(whole, "base"), tmp_path / "elsewhere/Qwen/embedded")
+    assert base_name(named.config, named.workspace) == "Qwen/embedded"
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="lies in the current directory, where RC1 looks for no model"):
+        base_name(named.config, named.workspace)
+
+
+def test_a_base_that_appears_is_not_vouched_for(whole: Run) -> None:
+    """The ticket of a base on the hub opens no run on a folder of that name."""
+    path = whole.workspace.path(TICKET)
+    body = {key: value for key, value in read_json(path).items() if key not in ("ticket_sha256", "revoked")}
+    del body["files"]["base"]
+    write_json(path, {**body, "ticket_sha256": sha256_json(body), "revoked": None})
+    assert "it does not vouch for base" in refusal(verify_ticket, whole)
+    hub = replace(whole, vouched={"pool": "0" * 64})
+    with pytest.raises(TicketError, match="models/embedded: the ticket does not vouch for base"), vouched_base(hub):
+        raise AssertionError("nothing is read of it")
+
+
+def test_a_name_that_nothing_bears_is_refused(whole: Run) -> None:
+    path = whole.workspace.path(TICKET)
+    body = {key: value for key, value in read_json(path).items() if key not in ("ticket_sha256", "revoked")}
+    body["files"]["gold"] = {"path": "data/gold.jsonl", "sha256": "0" * 64}
+    write_json(path, {**body, "ticket_sha256": sha256_json(body), "revoked": None})
+    assert "it vouches for gold (data/gold.jsonl), which this RC1 does not read" in refusal(verify_ticket, whole)
+
+
+def test_a_run_without_a_ticket_reads_what_is_there(whole: Run) -> None:
+    swap(place(whole, "weights"))
+    check_unchanged(whole)
+    assert read_vouched(whole, "weights", place(whole, "weights")) == place(whole, "weights").read_bytes()
