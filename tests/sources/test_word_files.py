@@ -14,7 +14,8 @@ import yaml
 from rc1_lib import code
 from rc1_lib.artifacts import PROJECT_ROOT, FileState
 from rc1_lib.errors import SourceError
-from rc1_lib.pool.seed import build_seed, seed_state
+from rc1_lib.pool.derived import PARTS
+from rc1_lib.pool.seed import build_seed
 from rc1_lib.run import open_run
 from rc1_lib.sources.embedded import generate, multihop_kinds, relations, scene, story_words, tongues, word_files
 from rc1_lib.sources.embedded.yesno import wordings as yesno_wordings
@@ -283,16 +284,16 @@ def test_a_changed_word_makes_the_pool_stale(tmp_path: Path, monkeypatch: pytest
     copied = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PROJECT_ROOT / "rc1_lib", tmp_path / "project/rc1_lib", ignore=copied)
     monkeypatch.setattr(code, "PROJECT_ROOT", tmp_path / "project")
-    code.code_sha256.cache_clear()
+    code.forget()
     small = ("pool.n=60", "pool.workers=1", "shadow.n=12", "ablation.takes=2")
     run = open_run(profile="local", workspace=tmp_path / "workspace", overrides=small)
     build_seed(run)
-    states = [[seed_state(run, part) for part in ("shadow", "takes", "pool")]]
+    states = [[artifact.state(run) for artifact in PARTS.values()]]
     library = code.code_sha256("rc1_lib")
     path = tmp_path / "project/rc1_lib/sources/embedded/words/zh/things.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("陶匠", "陶工"), encoding="utf-8")
-    code.code_sha256.cache_clear()
-    states.append([seed_state(run, part) for part in ("shadow", "takes", "pool")])
+    code.forget()
+    states.append([artifact.state(run) for artifact in PARTS.values()])
     assert code.code_sha256("rc1_lib") != library
-    code.code_sha256.cache_clear()
+    code.forget()
     assert states == [[FileState.FRESH] * 3, [FileState.STALE] * 3]
