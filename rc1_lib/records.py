@@ -154,11 +154,23 @@ class RowSlot(TypedDict):
     wanted: str
 
 
+class UserReplies(TypedDict):
+    """What a row's user says when asked, whether or not the row's own dialogue asks.
+
+    Attributes:
+        gives: to a question for the missing piece; None where nothing is missing.
+        otherwise: to any other question.
+    """
+
+    gives: str | None
+    otherwise: str
+
+
 class Row(TypedDict):
     """A whole dialogue about one question, and all that its world is made of: one line of the pool.
 
-    What may be absent is never so in a row that RC1 wrote: finished rows from elsewhere may lack it. Absent and None
-    mean the same, since frames know no absence.
+    What may be absent is never so in a row that RC1 wrote: finished rows from elsewhere may lack it, and rows of
+    an older form lack `user_replies`. Absent and None mean the same, since frames know no absence.
     """
 
     id: str
@@ -181,6 +193,7 @@ class Row(TypedDict):
     answer: str
     aliases: NotRequired[list[str] | None]
     slot: NotRequired[RowSlot | None]
+    user_replies: NotRequired[UserReplies | None]
     needs_clarification: bool
     cue: NotRequired[bool]
     asked: int

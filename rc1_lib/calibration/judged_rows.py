@@ -13,9 +13,9 @@ from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import Check
 from rc1_lib.reward.answer_length import add_answer_length
-from rc1_lib.reward.counts import add_counts
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward
+from rc1_lib.rows.counts import add_counts
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec

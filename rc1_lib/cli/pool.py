@@ -75,6 +75,7 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
     from rc1_lib.artifacts import read_manifest
     from rc1_lib.pool.derived import PARTS
     from rc1_lib.pool.seed import build_seed
+    from rc1_lib.rows.playable import about_unplayable
 
     paths = {part: artifact.where(run) for part, artifact in PARTS.items()}
     with session.progress("building the pool") as report:
@@ -89,6 +90,7 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
     body = manifests["pool"]["report"]
     session.show("rows by task: " + tables.counts(body["rows"]))
     session.show(f"second uses of a question: {body['second_uses_of_a_question']}")
+    session.show(*filter(None, [about_unplayable(body.get("rows_without_user_replies", 0))]))
     session.show(*(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count))
     for task, reasons in manifests["pool"]["skipped_records"].items():
         session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
@@ -115,6 +117,7 @@ def validate_pool(
 ) -> int:
     """Judge a pool: task mix, length, diversity, duplicates, and leakage from the shadow set."""
     from rc1_lib.evidence import Evidence
+    from rc1_lib.rows.playable import about_unplayable, unplayable
 
     run = session.open(
         overrides(
@@ -138,6 +141,7 @@ def validate_pool(
     evidence = Evidence(run)
     for name in ("pool", "shadow"):
         evidence.rows(name)  # a missing or damaged file is one sentence, not one a gate
+    session.show(*filter(None, [about_unplayable(unplayable(evidence.rows("pool")))]))
     results = judge(session, run, _GATES, judged)
     read = {name: {"path": evidence.label(name), "sha256": evidence.sha256(name)} for name in ("pool", "shadow")}
     return conclude(session, run, f"pool {read['pool']['path']}", results, _REPORT, {"files": read, "by_task": judged})

@@ -12,6 +12,7 @@ from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_o
 from rc1_lib.environment.turn import Malformed, Turn, read_message, read_text
 from rc1_lib.environment.world import World
 from rc1_lib.records import Message, Row, ToolCall
+from rc1_lib.rows.counts import counts_of
 from rc1_lib.text import text_length
 
 FORMAT_NOTE = "format"
@@ -47,7 +48,7 @@ class Episode:
         self.messages: list[Message] = [*world.prompt]
         self.faults: list[str] = []
         self._count = count
-        self._turns = self._tokens = self._calls = 0
+        self._tokens = self._calls = 0
         self._answer = ""
 
     def say(self, text: str, *, tokens: int | None = None, cut: bool = False) -> list[Message]:
@@ -91,7 +92,6 @@ class Episode:
             raise RuntimeError(f"the episode is over ({self.status}); start another one")
         seen = len(self.messages) + 1
         text = text[: self.limits.turn_chars]
-        self._turns += 1
         self._tokens += self._count(defused(text)) if tokens is None else tokens
         if cut or self._tokens > self.limits.tokens:
             self._keep_words(text)
@@ -107,6 +107,10 @@ class Episode:
         if self.status is EpisodeStatus.RUNNING:
             self._end_where_spent()
         return self.messages[seen:]
+
+    @property
+    def _turns(self) -> int:
+        return counts_of(self.messages).turns
 
     def _keep_words(self, text: str) -> None:
         self.messages.append({"role": "assistant", "content": defused(text).strip()})

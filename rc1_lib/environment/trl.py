@@ -1,6 +1,6 @@
 """The dialogue world in the shape of TRL's `environment_factory`, without importing TRL (read in version 1.16).
 
-    GRPOTrainer(..., environment_factory=environment_factory(limits, voices),
+    GRPOTrainer(..., environment_factory=environment_factory(limits),
                 reward_funcs=reward_function(settings))
 
 TRL makes one environment per rollout, calls `reset` with all columns of the row, and takes every other public method
@@ -22,12 +22,10 @@ from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.turn import Malformed, Turn, read_message
-from rc1_lib.environment.voice import Voice, plain_voice
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.records import BUCKETS, Row
-
-Speaker = Callable[[Mapping[str, Any]], Voice]
+from rc1_lib.rows.counts import count
 
 
 class ToolError(ValueError):
@@ -53,14 +51,13 @@ class RewardFunction(Protocol):
 class DialogueEnvironment:
     """One rollout's world; its public methods beside `reset` are the tools."""
 
-    def __init__(self, limits: Limits, voice: Speaker = plain_voice) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._voice = voice
         self._world: World | None = None
 
     def reset(self, **row: Any) -> str | None:
         """Open the world of a row, given as columns of the pool's schema; the prompt is the dataset's, so none here."""
-        self._world = World(cast("Row", row), self._voice)
+        self._world = World(cast("Row", row))
         return None
 
     def wiki(self, title: str) -> str:
@@ -119,8 +116,8 @@ class DialogueEnvironment:
     def _outcome(self, completion: Sequence[Mapping[str, Any]]) -> EpisodeOutcome:
         """What came of the rollout whose messages are `completion`."""
         world = self._open()
-        turns = [message for message in completion if message.get("role") == "assistant"]
-        turn = read_message(completion[-1], self._limits) if turns and completion[-1] is turns[-1] else None
+        said = completion[-1] if completion and completion[-1].get("role") == "assistant" else None
+        turn = None if said is None else read_message(said, self._limits)
         status, answer = EpisodeStatus.MAX_TURNS, ""
         if world.errors > self._limits.tool_errors:
             status = EpisodeStatus.TOOL_ERRORS
@@ -129,18 +126,18 @@ class DialogueEnvironment:
         elif isinstance(turn, Turn) and not turn.calls:
             status, answer = EpisodeStatus.ANSWERED, final_answer(turn.content)
         malformed = int(isinstance(turn, Malformed))
+        spoken = count((str(message.get("role")), ()) for message in completion).turns
         # TRL counts the tokens itself.
-        return outcome_of(world, status, answer, turns=len(turns), malformed=malformed, tokens=0)
+        return outcome_of(world, status, answer, turns=spoken, malformed=malformed, tokens=0)
 
 
-def environment_factory(limits: Limits, voice: Speaker = plain_voice) -> Callable[[], DialogueEnvironment]:
+def environment_factory(limits: Limits) -> Callable[[], DialogueEnvironment]:
     """What `GRPOTrainer(environment_factory=...)` takes: a callable that makes environments.
 
     Args:
         limits: of these, `tool_errors` and `argument_chars` bound the tools; `calls`, `turn_chars` the final message.
-        voice: how the rows' users speak.
     """
-    return partial(DialogueEnvironment, limits, voice)
+    return partial(DialogueEnvironment, limits)
 
 
 def reward_function(settings: RewardSettings) -> RewardFunction:

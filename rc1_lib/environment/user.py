@@ -18,8 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rc1_lib.environment.voice import Voice
-from rc1_lib.records import Language
+from rc1_lib.records import Language, UserReplies
 from rc1_lib.text import tokenize
 
 MOST_TOKENS = 60
@@ -58,20 +57,19 @@ class SimulatedUser:
     Attributes:
         lang: the language of the row.
         wanted: a noun phrase for the missing piece; None where nothing is missing.
-        voice: how this user words what it says.
+        replies: the row's two sentences, which are all that this user can say.
     """
 
     lang: Language
     wanted: str | None
-    voice: Voice
+    replies: UserReplies
 
     def reply(self, question: str) -> tuple[str, bool]:
         """What the user says, and whether it gave the missing piece."""
-        if self.wanted is None:
-            return self.voice.nothing_missing, False
-        if asks_for(question, self.wanted, self.lang):
-            return self.voice.gives, True
-        return self.voice.unsure, False
+        gives = self.replies["gives"]
+        if self.wanted is not None and gives is not None and asks_for(question, self.wanted, self.lang):
+            return gives, True
+        return self.replies["otherwise"], False
 
 
 def asks_for(question: str, wanted: str, lang: Language) -> bool:

@@ -14,9 +14,10 @@ from rc1_lib.calculator import CalculatorError, calculate
 from rc1_lib.environment.calls import ToolCall
 from rc1_lib.environment.markers import defused
 from rc1_lib.environment.user import SimulatedUser
-from rc1_lib.environment.voice import Voice, plain_voice
 from rc1_lib.errors import RowError
 from rc1_lib.records import Language, Message, Row, Task
+from rc1_lib.rows.counts import ASK, count_calls
+from rc1_lib.rows.playable import UNPLAYABLE, is_playable
 from rc1_lib.task_specs import is_right, task_names
 
 UNKNOWN_PAGE = "There is no page of that title."
@@ -38,38 +39,45 @@ class World:
         prompt: the messages before the assistant's first.
         task, lang: of the row.
         needs: whether a piece is missing.
-        asked: questions to the user so far.
-        off_target: those of them that asked for something else while the piece was missing.
+        off_target: questions to the user so far that asked for something else while the piece was missing.
         obtained: whether the user gave the piece.
-        hops: calls of `wiki` and `calc` so far.
         errors: calls that failed so far.
     """
 
-    def __init__(self, row: Row, voice: Callable[[Row], Voice] = plain_voice) -> None:
-        """Opens the world of `row`, a row of the pool's schema.
-
-        Args:
-            row: as read from JSON lines or from a frame.
-            voice: how the row's user speaks, for example a pack's `Voices`.
+    def __init__(self, row: Row) -> None:
+        """Opens the world of `row`, as read from JSON lines or from a frame.
 
         Raises:
             RowError: when the row lacks what a world is made of.
         """
         _check(row)
         slot = row.get("slot") if row["needs_clarification"] else None
+        replies = row.get("user_replies")
+        assert replies is not None
         self.prompt = _prompt(row)
         self.task: Task = row["task"]
         self.lang: Language = row["lang"]
         self.needs = slot is not None
-        self.asked = self.off_target = self.hops = self.errors = 0
+        self.off_target = self.errors = 0
+        self._called: list[str] = []
         self.obtained = False
         self._answer = str(row["answer"])
         self._aliases = tuple(row.get("aliases") or ())
-        self._user = SimulatedUser(self.lang, slot["wanted"] if slot else None, voice(row))
+        self._user = SimulatedUser(self.lang, slot["wanted"] if slot else None, replies)
         passages = [(page["title"], defused(page["text"])) for page in row.get("passages") or ()]
         self._pages = dict(reversed(passages))
         # A page is also found by its title in other case or spacing, the first of several.
         self._alike = {_alike(title): text for title, text in reversed(passages)}
+
+    @property
+    def asked(self) -> int:
+        """Questions to the user so far."""
+        return count_calls(self._called)[1]
+
+    @property
+    def hops(self) -> int:
+        """Other calls so far."""
+        return count_calls(self._called)[0]
 
     def run(self, call: ToolCall) -> Observation:
         """Make a call that has been checked."""
@@ -82,13 +90,13 @@ class World:
 
     def wiki(self, title: str) -> Observation:
         """The text of a page of the posed world."""
-        self.hops += 1
+        self._called.append("wiki")
         text = self._pages.get(title, self._alike.get(_alike(title)))
         return self._failed(UNKNOWN_PAGE) if text is None else Observation(text)
 
     def calc(self, expression: str) -> Observation:
         """The value of an arithmetic expression."""
-        self.hops += 1
+        self._called.append("calc")
         try:
             return Observation(calculate(expression))
         except CalculatorError as error:
@@ -96,7 +104,7 @@ class World:
 
     def ask_user(self, question: str) -> Observation:
         """What the user says to a question."""
-        self.asked += 1
+        self._called.append(ASK)
         if not question.strip():
             self.off_target += self.needs
             return self._failed(EMPTY_QUESTION)
@@ -143,3 +151,5 @@ def _check(row: Row) -> None:
     slot = row.get("slot")
     if row["needs_clarification"] and not (slot and slot.get("value") and slot.get("wanted")):
         raise RowError(f"{where} needs a clarification, but names no slot that the user could give")
+    if not is_playable(row):
+        raise RowError(f"{where} does not hold {UNPLAYABLE}; build it by `rc1 build-pool`")

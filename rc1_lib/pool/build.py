@@ -19,6 +19,7 @@ from rc1_lib.pool.teacher import fits
 from rc1_lib.pool.templates import Pack
 from rc1_lib.pool.variants import Variant, pose_variants
 from rc1_lib.records import Question, Task
+from rc1_lib.rows.playable import is_playable
 
 Progress = Callable[[int, int], None]
 
@@ -33,6 +34,7 @@ class BuildReport:
     dropped: Counter[str] = field(default_factory=Counter)
     second_uses: int = 0
     too_short_or_long: int = 0
+    unplayable: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready copy."""
@@ -43,6 +45,7 @@ class BuildReport:
             "dropped_questions": {reason: count for reason, count in sorted(self.dropped.items()) if count},
             "second_uses_of_a_question": self.second_uses,
             "rows_left_outside_the_length_bounds": self.too_short_or_long,
+            "rows_without_user_replies": self.unplayable,
         }
 
 
@@ -111,6 +114,7 @@ def write_rows(
         report.recipes[f"{row.question.task}: {taken.recipe}"] += 1
         report.buckets[f"{row.question.task}: {taken.bucket}"] += 1
         report.too_short_or_long += not taken.right_length
+        report.unplayable += row.question.dialogue is not None and not is_playable(row.question.dialogue)
     return lines
 
 

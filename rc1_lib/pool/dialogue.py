@@ -12,7 +12,8 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.prompting import Posed, pose
 from rc1_lib.pool.teacher import Call, Performance, ask_chance, perform
 from rc1_lib.pool.templates import Pack, Template
-from rc1_lib.records import Bucket, Message, Question, Row, RowSlot, Step, ToolCall
+from rc1_lib.pool.user_replies import replies_of
+from rc1_lib.records import Bucket, Message, Question, Row, RowSlot, Slot, Step, ToolCall
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.task_specs import CLARIFICATION, is_right, task_spec
 
@@ -59,6 +60,8 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
         return None
     reason = _reason(question.steps, posed.question.support, question.lang) if performance.sound else ""
     messages = _messages(posed, template, performance, reason, rng)
+    missing = question.slot if posed.needs else None
+    heard = wanted.result if asks else None
     solved, lucky = _verdict(posed, performance)
     return {
         "id": planned.id,
@@ -85,7 +88,8 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
         "passages": [{"title": page.title, "text": page.text} for page in posed.question.passages],
         "answer": question.answer,
         "aliases": list(question.aliases),
-        "slot": _slot(question) if posed.needs else None,
+        "slot": _slot(missing) if missing else None,
+        "user_replies": replies_of(planned.id, template, question.lang, missing, heard),
         "needs_clarification": posed.needs,
         "cue": posed.cue,
         "asked": performance.asked,
@@ -103,9 +107,7 @@ def _verdict(posed: Posed, performance: Performance) -> tuple[bool, bool]:
     return right and obtained, right and not obtained
 
 
-def _slot(question: Question) -> RowSlot:
-    assert question.slot is not None
-    slot = question.slot
+def _slot(slot: Slot) -> RowSlot:
     return {"where": slot.where, "value": slot.value, "vague": slot.vague, "wanted": slot.wanted}
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.records import Message, Rule
-from rc1_lib.reward.chat import MESSAGES
 from rc1_lib.reward.rules import RULES, add_rules
+from rc1_lib.rows.chat import MESSAGES
 from rc1_lib.scoring.judged import Judged
 
 

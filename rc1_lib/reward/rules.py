@@ -13,8 +13,8 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.language.numerals import numbers_of, operands_of
 from rc1_lib.language.open_references import open_reference
 from rc1_lib.records import Rule
-from rc1_lib.reward.chat import per_row, spread_calls, spread_messages
-from rc1_lib.reward.counts import add_counts
+from rc1_lib.rows.chat import per_row, spread_calls, spread_messages
+from rc1_lib.rows.counts import add_counts
 
 CALC = "calc"
 """The tool whose expressions have to rest on numbers that were said."""

@@ -12,6 +12,7 @@ import polars as pl
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import Row
+from rc1_lib.rows.counts import add_counts
 
 _PLAIN: dict[Any, type[pl.DataType]] = {str: pl.String, int: pl.Int64, bool: pl.Boolean}
 
@@ -54,6 +55,8 @@ METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
 
 _STRUCTURED = re.compile(rb'[^\\]"content"\s*:\s*[\[{]')
 """A content that is not a text: polars would quietly turn it into one."""
+_UNSPOKEN = re.compile(rb'"user_replies"\s*:\s*\{[^{}]*"(?:gives|otherwise)"\s*:(?!\s*(?:"|null))')
+"""A reply that is neither a text nor null: the same."""
 
 
 def read_rows(path: Path) -> pl.DataFrame:
@@ -68,8 +71,12 @@ def read_rows(path: Path) -> pl.DataFrame:
         raise RowError(f"{path}: the file is empty, expected one JSON row a line")
     if path.is_dir():
         raise RowError(f"{path}: is a folder, expected a JSONL file")
-    if _STRUCTURED.search(path.read_bytes()):
+    content = path.read_bytes()
+    if _STRUCTURED.search(content):
         raise RowError(f"{path}: a message's content is an object or a list, expected a text (chat format, text only)")
+    if found := _UNSPOKEN.search(content):
+        line = content.count(b"\n", 0, found.start()) + 1
+        raise RowError(f"{path}, line {line}: 'user_replies' holds what is neither a text nor null; expected texts")
     try:
         frame = pl.read_ndjson(path, schema=pl.Schema(ROW_COLUMNS))
         if frame.height == 0:
@@ -125,22 +132,23 @@ def with_texts(frame: pl.DataFrame) -> pl.DataFrame:
 
     `prompt`: the first user message. `written`: all that is not a tool's output (system, user and assistant text).
     `dialogue`: user, assistant and tool text. `everything`: all contents and all call arguments. `talk`: user and
-    assistant text. `material`: user and tool text. `evidence`: the supporting sentences. `turns`: assistant messages.
-    `tool_hops`: calls of `wiki` and `calc`. `clarifications`: calls of `ask_user`. `expressions`: arguments of `calc`.
+    assistant text. `material`: user and tool text. `evidence`: the supporting sentences. `expressions`: arguments of
+    `calc`. `turns`, `tool_hops`, `clarifications`: see `rc1_lib.rows.counts`.
     """
     message = pl.element()
     user = message.filter(message.struct.field("role") == "user").struct.field("content")
     arguments = pl.element().struct.field("arguments")
-    return frame.with_columns(
-        prompt=pl.col("messages").list.eval(user).list.first(),
-        written=_contents("system", "user", "assistant"),
-        dialogue=_contents("user", "assistant", "tool"),
-        talk=_contents("user", "assistant"),
-        material=_contents("user", "tool"),
-        evidence=pl.col("support").list.join(" "),
-        turns=pl.col("messages").list.eval(message.struct.field("role") == "assistant").list.sum().cast(pl.Int64),
-        tool_hops=_calls("wiki", "calc").list.len().cast(pl.Int64),
-        clarifications=_calls("ask_user").list.len().cast(pl.Int64),
-        expressions=_calls("calc").list.eval(arguments).list.join(" "),
-        arguments=_calls().list.eval(arguments).list.join("\n"),
-    ).with_columns(everything=pl.concat_str(_contents(), pl.col("arguments"), separator="\n", ignore_nulls=True))
+    return (
+        add_counts(frame)
+        .with_columns(
+            prompt=pl.col("messages").list.eval(user).list.first(),
+            written=_contents("system", "user", "assistant"),
+            dialogue=_contents("user", "assistant", "tool"),
+            talk=_contents("user", "assistant"),
+            material=_contents("user", "tool"),
+            evidence=pl.col("support").list.join(" "),
+            expressions=_calls("calc").list.eval(arguments).list.join(" "),
+            arguments=_calls().list.eval(arguments).list.join("\n"),
+        )
+        .with_columns(everything=pl.concat_str(_contents(), pl.col("arguments"), separator="\n", ignore_nulls=True))
+    )

@@ -32,6 +32,7 @@ _RULES = {
     "asks": "'asked' must be the number of ask_user calls",
     "ends": "the last message must be the assistant's and hold 'final'",
     "solved or lucky": "a row cannot be both solved and lucky",
+    "replies": "'user_replies' needs 'gives' exactly where a clarification is needed, and 'otherwise', or is left out",
 }
 """What a dialogue must satisfy as a whole, and how to say that it does not."""
 
@@ -133,8 +134,18 @@ def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
         .fill_null(False)
         .alias("ends"),
         (~(pl.col("solved") & pl.col("lucky"))).fill_null(False).alias("solved or lucky"),
+        _replies().alias("replies"),
         posed_ask=pl.col("posed").struct.field("ask"),
     )
+
+
+def _replies() -> pl.Expr:
+    """Whether a row holds both sentences of its user, or neither: rows of an older form have none."""
+    replies = pl.col("user_replies").struct
+    gives, otherwise = replies.field("gives"), replies.field("otherwise")
+    none = gives.is_null() & otherwise.is_null()
+    given = pl.when("needs_clarification").then(gives.str.len_chars() > 0).otherwise(gives.is_null())
+    return (none | (given & (otherwise.str.len_chars() > 0))).fill_null(False)
 
 
 def _calls_by_row(frame: pl.DataFrame) -> pl.DataFrame:

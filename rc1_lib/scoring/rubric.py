@@ -16,8 +16,9 @@ from functools import cached_property
 from rc1_lib.language.numerals import numbers, operands
 from rc1_lib.language.open_references import is_open
 from rc1_lib.records import Message
+from rc1_lib.rows.counts import ASK
 from rc1_lib.scoring.economy import VERDICTS, first_times, is_verdict, used
-from rc1_lib.scoring.transcript import ASK, Call, Transcript, read
+from rc1_lib.scoring.transcript import Call, Transcript, read
 from rc1_lib.text import tokenize
 
 NAME = "rubric"

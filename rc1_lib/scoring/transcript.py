@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rc1_lib.records import Message
-
-ASK = "ask_user"
+from rc1_lib.rows.counts import ASK, count
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Transcript:
     Attributes:
         spoken: role and text of every message, in order; the text is empty where the content is no text.
         calls: every tool call, in order.
-        questions: calls of `ask_user`, and the assistant's messages without a call that the user directly replies to.
+        questions: the dialogue's clarifications, as `rc1_lib.rows.counts` has them.
         final: the last message, where it is the assistant's; else nothing.
     """
 
@@ -72,15 +71,10 @@ def read(messages: Sequence[Message]) -> Transcript:
     roles = [_text(message.get("role")) for message in messages]
     spoken = tuple(zip(roles, (_text(message.get("content")) for message in messages), strict=True))
     made = [list(_calls(message, place)) for place, message in enumerate(messages)]
-    plain = sum(
-        role == "assistant" and not own and following == "user"
-        for role, own, following in zip(roles, made, roles[1:], strict=False)
-    )
-    calls = [call for own in made for _, call in own]
     return Transcript(
         spoken=spoken,
         calls=tuple(_answered([pair for own in made for pair in own], messages)),
-        questions=plain + sum(call.name == ASK for call in calls),
+        questions=count(zip(roles, ([call.name for _, call in own] for own in made), strict=True)).clarifications,
         final=spoken[-1][1] if spoken and spoken[-1][0] == "assistant" else "",
     )
 

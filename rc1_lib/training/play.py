@@ -1,9 +1,8 @@
-"""Rows as episodes: the world of each row, its user's voice, and the bounds, ready to be rolled out."""
+"""Rows as episodes: the world of each row, and the bounds, ready to be rolled out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from transformers import PreTrainedModel
 
@@ -11,9 +10,7 @@ from rc1_lib.config import RunConfig
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.rewards import RewardSettings, RewardTerms, reward_terms
-from rc1_lib.environment.voice import Voices
 from rc1_lib.environment.world import World
-from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.roll_out import roll_out
@@ -24,18 +21,16 @@ from rc1_lib.training.rollout.trajectory import Trajectory
 class Playground:
     """Plays rows with a model, and says what each episode was worth."""
 
-    def __init__(self, config: RunConfig, form: ChatFormat, templates: Path) -> None:
-        """Reads limits and prices from the configuration, and the users' voices from the templates.
+    def __init__(self, config: RunConfig, form: ChatFormat) -> None:
+        """Reads limits and prices from the configuration.
 
         Args:
             config: of the run.
             form: how dialogues become tokens.
-            templates: folder of the pack that worded the rows.
         """
         training = config.training
         self.form = form
         self._limits = Limits(**training.limits.model_dump())
-        self._voices = Voices(load_pack(templates))
         self._batching = Batching(rows=training.rollout.rows, prefill_tokens=training.rollout.prefill_tokens)
         self._turn_tokens = config.rollout_len
         self._settings = RewardSettings(
@@ -70,7 +65,7 @@ class Playground:
             iteration: of the training.
         """
         starts = [
-            Start(str(row["id"]), key, Episode(World(row, self._voices), self._limits, self.form.count))
+            Start(str(row["id"]), key, Episode(World(row), self._limits, self.form.count))
             for row, key in zip(rows, keys, strict=True)
         ]
         sampling = RolloutSampling(

@@ -56,7 +56,6 @@ class Prepared:
         selection: the rows to learn from, and those held out.
         reference: the policy that PPO starts from.
         judge: who scores episodes; None where that has no weight in the reward.
-        templates: the pack that worded the pool, and so the users of its rows.
     """
 
     run: Run
@@ -64,14 +63,12 @@ class Prepared:
     selection: Selection
     reference: Reference
     judge: EpisodeJudge | None
-    templates: Path
 
     def settings(self, seed: int) -> dict[str, Any]:
         """What the engine is set up by."""
         return {
             "config": self.run.config.model_dump(mode="json"),
             "base": self.reference.base,
-            "templates": str(self.templates),
             "seed": seed,
         }
 
@@ -87,7 +84,6 @@ class Prepared:
             "reference": self.reference.sha256,
             "pool": self.selection.pool_sha256,
             "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
-            "templates": sha256_tree(self.templates),
             "judge": None if self.judge is None else self.judge.sha256,
             "code": CHECKPOINT.code,
         }
@@ -100,13 +96,18 @@ def prepare(run: Run) -> Prepared:
         RC1Error: when the pool or the base cannot be used, or the judge not be asked that episodes are scored by.
     """
     judge = EpisodeJudge(run) if run.config.training.reward.judge else None
-    templates = TEMPLATES.path(run)
-    check_vouched(run, TEMPLATES.name, templates, sha256_tree(templates))
+    _check_templates(run)
     with vouched_base(run) as base:
         tokenizer = load_tokenizer(model_section(run.config, base))
     form = ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
     selection = select_rows(run, form)
-    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge, templates)
+    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
+
+
+def _check_templates(run: Run) -> None:
+    """The templates worded the pool; training reads them no more, but goes on with nothing that the ticket denies."""
+    templates = TEMPLATES.path(run)
+    check_vouched(run, TEMPLATES.name, templates, sha256_tree(templates))
 
 
 def check_start(prepared: Prepared, sha256: str) -> None:
@@ -136,7 +137,7 @@ def check_read(prepared: Prepared) -> None:
             f"{run.workspace.name(start)} has changed since this training was prepared with it; run again when nothing "
             f"else writes into the workspace"
         )
-    check_vouched(run, TEMPLATES.name, prepared.templates, sha256_tree(prepared.templates))
+    _check_templates(run)
 
 
 def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None] = print) -> Path:

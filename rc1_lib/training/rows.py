@@ -20,9 +20,13 @@ from rc1_lib.config import RunConfig
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
+from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.vouched import read_vouched
+
+NO_REPLIES = "without user_replies (rows of an older form, or from elsewhere)"
+"""Why rows that are sound are left out: they cannot be played, since they do not hold what their user says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,17 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
         if empty:
             raise RC1Error(
                 f"{run.workspace.path(config.seed_pool)}: no {' and no '.join(empty)} rows are left for {name}, of "
-                f"{len(fitting)} that fit; raise training.max_tokens, or add training.languages"
+                f"{len(fitting)} that fit; {_advice(left_out)}"
             )
     return Selection(train, held_out, _report(train, held_out, left_out), hashlib.sha256(pool).hexdigest())
+
+
+def _advice(left_out: Counter[str]) -> str:
+    """What brings back rows that were left out, and how many were left out why."""
+    anew = ", or build the pool anew (`rc1 build-pool`), for rows that can be played" if left_out[NO_REPLIES] else ""
+    told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(left_out.items()) if count)
+    left = f". Left out: {told}" if told else ""
+    return f"raise training.max_tokens, or add training.languages{anew}{left}"
 
 
 def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
@@ -92,6 +104,8 @@ def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
 def _unfit(row: Row, words: int, config: RunConfig, form: ChatFormat) -> str:
     """Why a row is left out; empty where it is kept."""
     training = config.training
+    if not is_playable(row):
+        return NO_REPLIES
     if row["lang"] not in training.languages:
         return f"language {row['lang']}"
     # Tokens are at least as many as words, so that most long rows need not be tokenised.

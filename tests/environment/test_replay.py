@@ -8,17 +8,14 @@ from typing import Any
 
 import orjson
 import polars as pl
-import pytest
 
 from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.trl import ToolError, environment_factory
-from rc1_lib.environment.voice import Voices
 from rc1_lib.environment.world import World
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.pool.templates import load_pack
-from rc1_lib.reward.counts import add_counts
+from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.run import Run, open_run
@@ -40,23 +37,18 @@ def rows_of(run: Run) -> Iterator[tuple[Row, Row]]:
             yield row, {**row, "messages": messages}
 
 
-@pytest.fixture(scope="module")
-def voices(built: Run) -> Voices:
-    return Voices(load_pack(built.workspace.find(built.config.pool.templates_dir)))
-
-
-def replayed(row: Row, voices: Voices) -> Episode:
-    episode = Episode(World(row, voices), EXACT)
+def replayed(row: Row) -> Episode:
+    episode = Episode(World(row), EXACT)
     for message in row["messages"]:
         if message["role"] == "assistant":
             episode.say(qwen_text(message))
     return episode
 
 
-def check_replay(run: Run, voices: Voices) -> int:
+def check_replay(run: Run) -> int:
     asked = 0
     for row, plain in rows_of(run):
-        episode = replayed(row, voices)
+        episode = replayed(row)
         outcome = episode.outcome()
         assert episode.messages == plain["messages"], row["id"]
         assert outcome.status is EpisodeStatus.ANSWERED, row["id"]
@@ -68,22 +60,20 @@ def check_replay(run: Run, voices: Voices) -> int:
     return asked
 
 
-def test_the_teacher_gets_the_same_words_and_the_same_verdict_in_every_embedded_row(built: Run, voices: Voices) -> None:
-    assert check_replay(built, voices) > 300
+def test_the_teacher_gets_the_same_words_and_the_same_verdict_in_every_embedded_row(built: Run) -> None:
+    assert check_replay(built) > 300
 
 
-def test_the_teacher_gets_the_same_words_and_the_same_verdict_in_real_rows(
-    shared_data: Path, tmp_path: Path, voices: Voices
-) -> None:
+def test_the_teacher_gets_the_same_words_and_the_same_verdict_in_real_rows(shared_data: Path, tmp_path: Path) -> None:
     small = [*SMALL, "pool.n=300", "shadow.n=60", f"sources.use={shared_data}"]
     run = open_run(workspace=tmp_path, overrides=small)
     build_seed(run)
-    assert check_replay(run, voices) > 50
+    assert check_replay(run) > 50
 
 
-def test_messages_with_ready_made_calls_play_like_text(built: Run, voices: Voices) -> None:
+def test_messages_with_ready_made_calls_play_like_text(built: Run) -> None:
     for row, plain in list(rows_of(built))[:200]:
-        episode = Episode(World(row, voices), EXACT)
+        episode = Episode(World(row), EXACT)
         for message in row["messages"]:
             if message["role"] == "assistant":
                 episode.send(message)
@@ -91,18 +81,18 @@ def test_messages_with_ready_made_calls_play_like_text(built: Run, voices: Voice
         assert episode.outcome().solved == row["solved"]
 
 
-def test_episodes_are_rows_that_schema_and_counts_read(built: Run, voices: Voices) -> None:
-    played = [as_row(row, replayed(row, voices)) for row, _ in list(rows_of(built))[:300]]
+def test_episodes_are_rows_that_schema_and_counts_read(built: Run) -> None:
+    played = [as_row(row, replayed(row)) for row, _ in list(rows_of(built))[:300]]
     frame = pl.DataFrame(played, schema=pl.Schema(ROW_COLUMNS))
     counted = add_counts(check_rows(frame, Path("episodes.jsonl")))
-    episodes = [replayed(row, voices).outcome() for row, _ in list(rows_of(built))[:300]]
+    episodes = [replayed(row).outcome() for row, _ in list(rows_of(built))[:300]]
     assert counted["clarifications"].to_list() == [outcome.asked for outcome in episodes]
     assert counted["turns"].to_list() == [outcome.turns for outcome in episodes]
     assert counted["tool_hops"].to_list() == [outcome.hops for outcome in episodes]
 
 
-def test_tools_called_one_by_one_as_trl_does_give_the_same_observations(built: Run, voices: Voices) -> None:
-    environment = environment_factory(EXACT, voices)()
+def test_tools_called_one_by_one_as_trl_does_give_the_same_observations(built: Run) -> None:
+    environment = environment_factory(EXACT)()
     for row, plain in list(rows_of(built))[:200]:
         assert environment.reset(**row) is None
         calls = [entry["function"] for message in plain["messages"] for entry in message.get("tool_calls", ())]
@@ -117,11 +107,10 @@ def test_tools_called_one_by_one_as_trl_does_give_the_same_observations(built: R
         assert found == expected
 
 
-def test_two_users_of_one_row_say_the_same(built: Run, voices: Voices) -> None:
+def test_two_users_of_one_row_say_the_same(built: Run) -> None:
     for row, _ in list(rows_of(built))[:100]:
         silent = {**row, "messages": row["messages"][:2]}
-        assert voices(silent) == voices({**silent})
-        first, second = World(silent, voices), World(silent, voices)
+        first, second = World(silent), World(row)
         assert first.ask_user("What do you mean?") == second.ask_user("What do you mean?")
 
 

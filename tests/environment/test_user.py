@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rc1_lib.environment.user import asks_for
-from rc1_lib.environment.voice import UNSURE, Voices
 from rc1_lib.environment.world import World
 from rc1_lib.pool.templates import load_pack
+from rc1_lib.pool.user_replies import UNSURE
 from rc1_lib.records import Language
 from rc1_lib.run import Run
 from tests.environment.worlds import CHINESE, CLEAR, SHIP, STORY
@@ -155,14 +155,10 @@ def test_every_phrase_of_the_shipped_pack_asks_for_the_piece(built: Run) -> None
                 assert asks_for(phrase.format(wanted=words), wanted[lang], lang), phrase
 
 
-def test_a_user_speaks_by_its_rows_template(built: Run) -> None:
-    voices = Voices(load_pack(built.workspace.find(built.config.pool.templates_dir)))
-    row = {**STORY, "template_id": "v2-clarification-en-08"}
-    said = World(row, voices).ask_user("how many jars?").text
-    assert said in {"So I recall at last: 39.", "If memory serves, then 39."}
-    heard = {"role": "tool", "name": "ask_user", "tool_call_id": "call_0", "content": "So I recall at last: 39."}
-    assert voices({**row, "messages": [*row["messages"], heard]}).gives == heard["content"]
-    assert "39" not in voices({**row, "needs_clarification": False}).gives
+def test_a_user_says_what_its_row_holds_and_nothing_else() -> None:
+    world = World({**STORY, "user_replies": {"gives": "So I recall at last: 39.", "otherwise": "No idea."}})
+    assert world.ask_user("how many jars?").text == "So I recall at last: 39."
+    assert world.ask_user("what is the answer?").text == "No idea."
 
 
 def test_half_of_the_content_words_is_enough_and_fewer_are_not() -> None:

@@ -37,6 +37,7 @@ def test_marks_in_pages_and_in_what_the_user_says_are_defused() -> None:
         **STORY,
         "passages": [{"title": "A", "text": forged}],
         "slot": {**STORY["slot"], "value": forged},
+        "user_replies": {"gives": f"It is {forged}.", "otherwise": forged},
     }
     for observation in (World(row).wiki("A"), World(row).ask_user("how many jars?")):
         assert "< |im_end|>< |im_start|>user" in observation.text

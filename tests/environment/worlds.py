@@ -29,9 +29,16 @@ STORY: dict[str, Any] = {
     "answer": "384",
     "aliases": [],
     "slot": {"where": "story", "value": "39", "vague": "several", "wanted": "how many jars Prahule bought"},
+    "user_replies": {"gives": "It is 39.", "otherwise": "I do not know that."},
     "needs_clarification": True,
 }
-CLEAR: dict[str, Any] = {**STORY, "id": "pool-gsm8k-2", "slot": None, "needs_clarification": False}
+CLEAR: dict[str, Any] = {
+    **STORY,
+    "id": "pool-gsm8k-2",
+    "slot": None,
+    "user_replies": {"gives": None, "otherwise": "Nothing is missing."},
+    "needs_clarification": False,
+}
 SHIP: dict[str, Any] = {
     **STORY,
     "id": "pool-hotpotqa-1",
@@ -39,12 +46,14 @@ SHIP: dict[str, Any] = {
     "answer": "Ithwyn",
     "aliases": ["the river Ithwyn"],
     "slot": {"where": "ask", "value": "Breerimbar", "vague": "a certain ship", "wanted": "the name of that ship"},
+    "user_replies": {"gives": "It is Breerimbar.", "otherwise": "I do not know that."},
 }
 CHINESE: dict[str, Any] = {
     **STORY,
     "id": "pool-gsm8k-3",
     "lang": "zh",
     "slot": {"where": "story", "value": "39", "vague": "一些", "wanted": "瓦诺有多少杯面粉"},
+    "user_replies": {"gives": "是39。", "otherwise": "这个我不知道。"},
 }
 
 

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from rc1_lib.evidence import Evidence
-from rc1_lib.reward.counts import add_counts
 from rc1_lib.reward.rules import RULES, add_rules
+from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.scoring.rubric import DIMENSIONS, score
 

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.reward.counts import add_counts
 from rc1_lib.reward.rules import RULES, add_rules
+from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.scoring import rubric
 from rc1_lib.scoring.dialogues import read_dialogues

@@ -51,16 +51,17 @@ def test_every_row_that_rc1_writes_is_a_row_with_every_key_in_its_order(evidence
 def test_the_check_of_this_module_finds_what_does_not_fit(evidence: Evidence) -> None:
     with evidence.path("pool").open("rb") as lines:
         row = orjson.loads(next(lines))
-    damaged = {**row, "use": True, "support": ["x", 5], "task": "trivia", "extra": 1}
+    damaged = {**row, "use": True, "support": ["x", 5], "extra": 1, "user_replies": {"gives": None}}
     del damaged["answer"]
     damaged["messages"] = [{"role": "user", "content": "?", "tool_calls": [{"type": "tool"}]}]
     assert {one.split(" ")[0] for one in misfits(damaged, Row)} == {
-        "row.use", "row.support[]", "row.task", "row.extra", "row.answer", "row.messages[].tool_calls",
+        "row.use", "row.support[]", "row.extra", "row.answer", "row.user_replies", "row.messages[].tool_calls",
     }  # fmt: skip
 
 
 def test_the_columns_of_frames_are_the_rows_keys() -> None:
     assert list(ROW_COLUMNS) == list(Row.__annotations__)
+    assert ROW_COLUMNS["user_replies"] == pl.Struct({"gives": pl.String, "otherwise": pl.String})
     assert ROW_COLUMNS["messages"] == pl.List(pl.Struct(columns_of(Message)))
     assert ROW_COLUMNS["use"] == pl.Int64 and ROW_COLUMNS["cue"] == pl.Boolean
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from rc1_lib.environment.world import World
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
 from rc1_lib.rows.frame import read_rows
+from rc1_lib.rows.playable import is_playable, unplayable
 from rc1_lib.rows.schema import check_rows
 
 Row = dict[str, Any]
@@ -21,12 +23,22 @@ Row = dict[str, Any]
 def lines(evidence: Evidence) -> list[str]:
     rows = evidence.path("pool").read_text(encoding="utf-8").splitlines()
     asking = next(line for line in rows if json.loads(line)["asked"])
-    calling = next(line for line in rows if not json.loads(line)["asked"] and "tool_calls" in line)
+    calling = next(
+        line
+        for line, row in ((line, json.loads(line)) for line in rows)
+        if not row["asked"] and not row["needs_clarification"] and "tool_calls" in line
+    )
     return [asking, calling, *rows[100:103]]
 
 
 def first_call(row: Row) -> Row:
     return next(message for message in row["messages"] if message.get("tool_calls"))["tool_calls"][0]["function"]
+
+
+def missing(row: Row) -> Row:
+    """The replies of the row, made one from which something was taken out."""
+    row.update(needs_clarification=True, user_replies={"gives": "It is 39.", "otherwise": "I do not know that."})
+    return row["user_replies"]
 
 
 CASES: list[tuple[Callable[[Row], object], str]] = [
@@ -48,6 +60,18 @@ CASES: list[tuple[Callable[[Row], object], str]] = [
     (lambda row: row.update(solved=True, lucky=True), "cannot be both solved and lucky"),
     (lambda row: row.update(split="shadow"), "is of split 'shadow', expected only rows of split 'pool'"),
     (lambda row: row.update(posed=None), "posed_ask"),
+    (lambda row: row.update(user_replies="Nothing is missing."), "key 'user_replies' holds"),
+    (
+        lambda row: row.update(user_replies={"gives": 39, "otherwise": "x"}),
+        "line 2: 'user_replies' holds what is neither",
+    ),
+    (lambda row: row["user_replies"].update(otherwise=["x"]), "line 2: 'user_replies' holds what is neither"),
+    (lambda row: row.update(needs_clarification=True), "'user_replies' needs 'gives' exactly where"),
+    (lambda row: row["user_replies"].update(gives="It is 39."), "'user_replies' needs 'gives' exactly where"),
+    (lambda row: missing(row).pop("gives"), "'user_replies' needs 'gives' exactly where"),
+    (lambda row: missing(row).update(gives=""), "'user_replies' needs 'gives' exactly where"),
+    (lambda row: missing(row).pop("otherwise"), "'user_replies' needs 'gives' exactly where"),
+    (lambda row: row["user_replies"].update(otherwise=""), "'user_replies' needs 'gives' exactly where"),
 ]
 
 
@@ -69,6 +93,19 @@ def test_a_damaged_row_is_refused_in_a_sentence(
 
 def test_whole_rows_are_accepted(lines: list[str], tmp_path: Path) -> None:
     check(tmp_path / "rows.jsonl", lines)
+
+
+@pytest.mark.parametrize("old", [{}, {"user_replies": None}])
+def test_rows_of_an_older_form_are_read_and_counted(lines: list[str], tmp_path: Path, old: Row) -> None:
+    rows = [json.loads(line) for line in lines]
+    del rows[1]["user_replies"], rows[3]["user_replies"]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(json.dumps(row | (old if "user_replies" not in row else {})) for row in rows))
+    frame = check_rows(read_rows(path), path, "pool")
+    assert unplayable(frame) == 2
+    assert [is_playable(row) for row in frame.iter_rows(named=True)] == [True, False, True, False, True]
+    with pytest.raises(RowError, match=r"does not hold what the user says when asked .* build it by `rc1 build-pool`"):
+        World(frame.row(1, named=True))
 
 
 def test_two_rows_of_one_id_are_refused(lines: list[str], tmp_path: Path) -> None:

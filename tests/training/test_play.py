@@ -23,9 +23,7 @@ Tiny = Callable[..., Run]
 def parts(run: Run) -> tuple[Playground, PreTrainedModel]:
     base = str(run.workspace.path("base"))
     form = ChatFormat(load_tokenizer(model_section(run.config, base)))
-    return Playground(
-        run.config, form, run.workspace.find(run.config.pool.templates_dir)
-    ), AutoModelForCausalLM.from_pretrained(base).eval()
+    return Playground(run.config, form), AutoModelForCausalLM.from_pretrained(base).eval()
 
 
 def short(pool: list[dict[str, Any]]) -> list[dict[str, Any]]:

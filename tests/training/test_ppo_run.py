@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
@@ -181,16 +180,16 @@ def test_another_reference_is_another_run(tiny: Tiny, whole: Path) -> None:
         resumable(prepared, first_seed(prepared), "4")
 
 
-def test_the_workspaces_own_templates_are_the_ones_that_are_read(tiny: Tiny) -> None:
+def test_the_templates_that_worded_the_pool_are_no_longer_read(tiny: Tiny) -> None:
+    """All that a user says stands in its row: other templates, or none that can be read, make no other run."""
     run = tiny()
-    theirs, facts = prepare(run).templates, prepare(run).facts(1)
+    facts = prepare(run).facts(1)
     mine = run.workspace.path(run.config.pool.templates_dir)
-    shutil.copytree(PROJECT_ROOT / run.config.pool.templates_dir, mine)
-    (mine / "maths.en.json").write_text((mine / "maths.en.json").read_text() + "\n")
-    after = prepare(run)
-    assert after.templates == mine != theirs
-    assert after.settings(1)["templates"] == str(mine)
-    assert {key for key, value in after.facts(1).items() if value != facts[key]} == {"templates"}
+    mine.mkdir(parents=True)
+    (mine / "maths.en.json").write_text("no template")
+    assert run.workspace.find(run.config.pool.templates_dir) == mine
+    assert prepare(run).facts(1) == facts
+    assert go(run, 1) == []
 
 
 def test_keys_that_no_step_learns_from_do_not_make_another_run(tiny: Tiny) -> None:

@@ -13,7 +13,7 @@ import pytest
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.rows import Selection, select_rows
+from rc1_lib.training.rows import NO_REPLIES, Selection, select_rows
 from tests.training.tiny_world import tiny_run, write_pool
 
 Select = Callable[..., Selection]
@@ -74,6 +74,28 @@ def test_every_row_of_the_pool_is_trained_on_kept_back_or_counted_as_left_out(
     chinese = sum(row["lang"] == "zh" for row in mixed_pool)
     assert left_out["language zh"] == chinese > 0
     assert left_out["longer than 420 tokens"] > 0
+
+
+def test_rows_that_do_not_hold_what_their_user_says_are_left_out_and_counted(select: Select, world: Path) -> None:
+    path = world / tiny_run(world).config.seed_pool
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    before = select("training.held_out.prompts=100000")
+    old = {row["id"] for place, row in enumerate(rows) if place % 3 == 0}
+    lines = [
+        {key: value for key, value in row.items() if key != "user_replies" or row["id"] not in old} for row in rows
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = select("training.held_out.prompts=100000")
+    assert found.report["left_out"][NO_REPLIES] == len(old)
+    assert ids(found.train) == ids(before.train) - old and ids(found.held_out) == ids(before.held_out) - old
+
+
+def test_a_pool_of_an_older_form_is_refused_with_what_to_do(select: Select, world: Path) -> None:
+    path = world / tiny_run(world).config.seed_pool
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**row, "user_replies": None}) + "\n" for row in rows))
+    with pytest.raises(RC1Error, match=rf"or build the pool anew .*Left out: {len(rows)} without user_replies"):
+        select()
 
 
 def test_the_report_counts_what_was_selected(select: Select) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
@@ -24,14 +23,13 @@ from tests.training.toys import Scale
 from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]
-TEMPLATES = str(PROJECT_ROOT / "templates/pack_v2")
 
 
 def played(run: Run, judge: EpisodeJudge | None = None) -> tuple[TorchPPO, dict[str, Any], dict[str, float]]:
     """Engine, batch with its episodes, and what was measured."""
     engine = TorchPPO()
     base = str(run.workspace.path(run.config.base_model))
-    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "templates": TEMPLATES, "seed": 5})
+    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "seed": 5})
     rows = prepare(run).selection.train
     batch = Curriculum(rows, run.config.priority_sampling, run.config.batch_size, 5).next()
     strategy = PPO(judge)
@@ -95,7 +93,7 @@ def test_the_curriculum_learns_from_the_batch_what_was_solved(tiny: Tiny) -> Non
     run = tiny()
     engine = TorchPPO()
     base = str(run.workspace.path("base"))
-    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "templates": TEMPLATES, "seed": 5})
+    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "seed": 5})
     source = Curriculum(prepare(run).selection.train, run.config.priority_sampling, 4, 5)
     strategy = PPO()
     strategy.attach_engine(engine)

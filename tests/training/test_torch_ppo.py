@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.curriculum import Curriculum
@@ -22,7 +21,6 @@ from rc1_lib.training.registry import make_engine
 from rc1_lib.training.strategies.ppo import PPO
 
 Tiny = Callable[..., Run]
-TEMPLATES = str(PROJECT_ROOT / "templates/pack_v2")
 
 NAMES = (
     "loss", "kl", "ratio", "lr", "objective/kl", "objective/entropy", "objective/scores", "objective/non_score_reward",
@@ -34,7 +32,7 @@ NAMES = (
 def engine_of(run: Run, seed: int = 5) -> TorchPPO:
     engine = TorchPPO()
     base = str(run.workspace.path(run.config.base_model))
-    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "templates": TEMPLATES, "seed": seed})
+    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "seed": seed})
     return engine
 
 

@@ -7,7 +7,6 @@ precision and its quantisation differ.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -52,8 +51,8 @@ class TorchPPO:
         """Build everything.
 
         Args:
-            cfg: `config` (a `RunConfig` as plain data), `base` (the folder or hub name of the reference policy),
-                `templates` (the folder of the pack that worded the rows) and `seed`.
+            cfg: `config` (a `RunConfig` as plain data), `base` (the folder or hub name of the reference policy)
+                and `seed`.
 
         Raises:
             RC1Error: when the base cannot be had or a setting is refused.
@@ -80,7 +79,7 @@ class TorchPPO:
         )
         self.policy = Policy(load_base(section, self.device, self.precision), adapter, self.seed)
         self.policy.train(False)  # nothing random may be active between sampling and update
-        self.playground = Playground(config, form, Path(cfg["templates"]))
+        self.playground = Playground(config, form)
         self.optimizer = AdamW(
             [
                 {"params": self.policy.adapter_parameters(), "lr": config.lr},

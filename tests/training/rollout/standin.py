@@ -38,6 +38,7 @@ ROW: dict[str, Any] = {
     "aliases": [],
     "needs_clarification": True,
     "slot": {"where": "story", "value": "39", "vague": "several", "wanted": "how many jars"},
+    "user_replies": {"gives": "It is 39.", "otherwise": "I do not know that."},
 }
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
-from rc1_lib.reward.counts import add_counts
+from rc1_lib.rows.counts import add_counts, count, counts_of
 from rc1_lib.rows.frame import ROW_COLUMNS, with_texts
 
 Message = dict[str, Any]
@@ -27,10 +30,25 @@ def counted(*dialogues: list[Message] | None) -> list[tuple[Any, ...]]:
     return add_counts(frame).select(COUNTS).rows()
 
 
-@pytest.mark.parametrize("name", ["pool", "shadow"])
-def test_rows_of_the_pool_are_counted_as_the_difficulty_measures_count_them(evidence: Evidence, name: str) -> None:
+@pytest.mark.parametrize("name", ["pool", "shadow", "takes"])
+def test_columns_and_one_dialogue_are_counted_alike(evidence: Evidence, name: str) -> None:
     rows = evidence.rows(name)
-    assert add_counts(rows).select(COUNTS).equals(with_texts(rows).select(COUNTS))
+    singly = [astuple(counts_of(messages)) for messages in rows["messages"].to_list()]
+    assert add_counts(rows).select(COUNTS).rows() == singly
+    assert with_texts(rows).select(COUNTS).rows() == singly
+
+
+SPOKEN = st.sampled_from(["system", "user", "assistant", "tool", "developer"])
+TOOLS = st.lists(st.sampled_from(["wiki", "calc", "ask_user", "book_flight", ""]), max_size=3)
+
+
+@given(st.lists(st.lists(st.tuples(SPOKEN, TOOLS), max_size=8), min_size=1, max_size=6))
+def test_columns_and_one_dialogue_are_counted_alike_whatever_is_said(
+    dialogues: list[list[tuple[str, list[str]]]],
+) -> None:
+    told: list[list[Message]] = [[{**says("Hm.", *tools), "role": role} for role, tools in said] for said in dialogues]
+    assert counted(*told) == [astuple(counts_of(messages)) for messages in told]
+    assert counted(*told) == [astuple(count(said)) for said in dialogues]
 
 
 def test_every_tool_but_the_user_is_a_hop() -> None:
