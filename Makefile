@@ -3,14 +3,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RC1 := $(BIN)/rc1
+TESTS := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 PROFILE ?= local
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test serve preflight round1 round2 train resume failpack lint bench clean
+.PHONY: help setup run test test-long serve preflight round1 round2 train resume failpack lint bench clean
 
 help: ## list the targets
-	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into $(VENV) from exact pins: one to three minutes, once"
@@ -25,7 +26,10 @@ run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, wa
 	$(RC1) train --profile local $(ARGS)
 
 test: $(STAMP) ## every test, ruff and mypy included
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(TESTS) $(ARGS)
+
+test-long: $(STAMP) ## the long sweeps: hundreds of kills, whole rebuilds, every gate on real rows
+	$(TESTS) -m long $(ARGS)
 
 serve: $(STAMP) ## Prefect server, deployments and worker with one command
 	$(RC1) serve $(ARGS)

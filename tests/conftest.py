@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,8 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.run import Run, open_run
 from tests import own_workspace
+from tests.groups import ByGroup, turn_of
+from tests.once import copy_of
 
 SHARED_DATA = PROJECT_ROOT.parent / "shared" / "data"
 
@@ -24,6 +27,17 @@ SMALL = (
     "pool.n=1200", "pool.workers=1", "shadow.n=120", "calibration.n=300", "ablation.takes=3",
     "gates.resources.min_free_gb=0", "gates.git.require_commit=false",
 )  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest groups first."""
+    items.sort(key=lambda item: turn_of(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
+    """Where several workers run, each gets whole groups."""
+    return ByGroup(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -60,15 +74,56 @@ def shared_data() -> Path:
     return SHARED_DATA
 
 
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A small embedded pool with everything before the gates done. Never write into it: take `fresh_copy`."""
-    run = open_run(profile="local", workspace=tmp_path_factory.mktemp("built"), overrides=SMALL)
+def _build(root: Path) -> None:
+    run = open_run(profile="local", workspace=root, overrides=SMALL)
     build_seed(run)
     write_metrics(run)
     write_balanced(run)
     assert [outcome.gate.failures for outcome in run_stages(run, evaluate_here)] == [()] * len(STAGES)
-    return run
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A small embedded pool with everything before the gates done. Never write into it: take `fresh_copy`."""
+    return open_run(profile="local", workspace=copy_of("built", _build, tmp_path_factory), overrides=SMALL)
+
+
+@pytest.fixture(scope="session")
+def opened(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A workspace with a ticket, a tiny base and nothing trained. Never write into it: take a copy."""
+    from tests.ticketed import TINY, copy_with_base, ticketed
+
+    def make(root: Path) -> None:
+        copy_with_base(built, root)
+        ticketed(root, built)
+
+    root = copy_of("opened", make, tmp_path_factory)
+    return open_run(profile="local", workspace=root, overrides=(*built.overrides, *TINY))
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Prefect server of this worker, to which every flow of its tests goes.
+
+    What uses it is of one group (`tests/groups.py`), so that one worker has it and no other one pays for a second.
+    """
+    from prefect.settings import (
+        PREFECT_LOCAL_STORAGE_PATH,
+        PREFECT_LOGGING_TO_API_ENABLED,
+        PREFECT_SERVER_ANALYTICS_ENABLED,
+        temporary_settings,
+    )
+    from prefect.testing.utilities import prefect_test_harness
+
+    # The harness isolates the database, not the results: without a folder of its own a test would hit another's cache.
+    storage = tmp_path_factory.mktemp("prefect_storage")
+    chosen = {
+        PREFECT_LOCAL_STORAGE_PATH: storage,
+        PREFECT_LOGGING_TO_API_ENABLED: False,
+        PREFECT_SERVER_ANALYTICS_ENABLED: False,
+    }
+    with temporary_settings(chosen), prefect_test_harness(server_startup_timeout=120):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,10 +46,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 
 @pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    """What was read of another project must not be taken for this one's, neither here nor by the tests behind."""
-    code.forget()
-    yield
+def _forget() -> None:
     code.forget()
 
 

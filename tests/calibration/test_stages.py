@@ -178,6 +178,7 @@ def _whole(run: Run) -> None:
         assert picture.startswith(b"\x89PNG") and picture.endswith(b"IEND\xaeB`\x82")
 
 
+@pytest.mark.long
 def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy(*QUICK)
     weights, reports = weights_and_manifest(run), set(files(run))

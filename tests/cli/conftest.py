@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from deployments.server import record_server
 from rc1_lib.cli import main
+from tests.groups import FLOWS, group_of
+from tests.once import copy_of
 
 SMALL = ("--set", "pool.n=150", "--set", "shadow.n=40", "--set", "pool.workers=1")
 """The embedded source writes this in about a second; every other setting is that of configs/local.yaml."""
@@ -25,6 +29,7 @@ class Done:
 
 
 Rc1 = Callable[..., Done]
+Served = Callable[[Path], None]
 
 
 def call(*arguments: str) -> int:
@@ -49,13 +54,29 @@ def rc1(capsys: pytest.CaptureFixture[str]) -> Rc1:
     return run
 
 
+@pytest.fixture
+def served(prefect_server: None, request: pytest.FixtureRequest) -> Iterator[Served]:
+    """`served(root)` says that the tests' server serves a workspace: no command in it starts one of its own."""
+    assert group_of(request.node.nodeid) == FLOWS, "name this test in tests/groups.py, or it starts a second server"
+    from prefect.settings import PREFECT_API_URL
+
+    url, before = str(PREFECT_API_URL.value()).removesuffix("/api"), dict(os.environ)
+    yield lambda root: record_server(root, url)
+    # A flow that a command runs leaves its workspace's settings in the environment.
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+
+
+def _finish(root: Path) -> None:
+    for name in ("build-pool", "difficulty-metrics", "difficulty-bucketize"):
+        assert call(name, "--workspace", str(root), *SMALL) == 0
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with shadow set, pool, metrics and balanced pool; read it, or copy it through `workspace`."""
-    root = tmp_path_factory.mktemp("finished")
-    for name in ("build-pool", "difficulty-metrics", "difficulty-bucketize"):
-        assert call(name, "--workspace", str(root), *SMALL) == 0
-    return root
+    return copy_of("finished", _finish, tmp_path_factory)
 
 
 @pytest.fixture

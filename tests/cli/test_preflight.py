@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .conftest import SMALL, Rc1
+from .conftest import SMALL, Rc1, Served
 
 OPEN = (*SMALL, "--set", "gates.resources.min_free_gb=0", "--set", "gates.git.require_commit=false")
 """The gates ask about the data here, not about the machine that runs the tests."""
@@ -29,7 +29,8 @@ def test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked(rc1: R
     assert "revoked" in refused.err
 
 
-def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace: Path) -> None:
+def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace: Path, served: Served) -> None:
+    served(workspace)
     done = rc1("round1", "--workspace", workspace, *OPEN, "--set", "gates.length.min_len=300", "--build", "never")
     assert done.code == 2
     assert "round 1: NOT passed" in done.out

@@ -14,7 +14,7 @@ import pytest
 from rc1_lib.artifacts import read_json, sha256_file
 from rc1_lib.run import Run
 
-from .conftest import Done, Rc1
+from .conftest import Done, Rc1, Served
 
 QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50")
 WEIGHTS = "configs/weights.json"
@@ -175,7 +175,10 @@ def test_overclar_penalty_that_costs_nothing_is_red(ask: Ask, reward_workspace: 
     assert read_json(reward_workspace / body["report"])["pass"] is False
 
 
-def test_calibrate_shows_every_stage_adopts_the_weights_and_packs_what_is_red(narrow: Ask, ask: Ask, own: Path) -> None:
+def test_calibrate_shows_every_stage_adopts_the_weights_and_packs_what_is_red(
+    narrow: Ask, ask: Ask, own: Path, served: Served
+) -> None:
+    served(own)
     (own / WEIGHTS).unlink()
     done = narrow("calibrate", at=own)
     assert done.code == 0, done.err

@@ -13,21 +13,12 @@ from rc1_lib.artifacts import PROJECT_ROOT, read_json
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from tests.ticketed import copy_with_base, ticketed
 from tests.training.tiny import write_base
 
-from .conftest import Done, Rc1
+from .conftest import Done, Rc1, Served
 
 Ask = Callable[..., Done]
 SMALL = ("run.device_pref=[cpu]", "run.mixed_precision=fp32", "run.max_steps=2", "data.max_length=96")
-
-
-@pytest.fixture(scope="module")
-def opened(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A workspace with a ticket, a tiny base and nothing trained. Never write into it: take `own`."""
-    root = tmp_path_factory.mktemp("opened") / "workspace"
-    copy_with_base(built, root)
-    return ticketed(root, built)
 
 
 @pytest.fixture
@@ -76,7 +67,8 @@ def test_flags_that_contradict_each_other_are_refused(ask: Ask) -> None:
     assert (done.code, "give one of them" in done.err) == (2, True)
 
 
-def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: Run) -> None:
+def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: Run, served: Served) -> None:
+    served(own.workspace.root)
     done = ask("train")
     assert done.code == 2, done.err
     assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└" or " ── " in line) <= 100
@@ -98,7 +90,8 @@ def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: R
     assert one["sha256"] == fingerprint(own.workspace.path("checkpoints/rc1/step_00004"))
 
 
-def test_a_fault_while_training_is_fatal_and_reported(ask: Ask, own: Run) -> None:
+def test_a_fault_while_training_is_fatal_and_reported(ask: Ask, own: Run, served: Served) -> None:
+    served(own.workspace.root)
     own.workspace.path("reports/metrics.jsonl").mkdir()
     done = ask("train", "--no-evaluate")
     assert done.code == 1

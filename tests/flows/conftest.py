@@ -1,41 +1,29 @@
-"""A Prefect server for the whole session, and flows run on the small pool in workspaces of their own."""
+"""Flows run on the small pool in workspaces of their own."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prefect import State
-from prefect.settings import (
-    PREFECT_LOCAL_STORAGE_PATH,
-    PREFECT_LOGGING_TO_API_ENABLED,
-    PREFECT_SERVER_ANALYTICS_ENABLED,
-    temporary_settings,
-)
-from prefect.testing.utilities import prefect_test_harness
 
 from flows.preflight import preflight
+from rc1_lib.checks import at_least
+from rc1_lib.preflight.gates import BY_NAME
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
-from tests.ticketed import copy_with_base, ticketed
 
 from .trainings import Ended, copied
 from .trainings import start as start_training
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _prefect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    # The harness isolates the database, not the results: without a folder of its own a test would hit another's cache.
-    storage = tmp_path_factory.mktemp("prefect_storage")
-    chosen = {
-        PREFECT_LOCAL_STORAGE_PATH: storage,
-        PREFECT_LOGGING_TO_API_ENABLED: False,
-        PREFECT_SERVER_ANALYTICS_ENABLED: False,
-    }
-    with temporary_settings(chosen), prefect_test_harness(server_startup_timeout=120):
-        yield
+def _prefect(prefect_server: None) -> None:
+    """Every test here has the server, whether or not it says so."""
 
 
 def start(run: Run, **parameters: Any) -> State[Any]:
@@ -49,6 +37,23 @@ def start(run: Run, **parameters: Any) -> State[Any]:
 def run_flow() -> Callable[..., State[Any]]:
     """`run_flow(run, build="auto", ...)` gives the flow's final state."""
     return start
+
+
+@pytest.fixture
+def only_gates(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`only_gates("weights")`: where a flow's order is the subject, the other gates pass without a look at the rows.
+
+    They stand in no cache: nobody else is to be shown a verdict that was given away.
+    """
+
+    def choose(*names: str) -> None:
+        for name, spec in BY_NAME.items():
+            if name not in names:
+                given = GateResult(name, checks=(at_least("given away by a test", 1, 1, ""),))
+                looks = replace(spec, evaluate=lambda _, __, given=given: given, reads_world=True)
+                monkeypatch.setitem(BY_NAME, name, looks)
+
+    return choose
 
 
 @pytest.fixture(scope="session")
@@ -67,14 +72,6 @@ def green_copy(green: tuple[Run, State[Any]], tmp_path: Path) -> Run:
     root = tmp_path / "workspace"
     shutil.copytree(run.workspace.root, root)
     return open_run(profile="local", workspace=root, overrides=run.overrides)
-
-
-@pytest.fixture(scope="session")
-def opened(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A workspace with a ticket, a tiny base and nothing trained. Never write into it: take `copied`."""
-    root = tmp_path_factory.mktemp("opened") / "workspace"
-    copy_with_base(built, root)
-    return ticketed(root, built)
 
 
 @pytest.fixture(scope="session")

@@ -29,10 +29,9 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import Behaviour, running
 from tasks.reports import NIGHTLY
 
-pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
-
 # The stages' verdicts rest on point values: few resamples widen nothing but the intervals beside them.
 QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50", "calibration.boot=20")
+Only = Callable[..., None]
 NAMES = [stage.name for stage in STAGES]
 PRE_RUN_REPORT = "reports/shadow_run_pre_run_check.json"
 ROUND_2 = ("reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
@@ -217,7 +216,10 @@ def test_round_2_leaves_the_report_of_its_shadow_run(preflighted: Ended) -> None
     assert report["weights"] == read_json(weights_file(preflighted.run))["weights"]
 
 
-def test_the_nightly_confirms_the_ticket_of_calibrated_weights(preflighted: Ended, tmp_path: Path) -> None:
+def test_the_nightly_confirms_the_ticket_of_calibrated_weights(
+    preflighted: Ended, tmp_path: Path, only_gates: Only
+) -> None:
+    only_gates("weights", "shadow_run")
     run = copied(preflighted.run, tmp_path / "workspace")
     state = ended(preflight, run, rounds=[2], recheck=True, ticket=False)
     assert state.name == "TicketConfirmed", state.message
@@ -225,7 +227,10 @@ def test_the_nightly_confirms_the_ticket_of_calibrated_weights(preflighted: Ende
     assert read_json(run.workspace.path(NIGHTLY))["pass"] is True
 
 
-def test_a_shadow_run_that_orders_otherwise_turns_round_2_red(preflighted: Ended, tmp_path: Path) -> None:
+def test_a_shadow_run_that_orders_otherwise_turns_round_2_red(
+    preflighted: Ended, tmp_path: Path, only_gates: Only
+) -> None:
+    only_gates("shadow_run")
     run = copied(preflighted.run, tmp_path / "workspace", "gates.shadow_run.min_spearman=0.99")
     run.workspace.path(TICKET).unlink()
     state = ended(preflight, run, rounds=[2])
@@ -235,7 +240,8 @@ def test_a_shadow_run_that_orders_otherwise_turns_round_2_red(preflighted: Ended
     assert not run.workspace.path(TICKET).exists()
 
 
-def test_fresh_weights_are_not_calibrated_again(preflighted: Ended, tmp_path: Path) -> None:
+def test_fresh_weights_are_not_calibrated_again(preflighted: Ended, tmp_path: Path, only_gates: Only) -> None:
+    only_gates("weights")
     run = copied(preflighted.run, tmp_path / "workspace")
     before = weights_file(run).read_bytes()
     state = ended(preflight, run, build="auto", rounds=[1])
@@ -244,7 +250,8 @@ def test_fresh_weights_are_not_calibrated_again(preflighted: Ended, tmp_path: Pa
     assert weights_file(run).read_bytes() == before
 
 
-def test_nothing_is_calibrated_where_nothing_may_be_built(preflighted: Ended, tmp_path: Path) -> None:
+def test_nothing_is_calibrated_where_nothing_may_be_built(preflighted: Ended, tmp_path: Path, only_gates: Only) -> None:
+    only_gates("weights")
     run = copied(preflighted.run, tmp_path / "workspace", weights=False)
     state = ended(preflight, run, build="never", rounds=[1])
     assert state.name == "GatesFailed"
@@ -253,7 +260,10 @@ def test_nothing_is_calibrated_where_nothing_may_be_built(preflighted: Ended, tm
     assert not weights_file(run).exists()
 
 
-def test_weights_that_somebody_edited_are_named_and_left_alone(preflighted: Ended, tmp_path: Path) -> None:
+def test_weights_that_somebody_edited_are_named_and_left_alone(
+    preflighted: Ended, tmp_path: Path, only_gates: Only
+) -> None:
+    only_gates("weights")
     run = copied(preflighted.run, tmp_path / "workspace")
     content = read_json(weights_file(run))
     less, more = [name for name, value in content["weights"].items() if 0.05 < value < 0.4][:2]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from prefect.client.orchestration import get_client
 from prefect.states import Running
 
 from deployments.crashed_runs import NAME, crash_leftovers, watch_heartbeats
 from deployments.register import NIGHTLY, NIGHTLY_CRON, register
 from flows.endings import ENDINGS
-
-pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
 
 POOL = "rc1-test"
 

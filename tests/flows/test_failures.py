@@ -18,8 +18,6 @@ from flows.preflight import preflight
 from flows.train import train
 from rc1_lib.artifacts import read_json
 
-pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
-
 
 def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters: Any) -> list[str]:
     """What lies in the reports of a workspace whose run ended so, without the time in the names."""

@@ -17,8 +17,6 @@ from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from tasks.gates import files_now, files_read, gate, gate_key
 
-pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
-
 Copy = Callable[..., Run]
 
 

@@ -22,10 +22,9 @@ from rc1_lib.scoring.judge import open_store
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from tasks.keys import SECRET, provide_scorer_key
 
-pytestmark = pytest.mark.xdist_group("prefect")
-
 KEY = "sk-planted-6f0e1d2c3b4a"
 Start = Callable[..., State[Any]]
+Only = Callable[..., None]
 JUDGES = ("judge_probe", "anti_simulation", "judge_stability")
 
 
@@ -53,8 +52,9 @@ def verdicts(run: Run, number: int) -> dict[str, dict[str, Any]]:
 
 
 def test_both_rounds_ask_live_and_earn_a_ticket(
-    fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer
+    fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer, only_gates: Only
 ) -> None:
+    only_gates(*JUDGES)
     run = fresh_copy(*live(server))
     state = run_flow(run)
     assert state.name == "TicketIssued", state.message
@@ -78,8 +78,10 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
     ],
 )
 def test_a_judge_that_cheats_or_wavers_turns_its_gate_red_and_ends_the_run(
-    behaviour: Behaviour, red: set[str], fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer
-) -> None:
+    behaviour: Behaviour, red: set[str], fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer,
+    only_gates: Only,
+) -> None:  # fmt: skip
+    only_gates(*JUDGES)
     server.behaviour = behaviour
     run = fresh_copy(*live(server))
     state = run_flow(run)
@@ -90,8 +92,9 @@ def test_a_judge_that_cheats_or_wavers_turns_its_gate_red_and_ends_the_run(
 
 
 def test_the_key_stands_nowhere_after_a_refusal_that_quotes_it(
-    fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+    fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer, only_gates: Only
 ) -> None:
+    only_gates(*JUDGES)
     server.behaviour = Behaviour(api_key="another-key-altogether")  # its 401 quotes the key that it was sent
     run = fresh_copy(*live(server))
     with temporary_settings({PREFECT_LOGGING_TO_API_ENABLED: True}):

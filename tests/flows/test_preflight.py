@@ -18,9 +18,8 @@ from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
 from tasks.reports import NIGHTLY
 
-pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
-
 Start = Callable[..., State[Any]]
+Only = Callable[..., None]
 NIGHTLY_PARAMETERS = {"build": "never", "refresh": True, "recheck": True, "ticket": False}
 
 
@@ -50,7 +49,10 @@ def test_waived_gates_are_shown_as_waived_everywhere(green: tuple[Run, State[Any
     assert card is not None and "waived" in str(card.data)
 
 
-def test_a_damaged_pool_stops_after_round_1_and_names_the_gate(fresh_copy: Callable[..., Run], run_flow: Start) -> None:
+def test_a_damaged_pool_stops_after_round_1_and_names_the_gate(
+    fresh_copy: Callable[..., Run], run_flow: Start, only_gates: Only
+) -> None:
+    only_gates("duplicates", "integrity", "weights")
     run = fresh_copy()
     repeat_rows(run.workspace.path(run.config.pool.path), 60)
     state = run_flow(run)
@@ -73,13 +75,17 @@ def test_red_gates_turn_the_flow_red_and_revokes_the_ticket_of_an_earlier_run(gr
     assert "weights" in read_ticket(green_copy)["revoked"]["reason"]
 
 
-def test_a_red_preflight_may_be_told_to_leave_the_ticket(green_copy: Run, run_flow: Start) -> None:
+def test_a_red_preflight_may_be_told_to_leave_the_ticket(green_copy: Run, run_flow: Start, only_gates: Only) -> None:
+    only_gates("shadow_set")
     green_copy.workspace.path(green_copy.config.shadow.path).unlink()
     assert run_flow(green_copy, rounds=[1], on_red_revoke=False).name == "GatesFailed"
     assert read_ticket(green_copy)["revoked"] is None
 
 
-def test_the_nightly_confirms_a_ticket_without_touching_what_it_vouches_for(green_copy: Run, run_flow: Start) -> None:
+def test_the_nightly_confirms_a_ticket_without_touching_what_it_vouches_for(
+    green_copy: Run, run_flow: Start, only_gates: Only
+) -> None:
+    only_gates()
     state = run_flow(green_copy, **NIGHTLY_PARAMETERS, rounds=[1])
     assert state.name == "TicketConfirmed", state.message
     assert verify_ticket(green_copy)
@@ -98,7 +104,8 @@ def test_the_nightly_revokes_the_ticket_after_one_byte_of_the_pool_changes(green
         verify_ticket(green_copy)
 
 
-def test_round_2_alone_earns_no_ticket(green_copy: Run, run_flow: Start) -> None:
+def test_round_2_alone_earns_no_ticket(green_copy: Run, run_flow: Start, only_gates: Only) -> None:
+    only_gates()
     for path in (PASSED[1], TICKET):
         green_copy.workspace.path(path).unlink()
     state = run_flow(green_copy, rounds=[2])

@@ -15,8 +15,6 @@ from tasks.data import balanced, metrics, seed
 from tasks.endings import RETRIES, outcome, refusable, retry_when_transient
 from tasks.gates import files_now, files_read, gate
 
-pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
-
 
 def attempts(endings: list[Any]) -> tuple[int, State[Any]]:
     """Run a task with the project's retry rule; attempt k raises `endings[k]` or returns it."""

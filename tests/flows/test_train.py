@@ -26,8 +26,6 @@ from tests.ticketed import ticketed
 
 from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
 
-pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
-
 
 @pytest.mark.parametrize(
     ("begun", "steps", "size", "found"),

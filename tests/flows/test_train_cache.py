@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
 from rc1_lib.artifacts import read_json
 from rc1_lib.run import Run
+from tasks.train import segment_key
 
 from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
 
-pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
+
+@pytest.mark.parametrize(
+    "other",
+    [{"seed": 2}, {"first": 2}, {"last": 5}, {"facts": {"base": "b"}}, {"previous": "p"}, {"code": "another"}],
+)
+def test_all_that_decides_a_segment_is_part_of_its_key(other: dict[str, Any]) -> None:
+    same = {"seed": 1, "first": 1, "last": 4, "facts": {"base": "a"}, "previous": "", "code": "this"}
+    assert segment_key(None, same) == segment_key(None, {**same, "run": "wherever it lies"})
+    assert segment_key(None, same) != segment_key(None, {**same, **other})
 
 
 def test_a_finished_training_is_cached(done: Ended, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -14,16 +15,14 @@ from prefect.settings import PREFECT_API_URL
 
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.names import steps
 
-from .trainings import Ended, copied, logged, prints
+from .trainings import RUN, Ended, copied, logged, prints
 
-pytestmark = [
-    pytest.mark.xdist_group("prefect"),
-    pytest.mark.timeout(580),
-]  # one server; several processes, one behind the other
+pytestmark = pytest.mark.timeout(1800)  # several processes, one behind the other
 
-KILLS = int(os.environ.get("RC1_TEST_KILLS", "2"))
-"""How often; more of them for whoever has the time."""
+SEED = 20250820
+"""Of the moments; they hang on how far the training has come, so that every kill hits it at work."""
 
 PROGRAM = """
 import sys
@@ -44,19 +43,32 @@ def process(run: Run, storage: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_a_flow_killed_at_any_moment_ends_with_the_same_bytes(done: Ended, opened: Run, tmp_path: Path) -> None:
-    run = copied(opened, tmp_path / "workspace")
-    log, moments = run.workspace.path("logs/train.log"), random.Random()
-    for _ in range(KILLS):
-        size = log.stat().st_size if log.exists() else 0
-        flow = process(run, tmp_path / "storage")
-        while flow.poll() is None and (not log.exists() or log.stat().st_size == size):
-            time.sleep(0.02)
-        time.sleep(moments.uniform(0.0, 1.5))
-        flow.kill()
-        flow.communicate()
+def lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def kill_at_work(flow: subprocess.Popen[str], run: Run, logged_before: int, step: int) -> None:
+    """Kill the flow once it has logged something of its own and `step` steps are measured."""
+    log, metrics = run.workspace.path("logs/train.log"), run.workspace.path("reports/metrics.jsonl")
+    while lines(log) == logged_before or lines(metrics) < step:
+        assert flow.poll() is None, f"it was to be killed at work, and has ended: {flow.communicate()[0]}"
+        time.sleep(0.01)
+    flow.kill()
+    flow.communicate()
+    assert flow.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.long)])
+def test_a_flow_killed_at_any_moment_ends_with_the_same_bytes(
+    kills: int, done: Ended, opened: Run, tmp_path: Path
+) -> None:
+    run, moments = copied(opened, tmp_path / "workspace"), random.Random(SEED + kills)
+    for _ in range(kills):
+        there = max(steps(run.workspace.path(RUN)), default=0)
+        flow, logged_before = process(run, tmp_path / "storage"), lines(run.workspace.path("logs/train.log"))
+        kill_at_work(flow, run, logged_before, there + moments.randint(0, 3 - there))
     flow = process(run, tmp_path / "storage")
-    told, _ = flow.communicate(timeout=120)
+    told, _ = flow.communicate(timeout=600)
     assert flow.returncode == 0, told
     assert prints(run) == prints(done.run)
     assert logged(run) == [1, 2, 3, 4]

@@ -12,6 +12,7 @@ import torch
 
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
+from tests.once import copy_of
 from tests.training.tiny_world import learned_tokenizer, pool_rows, tiny_run, write_base, write_pool
 
 
@@ -45,11 +46,13 @@ def form(mixed_pool: list[dict[str, Any]]) -> ChatFormat:
 @pytest.fixture(scope="session")
 def tiny_workspace(tmp_path_factory: pytest.TempPathFactory, pool: list[dict[str, Any]]) -> Path:
     """A pool and a base. Never write into it: take `tiny`."""
-    workspace = tmp_path_factory.mktemp("tiny")
-    torch.set_num_threads(1)
-    write_pool(workspace, pool)
-    write_base(workspace / "base", pool)
-    return workspace
+
+    def make(workspace: Path) -> None:
+        torch.set_num_threads(1)
+        write_pool(workspace, pool)
+        write_base(workspace / "base", pool)
+
+    return copy_of("tiny", make, tmp_path_factory)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from rc1_lib.artifacts import PROJECT_ROOT
 def until_done(what: str, workspace: Path, *overrides: str) -> int:
     """Do `what` (`train` to step 4, or `warm` up) in `workspace`; returns how often it was killed on the way."""
     command = [sys.executable, "-m", "tests.training.killed", what, str(workspace), *overrides]
-    done = subprocess.run(command, cwd=PROJECT_ROOT, capture_output=True, text=True, check=False, timeout=240)
+    done = subprocess.run(command, cwd=PROJECT_ROOT, capture_output=True, text=True, check=False, timeout=800)
     assert done.returncode == 0, done.stderr[-2000:]
     return int(done.stdout.splitlines()[-1])
 

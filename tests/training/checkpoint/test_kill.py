@@ -33,6 +33,10 @@ FORK = multiprocessing.get_context("fork")
 EVENTS = {"open", "os.rename", "os.symlink", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
 
 
+EVERY = pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.long)])
+"""At which events there is a kill: every fourth, and in the long tests all of them."""
+
+
 def state_of(step: int, mark: int = 0) -> CheckpointState:
     tensors = {"w": torch.full((64, 64), float(step)), "mark": torch.tensor(mark)}
     return CheckpointState.build(step, {"adapter": tensors}, {"rng": {"state": torch.arange(step)}}, {})
@@ -67,8 +71,9 @@ def is_state(path: Path, wanted: CheckpointState) -> bool:
     return diff_checkpoints(load_checkpoint(path), wanted, exact=True) == []
 
 
-def test_killed_at_every_event_of_a_save_the_old_or_the_new_state_is_there(tmp_path: Path) -> None:
-    for event in range(1, 200):
+@EVERY
+def test_killed_at_events_of_a_save_the_old_or_the_new_state_is_there(stride: int, tmp_path: Path) -> None:
+    for event in range(1, 200, stride):
         folder, ledger = tmp_path / str(event) / "ckpt", tmp_path / str(event) / "reports/ledger.jsonl"
         save_checkpoint(state_of(1), folder, ledger)
         whole = run_and_kill_at(event, partial(save_checkpoint, state_of(2), folder, ledger))
@@ -86,9 +91,10 @@ def test_killed_at_every_event_of_a_save_the_old_or_the_new_state_is_there(tmp_p
     pytest.fail("the save never came to its end")
 
 
-def test_killed_at_every_event_of_a_replacement_one_of_both_is_there(tmp_path: Path) -> None:
+@EVERY
+def test_killed_at_events_of_a_replacement_one_of_both_is_there(stride: int, tmp_path: Path) -> None:
     seen = set()
-    for event in range(1, 200):
+    for event in range(1, 200, stride):
         folder, ledger = tmp_path / str(event) / "ckpt", tmp_path / str(event) / "reports/ledger.jsonl"
         save_checkpoint(state_of(1, mark=1), folder, ledger)
         whole = run_and_kill_at(event, partial(save_checkpoint, state_of(1, mark=2), folder, ledger))
@@ -101,8 +107,9 @@ def test_killed_at_every_event_of_a_replacement_one_of_both_is_there(tmp_path: P
     pytest.fail("the save never came to its end")
 
 
-def test_killed_at_every_event_of_a_removal_nothing_is_left_half(tmp_path: Path) -> None:
-    for event in range(1, 60):
+@EVERY
+def test_killed_at_events_of_a_removal_nothing_is_left_half(stride: int, tmp_path: Path) -> None:
+    for event in range(1, 60, stride):
         folder, ledger = tmp_path / str(event) / "ckpt", tmp_path / str(event) / "reports/ledger.jsonl"
         for step in (1, 2):
             save_checkpoint(state_of(step), folder, ledger)
