@@ -59,6 +59,7 @@ def covered(*roots: str) -> list[Path]:
 def forget() -> None:
     """Read everything anew the next time, for whoever changes source while it runs."""
     code_sha256.cache_clear()
+    _file_of.cache_clear()
     _content.cache_clear()
     _imports.cache_clear()
 
@@ -90,6 +91,7 @@ def _named(name: str) -> Iterator[Path]:
             yield path
 
 
+@cache
 def _file_of(name: str) -> Path | None:
     place = PROJECT_ROOT.joinpath(*name.split("."))
     if name.partition(".")[0] not in PACKAGES:
