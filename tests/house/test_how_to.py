@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, ModuleType
-from typing import Any
+from types import ModuleType
 
 import pytest
 
 from rc1_lib import thresholds
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.config_values import Section, Share
 from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows
@@ -23,29 +19,14 @@ from rc1_lib.scoring.calls import Ask, Sampling
 from rc1_lib.sources.local import load_local
 from rc1_lib.sources.rows import load_rows
 from rc1_lib.task_specs import registered
-
-HOW_TO = PROJECT_ROOT / "docs" / "how-to"
-_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
-
-
-def example(page: str, opening: str) -> str:
-    """The one block of a page that opens with these words."""
-    (found,) = [block for block in _BLOCK.findall((HOW_TO / page).read_text("utf-8")) if block.startswith(opening)]
-    return str(found)
-
-
-def run(code: str, given: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
-    """The names that a block defines, beside those that it is given."""
-    names: dict[str, Any] = {"__name__": "example", **given}
-    exec(compile(code, "example", "exec", dont_inherit=True), names)
-    return names
+from tests.pages import BLOCK, HOW_TO, example, run
 
 
 @pytest.mark.parametrize(
     "page", [HOW_TO.parent / "tutorial.md", *sorted(HOW_TO.glob("*.md"))], ids=lambda page: page.stem
 )
 def test_every_block_of_python_is_python(page: Path) -> None:
-    for block in _BLOCK.findall(page.read_text("utf-8")):
+    for block in BLOCK.findall(page.read_text("utf-8")):
         compile(block, page.name, "exec")
 
 
