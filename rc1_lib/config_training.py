@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from rc1_lib.config_values import NotNegative, Positive, Section, Seed, Share, WrittenPath
+from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.records import Language
 
 
-def _only(*names: str) -> AfterValidator:
+def _of_episodes(learners: Mapping[str, Learner]) -> AfterValidator:
     """A check that a name is one of those that a run can be trained by."""
 
     def check(name: str) -> str:
-        if name not in names:
+        if name not in (names := names_of(learners, LearnsFrom.EPISODES)):
             raise ValueError(
                 f"found '{name}', expected {' or '.join(names)}, since a run learns from episodes of its own; for "
                 f"supervised training use `rc1 train --config configs/train_local.yaml`"
@@ -166,9 +168,9 @@ class HeldOut(Section):
 class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
-    engine: Annotated[str, _only("torch_ppo", "trl_ppo")]
+    engine: Annotated[str, _of_episodes(ENGINES)]
     """What updates the policy: `torch_ppo`; `trl_ppo` is another name for it."""
-    strategy: Annotated[str, _only("ppo")]
+    strategy: Annotated[str, _of_episodes(STRATEGIES)]
     """What the engine learns from: `ppo`, episodes."""
     threads: Positive
     """Of torch on a CPU. Sums round differently with another number, so it is part of every checkpoint."""

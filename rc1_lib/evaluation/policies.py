@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Mode, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
@@ -19,10 +20,12 @@ from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, resolve
-from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
+from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.run_paths import paths_of
+from rc1_lib.training.setups import EpisodeSetup
 
 STAGE = "evaluation"
 _EXAMPLES = 3
@@ -55,16 +58,16 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     run, selection, seeds = prepared.run, prepared.selection, tuple(finished)
     check_held_out(selection.held_out, selection.train)
     plays = 2 * (1 + len(seeds))
-    engine = _engine(prepared, seeds[0])
-    start = _answers(prepared, engine, 0, plays)
+    player = _player(prepared, seeds[0])
+    start = _answers(prepared, player, 0, plays)
     records: list[EpisodeRecord] = []
     checkpoints = {BASE: prepared.reference.sha256}
     dialogues: dict[tuple[str, str], Sequence[Message]] = {}
     for number, seed in enumerate(seeds, start=1):
         path = resolve(run.config.steps, run.workspace.path(paths_of(run, seed).checkpoints))
-        engine.policy.load_adapter_state(load_checkpoint(path, finished[seed]).tensors["adapter"])
+        player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
         checkpoints[f"{TRAINED} seed {seed}"] = finished[seed]
-        trained = _answers(prepared, engine, 2 * number, plays)
+        trained = _answers(prepared, player, 2 * number, plays)
         for policy, answers in ((BASE, start), (TRAINED, trained)):
             for mode in MODES:
                 records += records_of(answers.of(mode), selection.held_out, policy=policy, mode=mode, seed=seed)
@@ -78,22 +81,29 @@ def finished_checkpoint(run: Run, seed: int) -> str:
     return f"{paths_of(run, seed).checkpoints}/{folder_name(run.config.steps)}"
 
 
-def _engine(prepared: Prepared, seed: int) -> TorchPPO:
-    engine = TorchPPO()
-    engine.setup(prepared.settings(seed))
+def _player(prepared: Prepared, seed: int) -> Player:
+    """The engine that the configuration names, set up as training sets it up."""
+    name = prepared.run.config.training.engine
+    engine = make_engine(name, EpisodeSetup)  # training has told where it is another name
+    engine.setup(prepared.setup(seed))
+    if not isinstance(engine, Player):
+        raise ConfigError(
+            f"training.engine: found '{name}', but this engine plays no episodes, so its policy cannot be evaluated; "
+            f"give it what rc1_lib.training.player.Player names, or take another engine"
+        )
     check_read(prepared)
     return engine
 
 
-def _answers(prepared: Prepared, engine: TorchPPO, done: int, plays: int) -> _Answers:
+def _answers(prepared: Prepared, player: Player, done: int, plays: int) -> _Answers:
     """A fresh adapter changes nothing, so that before one is loaded the start itself answers."""
     rows = prepared.selection.held_out
     found: list[list[Trajectory]] = []
-    for temperature in (engine.temperature, 0.0):
+    for temperature in (player.temperature, 0.0):
         tell(STAGE, done + len(found), plays)
         found.append(
-            engine.playground.play(
-                engine.causal,
+            player.playground.play(
+                player.causal,
                 rows,
                 [str(row["id"]) for row in rows],
                 temperature=temperature,

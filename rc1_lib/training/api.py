@@ -2,7 +2,7 @@
 
 The names and signatures are the specification's. `Trainer` (in `trainer`) calls them in this order:
 
-    engine.setup(cfg), strategy.attach_engine(engine), then for every step:
+    engine.setup(setup), strategy.attach_engine(engine), then for every step:
     batch = batches.next(), strategy.on_batch(batch), engine.train_step(batch), every callback's on_step
 
 A strategy decides *what* is learned from: `on_batch` may put fields into the batch (trajectories, rewards, advantages),
@@ -13,7 +13,7 @@ the optimizer, whatever it takes. Both metrics join in one record; a name in bot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,17 +21,24 @@ if TYPE_CHECKING:
 
     from rc1_lib.training.trainer import Trainer
 
+Setup = TypeVar("Setup")
 Metrics = dict[str, float]
 GradientHook = Callable[["Sequence[nn.Parameter]"], Metrics]
 """Called with the trained parameters between backward and the optimizer's step; their gradients are complete, and not
 scaled. What it returns joins the step's metrics."""
 
 
-class Engine(Protocol):
-    """The machinery that holds a model and changes it."""
+class Engine(Protocol[Setup]):
+    """The machinery that holds a model and changes it.
 
-    def setup(self, cfg: dict[str, Any]) -> None:
-        """Build model, optimizer and whatever else is needed. `cfg` is the whole configuration as plain data.
+    Attributes:
+        takes: the type of what it is set up by, one of `rc1_lib.training.setups`.
+    """
+
+    takes: type[Setup]
+
+    def setup(self, setup: Setup) -> None:
+        """Build model, optimizer and whatever else is needed.
 
         Raises:
             RC1Error: when the configuration asks for what cannot be had here.
@@ -58,7 +65,7 @@ class Engine(Protocol):
 class Strategy(Protocol):
     """What is learned from a batch."""
 
-    def attach_engine(self, engine: Engine) -> None:
+    def attach_engine(self, engine: Engine[Any]) -> None:
         """Called once, after the engine's setup.
 
         Raises:

@@ -5,36 +5,20 @@ The reference policy is the same model with the adapter switched off, so that no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from peft import PeftModel, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.device import to_device
+from rc1_lib.training.lora import lora_config
 from rc1_lib.training.ppo.value_head import ValueHead
-
-
-@dataclass(frozen=True, slots=True)
-class Adapter:
-    """How the model is adapted.
-
-    Attributes:
-        rank: of the two factors.
-        alpha: the adapter's output is scaled by alpha / rank.
-        dropout: on the adapter's input; 0 where updates have to be exactly repeatable under any micro-batch.
-        targets: names of the linear layers that get one.
-    """
-
-    rank: int
-    alpha: float
-    dropout: float
-    targets: Sequence[str]
+from rc1_lib.training.train_config import LoraSection
 
 
 class Policy(nn.Module):
@@ -45,7 +29,7 @@ class Policy(nn.Module):
         value_head: hidden states [..., D] to values [...].
     """
 
-    def __init__(self, causal: PreTrainedModel, adapter: Adapter, seed: int) -> None:
+    def __init__(self, causal: PreTrainedModel, adapter: LoraSection, seed: int) -> None:
         """Freezes the model and gives it a fresh adapter, which changes nothing yet, and a value head that says 0.
 
         Args:
@@ -54,16 +38,9 @@ class Policy(nn.Module):
             seed: of the adapter's first weights; no other randomness is touched.
         """
         super().__init__()
-        config = LoraConfig(
-            r=adapter.rank,
-            lora_alpha=adapter.alpha,  # type: ignore[arg-type]
-            lora_dropout=adapter.dropout,
-            target_modules=list(adapter.targets),
-            task_type="CAUSAL_LM",
-        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.peft = cast(PeftModel, get_peft_model(causal, config))
+            self.peft = cast(PeftModel, get_peft_model(causal, lora_config(adapter)))
             self.value_head = ValueHead(causal.config.get_text_config().hidden_size)
         self.causal = cast(PreTrainedModel, self.peft.get_base_model())
         self.causal.config.use_cache = False

@@ -15,6 +15,7 @@ from typing import Any
 
 from rc1_lib.artifacts import sha256_json, sha256_tree
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.learners import own_name
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
@@ -36,13 +37,14 @@ from rc1_lib.training.process import process_values
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, paths_of
+from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
 from rc1_lib.vouched import check_vouched
 
-_FREE = ("checkpoints", "segment_steps", "held_out", "engine")
+_FREE = ("checkpoints", "segment_steps", "held_out")
 """Keys of the section `training` that change nothing that a step learns."""
 
 
@@ -64,18 +66,15 @@ class Prepared:
     reference: Reference
     judge: EpisodeJudge | None
 
-    def settings(self, seed: int) -> dict[str, Any]:
+    def setup(self, seed: int) -> EpisodeSetup:
         """What the engine is set up by."""
-        return {
-            "config": self.run.config.model_dump(mode="json"),
-            "base": self.reference.base,
-            "seed": seed,
-        }
+        return EpisodeSetup(self.run.config, self.reference.base, seed)
 
     def facts(self, seed: int) -> dict[str, Any]:
         """What decides every bit of a run, as its checkpoints carry it."""
         config = self.run.config.model_dump(mode="json")
         training = {key: value for key, value in config["training"].items() if key not in _FREE}
+        training["engine"] = own_name(training["engine"])
         top = ("priority_sampling", "use_overclar_penalty", "overclar", "difficulty_beta", "target_kl", "steps", "lr")
         more = ("clip", "kl_coef", "batch_size", "rollout_len", "finetune")
         return {
@@ -166,11 +165,11 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         finish_interrupted(folder, run.workspace.path(LEDGER), last)
         return folder / folder_name(last)
     log = TrainLog(run.workspace.path(LOG))
-    engine = make_engine(config.training.engine, notice)
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
     trainer = Trainer(
-        engine,
-        make_strategy(config.training.strategy, judge=prepared.judge),
+        make_engine(config.training.engine, EpisodeSetup, notice),
+        prepared.setup(seed),
+        make_strategy(config.training.strategy, prepared.judge),
         Curriculum(prepared.selection.train, config.priority_sampling, config.batch_size, seed),
         [
             _Segment(prepared, last),
@@ -184,7 +183,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     )
     began = time.monotonic()
     log.line(f"seed {seed}: from step {0 if state is None else state.step} to {last} of {config.steps}")
-    trainer.fit(prepared.settings(seed), state)
+    trainer.fit(state)
     log.line(f"seed {seed}: step {last} after {time.monotonic() - began:.0f} s")
     return folder / folder_name(last)
 

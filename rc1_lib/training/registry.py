@@ -1,62 +1,82 @@
-"""Engines and strategies by the names that the configuration calls them. Nothing is imported before it is asked for."""
+"""Makes the engines and strategies that a configuration names. Nothing is imported before it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rc1_lib.errors import ConfigError
+from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
 from rc1_lib.training.api import Engine, Strategy
+from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 
-Made = TypeVar("Made")
+if TYPE_CHECKING:
+    from rc1_lib.training.episode_judge import EpisodeJudge
 
-
-def _lazy(module: str, name: str) -> Callable[..., Any]:
-    """A factory that imports `rc1_lib.training.<module>` when it is called."""
-    return lambda **parts: getattr(import_module(f"rc1_lib.training.{module}"), name)(**parts)
-
-
-ENGINES: dict[str, Callable[..., Engine]] = {
-    "torch_ppo": _lazy("engines.torch_ppo", "TorchPPO"),
-    "trl_sft": _lazy("engines.trl_sft", "TrlSFT"),
-}
-STRATEGIES: dict[str, Callable[..., Strategy]] = {
-    "ppo": _lazy("strategies.ppo", "PPO"),
-    "sft": _lazy("strategies.sft", "SFT"),
-}
-ALIASES = {"trl_ppo": "torch_ppo"}
-"""Names from before TRL gave up PPO; each is told with a notice."""
+KnownSetup = TypeVar("KnownSetup", EpisodeSetup, SupervisedSetup)
 
 
-def resolve_engine(name: str, say: Callable[[str], None]) -> str:
-    """The engine's own name, with a notice through `say` when `name` is an alias."""
-    if name not in ALIASES:
-        return name
-    say(f"engine {name}: TRL has no PPO any more, so RC1's own takes its place: {ALIASES[name]}")
-    return ALIASES[name]
+def make_engine(name: str, takes: type[KnownSetup], say: Callable[[str], None] | None = None) -> Engine[KnownSetup]:
+    """The engine called `name`, not set up yet.
 
-
-def make_engine(name: str, say: Callable[[str], None]) -> Engine:
-    """The engine called `name`.
+    Args:
+        name: as the configuration has it.
+        takes: what it is going to be set up by.
+        say: told when `name` is another name for an engine.
 
     Raises:
-        ConfigError: for a name that is not registered, saying which are.
+        ConfigError: for a name that is not registered, or of an engine that is set up by something else.
     """
-    return _factory(ENGINES, "engine", resolve_engine(name, say))()
+    own = own_name(name)
+    learner = _registered(ENGINES, "engine", own)
+    if learner.learns_from is not takes.learns_from:
+        raise ConfigError(_learns_from_something_else(name, takes.learns_from))
+    if own != name and say is not None:
+        say(f"engine {name}: TRL has no PPO any more, so RC1's own takes its place: {own}")
+    made = _imported(learner)()
+    if made.takes is not takes:
+        raise TypeError(
+            f"{learner.place}: takes {made.takes.__name__}, but is registered as learning from {learner.learns_from}, "
+            f"and such an engine takes {takes.__name__}; mend its line in rc1_lib.learners.ENGINES"
+        )
+    return cast("Engine[KnownSetup]", made)
 
 
-def make_strategy(name: str, **parts: object) -> Strategy:
-    """The strategy called `name`, made of these parts.
+def make_strategy(name: str, judge: EpisodeJudge | None = None) -> Strategy:
+    """The strategy called `name`.
+
+    Args:
+        name: as the configuration has it.
+        judge: who scores episodes, where that has weight in the reward.
 
     Raises:
-        ConfigError: for a name that is not registered, saying which are.
+        ConfigError: for a name that is not registered.
     """
-    return _factory(STRATEGIES, "strategy", name)(**parts)
+    learner = _registered(STRATEGIES, "strategy", name)
+    made = _imported(learner)
+    return cast(Strategy, made(judge) if learner.learns_from is LearnsFrom.EPISODES else made())
 
 
-def _factory(known: Mapping[str, Callable[..., Made]], section: str, name: str) -> Callable[..., Made]:
-    if name not in known:
-        names = sorted({*known, *(ALIASES if section == "engine" else ())})
-        raise ConfigError(f"{section}.name: found '{name}', expected one of {', '.join(names)}")
-    return known[name]
+def _registered(learners: Mapping[str, Learner], section: str, name: str) -> Learner:
+    if name not in learners:
+        raise ConfigError(f"{section}.name: found '{name}', expected one of {', '.join(names_of(learners))}")
+    return learners[name]
+
+
+def _imported(learner: Learner) -> Callable[..., Any]:
+    module, _, name = learner.place.partition(":")
+    return cast(Callable[..., Any], getattr(import_module(module), name))
+
+
+def _learns_from_something_else(name: str, wanted: LearnsFrom) -> str:
+    engines, strategies = (", ".join(names_of(learners, wanted)) for learners in (ENGINES, STRATEGIES))
+    if wanted is LearnsFrom.ROWS:
+        return (
+            f"engine.name: {name} learns from episodes in RC1's dialogue world, and rows of input and output have "
+            f"none; take {engines} with strategy {strategies}, or train with configs/local.yaml"
+        )
+    return (
+        f"training.engine: {name} learns from rows with labels, and this run learns from episodes of its own; take "
+        f"{engines} with strategy {strategies}, or train with configs/train_local.yaml"
+    )

@@ -7,11 +7,11 @@ from typing import Any
 
 from rc1_lib.artifacts import Workspace
 from rc1_lib.config_file import flatten
+from rc1_lib.learners import own_name
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import resolve
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.process import restore_process
-from rc1_lib.training.registry import resolve_engine
 from rc1_lib.training.train_config import TrainConfig
 
 _FREE = ("run.output_dir", "run.log_file", "run.save_steps", "run.save_minutes", "run.keep_last", "run.max_steps")
@@ -60,5 +60,5 @@ def _decisive(tree: Mapping[str, Any]) -> dict[str, Any]:
     falls = any(callback["name"] == "lr_schedule" and callback["kind"] != "constant" for callback in acting)
     leaves["callbacks"] = acting
     if "engine.name" in leaves:
-        leaves["engine.name"] = resolve_engine(str(leaves["engine.name"]), lambda _: None)
+        leaves["engine.name"] = own_name(str(leaves["engine.name"]))
     return {key: value for key, value in leaves.items() if key not in _FREE or (falls and key == "run.max_steps")}

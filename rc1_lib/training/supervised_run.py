@@ -14,6 +14,7 @@ from rc1_lib.artifacts import Workspace, sha256_file, write_text
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.build import build_callbacks
 from rc1_lib.training.checkpoint.names import LATEST
+from rc1_lib.training.device import Precision
 from rc1_lib.training.models import resolved_base
 from rc1_lib.training.process import process_values
 from rc1_lib.training.readers.collate import Collator
@@ -24,6 +25,7 @@ from rc1_lib.training.readers.shuffled import ShuffledRows
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.run_paths import METRICS, small_metrics
 from rc1_lib.training.same_run import resumed_state
+from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.train_config import ModelSection, TrainConfig
 from rc1_lib.training.train_config_file import load_train_config
 from rc1_lib.training.train_log import TrainLog
@@ -74,7 +76,7 @@ def train_small(
     facts, trainer = _assembled(config, model, workspace, log, notice)
     state = None if resume is None else resumed_state(resume, config, workspace, facts, notice)
     trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
-    step = trainer.fit(config.model_copy(update={"model": model}).model_dump(mode="json"), state)
+    step = trainer.fit(state)
     return SmallResult(step, _saved(config, workspace), trainer.stop_reason)
 
 
@@ -98,7 +100,7 @@ def _assembled(
     )
     collate = Collator(int(tokenizer.pad_token_id), data.padding_side)
     shadow = [collate(held_out[at : at + data.batch_size]) for at in range(0, len(held_out), data.batch_size)]
-    engine = make_engine(config.engine.name, notice)
+    engine = make_engine(config.engine.name, SupervisedSetup, notice)
     for key in getattr(engine, "ignores", ()):
         if getattr(config.engine, key) is not None:
             notice(f"engine.{key}: means nothing to {config.engine.name}, it is not used")
@@ -110,7 +112,21 @@ def _assembled(
     batches = ShuffledRows(train_rows, collate, data.batch_size * config.run.gradient_accumulation, config.run.seed)
     callbacks = build_callbacks(config, workspace, shadow, log)
     strategy = make_strategy(config.strategy.name)
-    return facts, Trainer(engine, strategy, batches, callbacks, config.run.max_steps, config.run.seed, facts)
+    return facts, Trainer(
+        engine, setup_of(config, model), strategy, batches, callbacks, config.run.max_steps, config.run.seed, facts
+    )
+
+
+def setup_of(config: TrainConfig, model: ModelSection) -> SupervisedSetup:
+    """What the engine is set up by; `model` is the section whose base was found in the workspace or the project."""
+    return SupervisedSetup(
+        model=model,
+        engine=config.engine,
+        micro_batch=config.data.batch_size,
+        seed=config.run.seed,
+        devices=config.run.device_pref,
+        precision=Precision(config.run.mixed_precision),
+    )
 
 
 def _rows(

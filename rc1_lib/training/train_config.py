@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rc1_lib.config_values import Positive, Section, Seed, WrittenPath
-from rc1_lib.training.registry import ALIASES, ENGINES, STRATEGIES
+from rc1_lib.learners import ENGINES, STRATEGIES, Learner, names_of
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The linear layers of a Qwen3 block: all of attention and of the feed-forward part."""
@@ -29,10 +29,10 @@ def _distinct(kinds: tuple[str, ...]) -> tuple[str, ...]:
     return kinds
 
 
-def _registered(*names: str) -> AfterValidator:
+def _registered(learners: Mapping[str, Learner]) -> AfterValidator:
     def check(name: str) -> str:
-        if name not in names:
-            raise ValueError(f"found '{name}', expected one of {', '.join(sorted(names))}")
+        if name not in (names := names_of(learners)):
+            raise ValueError(f"found '{name}', expected one of {', '.join(names)}")
         return name
 
     return AfterValidator(check)
@@ -122,7 +122,7 @@ class ModelSection(Section):
 class EngineSection(Section):
     """The engine by name, and what the original gives engines. One that has no use for a key says so in a notice."""
 
-    name: Annotated[str, _registered(*ENGINES, *ALIASES)]
+    name: Annotated[str, _registered(ENGINES)]
     """What updates the model: `trl_sft` here; `torch_ppo` (`trl_ppo`) refuses rows of input and output."""
     lr: Annotated[float, Field(gt=0)]
     """Learning rate."""
@@ -137,7 +137,7 @@ class EngineSection(Section):
 class StrategySection(Section):
     """The strategy by name."""
 
-    name: Annotated[str, _registered(*STRATEGIES)]
+    name: Annotated[str, _registered(STRATEGIES)]
     """What is learned from a row: `sft`, or `ppo` for episodes."""
 
 

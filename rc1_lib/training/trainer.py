@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from rc1_lib.training.api import Batches, Callback, Engine, Strategy
+from rc1_lib.training.api import Batches, Callback, Engine, Setup, Strategy
 from rc1_lib.training.checkpoint.rng import begin_step, restore_rng, rng_state, seed_rng
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.memory import used_mb
@@ -28,7 +29,8 @@ class Trainer:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Engine[Setup],
+        setup: Setup,
         strategy: Strategy,
         batches: Batches,
         callbacks: Sequence[Callback],
@@ -40,24 +42,34 @@ class Trainer:
 
         Args:
             engine: holds the model.
+            setup: what it is set up by.
             strategy: decides what is learned from.
             batches: where batches come from.
             callbacks: called in this order.
             max_steps: the step after which training ends.
             seed: of the global generators, for what libraries draw from them.
             facts: JSON that every checkpoint carries: configuration, fingerprints of base and data, versions.
+
+        Raises:
+            TypeError: when this engine is set up by something else.
         """
-        self.engine, self.strategy, self.batches = engine, strategy, batches
+        if not isinstance(setup, engine.takes):
+            raise TypeError(
+                f"the engine {type(engine).__name__} is set up by {engine.takes.__name__}, found "
+                f"{type(setup).__name__}; make the engine with rc1_lib.training.registry.make_engine"
+            )
+        self.engine: Engine[Any] = engine
+        self._set_up = partial(engine.setup, setup)
+        self.strategy, self.batches = strategy, batches
         self.callbacks, self.max_steps, self.facts = list(callbacks), max_steps, dict(facts)
         self._seed = seed
         self.step = 0
         self.stop_reason: str | None = None
 
-    def fit(self, cfg: dict[str, Any], resume: CheckpointState | None) -> int:
+    def fit(self, resume: CheckpointState | None) -> int:
         """Train until `max_steps` or until a callback stops it.
 
         Args:
-            cfg: the whole configuration as plain data, for the engine.
             resume: the state to go on from.
 
         Returns:
@@ -68,7 +80,7 @@ class Trainer:
             RC1Error: what a callback raises at the end, after all of them have ended; a later one's is its note.
         """
         seed_rng(self._seed)  # a state to go on from brings its own
-        self.engine.setup(cfg)
+        self._set_up()
         self.strategy.attach_engine(self.engine)
         if resume is not None:
             self.restore(resume)

@@ -20,19 +20,23 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.progress import tell
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
+from rc1_lib.training.api import Scheduled
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.derived import REFERENCE, SFT
-from rc1_lib.training.device import ORDER, Precision, get_device
+from rc1_lib.training.derived import REFERENCE
+from rc1_lib.training.device import ORDER, Precision, get_device, wanted_precision
 from rc1_lib.training.embedded.recorded import check_recorded
-from rc1_lib.training.engines.trl_sft import TrlSFT
 from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow
 from rc1_lib.training.readers.shuffled import ShuffledRows
+from rc1_lib.training.registry import make_engine
+from rc1_lib.training.setups import SupervisedSetup
+from rc1_lib.training.train_config import EngineSection
 
 RECORD = "warm_start.json"
+ENGINE = "trl_sft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +95,9 @@ def _make(run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, in
     settings, seed = run.config.training.warm_start, run.config.seeds[0]
     torch.manual_seed(seed)
     torch.set_num_threads(run.config.training.threads)
-    engine = TrlSFT()
-    engine.setup(_engine_settings(run, base))
+    engine = make_engine(ENGINE, SupervisedSetup)
+    engine.setup(_setup(run, base))
+    assert isinstance(engine, Scheduled), f"{ENGINE} shows its optimizer"
     section = model_section(run.config, base)
     batches = ShuffledRows(_Encoded(rows, form), _OwnTokensOnly(form.pad_id), settings.batch_size, seed)
     curve = []
@@ -111,29 +116,18 @@ def _make(run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, in
         write_json(temporary / RECORD, {"inputs": inputs, "files": files, "loss": curve})
 
 
-def _engine_settings(run: Run, base: str) -> dict[str, Any]:
-    """What the engine `trl_sft` is set up by: all weights are trained, nothing is quantised."""
-    settings = run.config.training.warm_start
-    device = get_device(ORDER)
-    return {
-        "run": {
-            "seed": run.config.seeds[0], "output_dir": SFT, "save_steps": settings.steps,
-            "eval_steps": settings.steps, "max_steps": settings.steps,
-            "mixed_precision": "fp32" if device.type == "cpu" else "bf16", "gradient_accumulation": 1,
-            "device_pref": [device.type], "log_file": "logs/train.log",
-        },
-        "data": {
-            "train_path": run.config.seed_pool, "eval_path": run.config.seed_pool,
-            "max_length": run.config.training.max_tokens, "batch_size": settings.batch_size,
-        },
-        "model": {
-            "base": base, "gradient_checkpointing": False,
-            "lora": {"enable": False, "r": 1, "alpha": 1, "dropout": 0.0},
-        },
-        "engine": {"name": "trl_sft", "lr": settings.lr},
-        "strategy": {"name": "sft"},
-        "callbacks": [],
-    }  # fmt: skip
+def _setup(run: Run, base: str) -> SupervisedSetup:
+    """What the engine is set up by: all weights are trained, nothing is quantised."""
+    settings, section = run.config.training.warm_start, model_section(run.config, base)
+    whole = {"quantization": None, "lora": section.lora.model_copy(update={"enable": False})}
+    return SupervisedSetup(
+        model=section.model_copy(update=whole),
+        engine=EngineSection(name=ENGINE, lr=settings.lr),
+        micro_batch=settings.batch_size,
+        seed=run.config.seeds[0],
+        devices=ORDER,
+        precision=wanted_precision(get_device()),
+    )
 
 
 class _Encoded(Sequence[EncodedRow]):

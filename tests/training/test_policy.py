@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +11,10 @@ from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.policy import Adapter, Policy
+from rc1_lib.training.policy import Policy
+from rc1_lib.training.train_config import LoraSection
 
-ADAPTER = Adapter(rank=4, alpha=8.0, dropout=0.0, targets=("q_proj", "v_proj", "down_proj"))
+ADAPTER = LoraSection(enable=True, r=4, alpha=8, dropout=0.0, target_modules=("q_proj", "v_proj", "down_proj"))
 IDS_BT = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8, 9, 7, 9, 3]])
 
 
@@ -35,7 +36,7 @@ def base() -> Qwen3ForCausalLM:
         ).eval()
 
 
-def policy(seed: int = 0, adapter: Adapter = ADAPTER) -> Policy:
+def policy(seed: int = 0, adapter: LoraSection = ADAPTER) -> Policy:
     made = Policy(base(), adapter, seed)
     made.train(False)
     return made
@@ -136,12 +137,12 @@ def test_making_a_policy_touches_no_other_randomness() -> None:
     assert torch.equal(torch.rand(4), wanted[0]) and np.array_equal(np.random.random(4), wanted[1])
 
 
-@pytest.mark.parametrize("other", [replace(ADAPTER, rank=2), replace(ADAPTER, targets=("q_proj",))])
-def test_a_foreign_adapter_is_refused_and_changes_nothing(other: Adapter) -> None:
+@pytest.mark.parametrize("other", [{"r": 2}, {"target_modules": ("q_proj",)}])
+def test_a_foreign_adapter_is_refused_and_changes_nothing(other: dict[str, Any]) -> None:
     made = trained(policy())
     before = made.adapter_state()
     with pytest.raises(RC1Error, match=r"the adapter's weights do not fit the model: .*take the run that wrote them"):
-        made.load_adapter_state(policy(adapter=other).adapter_state())
+        made.load_adapter_state(policy(adapter=ADAPTER.model_copy(update=other)).adapter_state())
     assert same(made.adapter_state(), before)
 
 

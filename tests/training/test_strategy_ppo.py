@@ -17,6 +17,7 @@ from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_strategy
+from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.strategies.ppo import PPO
 from tests.scoring.bench import overrides
 from tests.training.toys import Scale
@@ -29,7 +30,7 @@ def played(run: Run, judge: EpisodeJudge | None = None) -> tuple[TorchPPO, dict[
     """Engine, batch with its episodes, and what was measured."""
     engine = TorchPPO()
     base = str(run.workspace.path(run.config.base_model))
-    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "seed": 5})
+    engine.setup(EpisodeSetup(run.config, base, 5))
     rows = prepare(run).selection.train
     batch = Curriculum(rows, run.config.priority_sampling, run.config.batch_size, 5).next()
     strategy = PPO(judge)
@@ -93,7 +94,7 @@ def test_the_curriculum_learns_from_the_batch_what_was_solved(tiny: Tiny) -> Non
     run = tiny()
     engine = TorchPPO()
     base = str(run.workspace.path("base"))
-    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "seed": 5})
+    engine.setup(EpisodeSetup(run.config, base, 5))
     source = Curriculum(prepare(run).selection.train, run.config.priority_sampling, 4, 5)
     strategy = PPO()
     strategy.attach_engine(engine)

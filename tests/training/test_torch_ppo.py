@@ -12,12 +12,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
+from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.strategies.ppo import PPO
 
 Tiny = Callable[..., Run]
@@ -32,7 +33,7 @@ NAMES = (
 def engine_of(run: Run, seed: int = 5) -> TorchPPO:
     engine = TorchPPO()
     base = str(run.workspace.path(run.config.base_model))
-    engine.setup({"config": run.config.model_dump(mode="json"), "base": base, "seed": seed})
+    engine.setup(EpisodeSetup(run.config, base, seed))
     return engine
 
 
@@ -164,13 +165,8 @@ def test_four_bit_weights_learn_on_a_cpu(tiny: Tiny) -> None:
 
 def test_the_old_name_gives_this_engine_and_says_so() -> None:
     told: list[str] = []
-    assert isinstance(make_engine("trl_ppo", told.append), TorchPPO)
+    assert isinstance(make_engine("trl_ppo", EpisodeSetup, told.append), TorchPPO)
     assert len(told) == 1 and "torch_ppo" in told[0]
-
-
-def test_rows_of_input_and_output_are_refused_with_a_sentence() -> None:
-    with pytest.raises(ConfigError, match="take trl_sft"):
-        TorchPPO().setup({"run": {}, "data": {}, "model": {}, "engine": {"name": "trl_ppo"}})
 
 
 def test_a_loss_scaler_is_part_of_the_state_and_comes_back(tiny: Tiny) -> None:

@@ -9,19 +9,22 @@ import pytest
 import torch
 
 from rc1_lib.errors import ConfigError
+from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
-from rc1_lib.training.registry import ENGINES, STRATEGIES, make_engine, make_strategy
+from rc1_lib.training.registry import make_engine, make_strategy
+from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 from rc1_lib.training.trainer import Trainer
-from tests.training.toys import Counting, Doubling, Scale
+from tests.training.registered import KeepsItsStart
+from tests.training.toys import Counting, Doubling, Scale, ScaleSetup
 
 
 def trainer(max_steps: int, *callbacks: Any) -> Trainer:
-    return Trainer(Scale(), Doubling(), Counting(), callbacks, max_steps, 0, {"base": "none"})
+    return Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), callbacks, max_steps, 0, {"base": "none"})
 
 
 class Seen(Quiet):
@@ -44,7 +47,7 @@ class Seen(Quiet):
 def test_setup_then_batch_strategy_engine_for_every_step() -> None:
     seen = Seen()
     run = trainer(2, seen)
-    assert run.fit({"lr": 0.1}, None) == 2
+    assert run.fit(None) == 2
     assert run.engine.calls == ["setup", "attach_engine", *["on_batch", "train_step"] * 2]
     assert seen.around == ["start", "end"]
     assert [step for step, _ in seen.lines] == [1, 2]
@@ -62,7 +65,7 @@ class Fails(Quiet):
 def test_all_callbacks_end_before_the_first_error_is_raised() -> None:
     seen = Seen()
     with pytest.raises(ConfigError, match="first failed") as raised:
-        trainer(1, Fails("first"), Fails("second"), seen).fit({"lr": 0.1}, None)
+        trainer(1, Fails("first"), Fails("second"), seen).fit(None)
     assert seen.around == ["start", "end"]
     assert raised.value.__notes__ == ["at the end also: second failed"]
 
@@ -71,7 +74,7 @@ def test_one_name_for_two_metrics_is_not_resolved() -> None:
     run = trainer(1)
     run.strategy.on_batch = lambda batch: batch.update(x=batch["n"]) or {"loss": 1.0}
     with pytest.raises(AssertionError, match=r"both report \['loss'\]"):
-        run.fit({"lr": 0.1}, None)
+        run.fit(None)
 
 
 class DrawsAside(Quiet):
@@ -90,31 +93,31 @@ class DrawsAside(Quiet):
 def test_what_other_threads_draw_is_in_no_checkpoint() -> None:
     alone, disturbed = trainer(3, DrawsAside(0)), trainer(3, DrawsAside(2))
     for run in (alone, disturbed):
-        run.fit({"lr": 0.1}, None)
+        run.fit(None)
     assert diff_checkpoints(alone.snapshot(), disturbed.snapshot(), exact=True) == []
 
 
 def test_a_resumed_run_ends_with_the_bits_of_an_undisturbed_one(tmp_path) -> None:
     whole = trainer(6)
-    whole.fit({"lr": 0.1}, None)
+    whole.fit(None)
 
     first = trainer(3)
-    first.fit({"lr": 0.1}, None)
+    first.fit(None)
     saved = save_checkpoint(first.snapshot(), tmp_path / "ckpt", tmp_path / "ledger.jsonl")
     torch.manual_seed(99)
     second = trainer(6)
-    assert second.fit({"lr": 0.1}, load_checkpoint(saved)) == 6
+    assert second.fit(load_checkpoint(saved)) == 6
     assert diff_checkpoints(whole.snapshot(), second.snapshot(), exact=True) == []
     assert not torch.equal(second.engine.weight, first.engine.weight)
 
 
 def test_a_state_of_another_engine_is_refused() -> None:
     run = trainer(1)
-    run.fit({"lr": 0.1}, None)
+    run.fit(None)
     state = run.snapshot()
     other = CheckpointState(state.tensors, {**state.values, "engine": ["adapter", "value_head"]})
     with pytest.raises(CheckpointError, match="holds an engine's adapter, value_head; this one has adapter, optimizer"):
-        trainer(2).fit({"lr": 0.1}, other)
+        trainer(2).fit(other)
 
 
 def test_a_run_stopped_early_stays_stopped_when_resumed() -> None:
@@ -122,10 +125,15 @@ def test_a_run_stopped_early_stays_stopped_when_resumed() -> None:
         return EarlyStop("rows", patience=2, min_delta=0.0, higher_is_better=False)
 
     first = trainer(9, stopper())
-    assert first.fit({"lr": 0.1}, None) == 3
+    assert first.fit(None) == 3
     assert first.stop_reason == "rows did not become better than 2 in 2 measurements"
     again = trainer(9, stopper())
-    assert again.fit({"lr": 0.1}, first.snapshot()) == 3
+    assert again.fit(first.snapshot()) == 3
+
+
+def test_an_engine_is_not_set_up_by_what_it_does_not_take() -> None:
+    with pytest.raises(TypeError, match="the engine Scale is set up by ScaleSetup, found dict; make the engine with"):
+        Trainer(Scale(), {"lr": 0.1}, Doubling(), Counting(), [], 1, 0, {})
 
 
 def test_names_are_registered_and_others_told_which_are() -> None:
@@ -134,15 +142,16 @@ def test_names_are_registered_and_others_told_which_are() -> None:
     with pytest.raises(
         ConfigError, match=r"engine\.name: found 'trl_dpo', expected one of torch_ppo, trl_ppo, trl_sft"
     ):
-        make_engine("trl_dpo", print)
+        make_engine("trl_dpo", SupervisedSetup, print)
     with pytest.raises(ConfigError, match=r"strategy\.name: found 'dpo', expected one of ppo, sft"):
         make_strategy("dpo")
 
 
 def test_the_name_that_trl_gave_up_is_an_alias_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ENGINES, "torch_ppo", Scale)
+    other = Learner("tests.training.registered:KeepsItsStart", LearnsFrom.EPISODES)
+    monkeypatch.setitem(ENGINES, "torch_ppo", other)
     told: list[str] = []
-    assert isinstance(make_engine("trl_ppo", told.append), Scale)
+    assert isinstance(make_engine("trl_ppo", EpisodeSetup, told.append), KeepsItsStart)
     assert told == ["engine trl_ppo: TRL has no PPO any more, so RC1's own takes its place: torch_ppo"]
-    make_engine("torch_ppo", told.append)
+    make_engine("torch_ppo", EpisodeSetup, told.append)
     assert len(told) == 1

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 
+@dataclass(frozen=True, slots=True)
+class ScaleSetup:
+    """The learning rate."""
+
+    lr: float
+
+
 class Scale:
     """Learns one factor w so that w * x = 2 * x, with noise from the global generator."""
 
-    def setup(self, cfg: dict[str, Any]) -> None:
+    takes = ScaleSetup
+
+    def setup(self, setup: ScaleSetup) -> None:
         self.calls = ["setup"]
         self.weight = torch.nn.Parameter(torch.zeros(1))
-        self.optimizer: torch.optim.Optimizer = torch.optim.AdamW([self.weight], lr=cfg["lr"])
+        self.optimizer: torch.optim.Optimizer = torch.optim.AdamW([self.weight], lr=setup.lr)
         self.gradient_hooks: list[Any] = []
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:

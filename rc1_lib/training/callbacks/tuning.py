@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine, Scheduled, Tunable
 
 
-def scheduled(engine: Engine, callback: str) -> Scheduled:
+def scheduled(engine: Engine[Any], callback: str) -> Scheduled:
     """The engine, known to show its optimizer.
 
     Raises:
@@ -17,7 +19,7 @@ def scheduled(engine: Engine, callback: str) -> Scheduled:
     return engine
 
 
-def tunable(engine: Engine, callback: str) -> Tunable:
+def tunable(engine: Engine[Any], callback: str) -> Tunable:
     """The engine, known to call hooks on its gradients.
 
     Raises:
@@ -28,5 +30,5 @@ def tunable(engine: Engine, callback: str) -> Tunable:
     return engine
 
 
-def _refusal(engine: Engine, callback: str, what: str) -> str:
+def _refusal(engine: Engine[Any], callback: str, what: str) -> str:
     return f"callbacks: '{callback}' needs an engine that shows {what}, {type(engine).__name__} does not; leave it out"

@@ -10,27 +10,30 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.optim import AdamW
 from transformers import PreTrainedModel
 
-from rc1_lib.config import RunConfig
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import RC1Error
+from rc1_lib.training.api import Engine
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.device import Precision, get_device, get_precision
+from rc1_lib.training.device import Precision, get_device, get_precision, wanted_precision
 from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
-from rc1_lib.training.policy import Adapter, Policy
+from rc1_lib.training.player import Player
+from rc1_lib.training.policy import Policy
 from rc1_lib.training.ppo.batch import PPOBatch, collate
 from rc1_lib.training.ppo.kl_control import AdaptiveKL, FixedKL
 from rc1_lib.training.ppo.metrics import objective_metrics
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.update import ppo_update
+from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.tool_schemas import TOOLS
 
 
-class TorchPPO:
+class TorchPPO(Engine[EpisodeSetup], Player):
     """The engine `torch_ppo`.
 
     Attributes:
@@ -41,43 +44,28 @@ class TorchPPO:
         temperature: that episodes are sampled at.
     """
 
+    takes = EpisodeSetup
     policy: Policy
     optimizer: AdamW
     playground: Playground
     seed: int
     temperature: float
 
-    def setup(self, cfg: dict[str, Any]) -> None:
+    def setup(self, setup: EpisodeSetup) -> None:
         """Build everything.
-
-        Args:
-            cfg: `config` (a `RunConfig` as plain data), `base` (the folder or hub name of the reference policy)
-                and `seed`.
 
         Raises:
             RC1Error: when the base cannot be had or a setting is refused.
         """
-        if "config" not in cfg:
-            raise ConfigError(
-                "engine.name: torch_ppo (trl_ppo) learns from episodes in RC1's dialogue world, and rows of input and "
-                "output have none; take trl_sft with strategy sft, or train with configs/local.yaml"
-            )
-        config = RunConfig.model_validate(cfg["config"])
-        training, ppo = config.training, config.training.ppo
-        self.seed, self.temperature = cfg["seed"], training.rollout.temperature
+        config, training, ppo = setup.config, setup.config.training, setup.config.training.ppo
+        self.seed, self.temperature = setup.seed, training.rollout.temperature
         self.device = get_device()
         if self.device.type == "cpu":
             torch.set_num_threads(training.threads)
-        self.precision = get_precision(self.device, Precision.BF16 if self.device.type != "cpu" else Precision.FP32)
-        section = model_section(config, cfg["base"])
+        self.precision = get_precision(self.device, wanted_precision(self.device))
+        section = model_section(config, setup.base)
         form = ChatFormat(load_tokenizer(section), TOOLS if training.describe_tools else ())
-        adapter = Adapter(
-            rank=training.adapter.rank,
-            alpha=training.adapter.alpha,
-            dropout=training.adapter.dropout,
-            targets=training.adapter.targets,
-        )
-        self.policy = Policy(load_base(section, self.device, self.precision), adapter, self.seed)
+        self.policy = Policy(load_base(section, self.device, self.precision), section.lora, self.seed)
         self.policy.train(False)  # nothing random may be active between sampling and update
         self.playground = Playground(config, form)
         self.optimizer = AdamW(
@@ -87,23 +75,7 @@ class TorchPPO:
             ],
             weight_decay=0.0,
         )
-        self._settings = PPOSettings(
-            clip=config.clip,
-            value_clip=ppo.value_clip,
-            gamma=ppo.gamma,
-            lam=ppo.lam,
-            value_coef=ppo.value_coef,
-            entropy_coef=ppo.entropy_coef,
-            epochs=ppo.epochs,
-            minibatches=ppo.minibatches,
-            micro_tokens=ppo.micro_tokens,
-            max_grad_norm=ppo.max_grad_norm,
-            whiten=ppo.whiten,
-            kl_stop=ppo.kl_stop,
-            value_warmup=ppo.value_warm_up,
-            value_epochs=ppo.value_epochs,
-            temperature=self.temperature,
-        )
+        self._settings = PPOSettings(ppo, config.clip, self.temperature)
         self._kl: FixedKL = FixedKL(config.kl_coef)
         if ppo.adaptive_kl and config.kl_coef > 0:
             self._kl = AdaptiveKL(config.kl_coef, target=config.target_kl, gain=ppo.kl_gain, bound=ppo.kl_bound)
@@ -114,6 +86,10 @@ class TorchPPO:
     def causal(self) -> PreTrainedModel:
         """The model that is sampled from."""
         return self.policy.causal
+
+    def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
+        """Play with these weights of the adapter from now on."""
+        self.policy.load_adapter_state(adapter)
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
         """One PPO update from the batch's `trajectories` and `scores`; `step` counts the finished ones."""

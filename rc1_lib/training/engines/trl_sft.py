@@ -13,21 +13,22 @@ from typing import Any, cast
 
 import torch
 from datasets import Dataset
-from peft import LoraConfig, get_peft_model_state_dict, set_peft_model_state_dict
+from peft import get_peft_model_state_dict, set_peft_model_state_dict
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.api import GradientHook
+from rc1_lib.training.api import Engine, GradientHook
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.device import Precision, get_device, get_precision, to_device
+from rc1_lib.training.lora import lora_config
 from rc1_lib.training.readers.collate import IGNORED, micro_batches
-from rc1_lib.training.train_config import TrainConfig
+from rc1_lib.training.setups import SupervisedSetup
 
 
-class TrlSFT:
+class TrlSFT(Engine[SupervisedSetup]):
     """The engine `trl_sft`.
 
     Attributes:
@@ -36,24 +37,24 @@ class TrlSFT:
         ignores: keys of the section `engine` that mean nothing here.
     """
 
+    takes = SupervisedSetup
     ignores = ("target_kl", "clip_coef")
     optimizer: Optimizer
     gradient_hooks: list[GradientHook]
 
-    def setup(self, cfg: dict[str, Any]) -> None:
-        """Load the base, adapt it, and build the optimizer. `cfg` is a `TrainConfig` as plain data.
+    def setup(self, setup: SupervisedSetup) -> None:
+        """Load the base, adapt it, and build the optimizer.
 
         Raises:
             ConfigError: when the base cannot be had, or the machine lacks what is asked for.
         """
-        config = TrainConfig.model_validate(cfg)
-        self.device = get_device(config.run.device_pref)
-        self.precision = get_precision(self.device, Precision(config.run.mixed_precision))
-        self._rows = config.data.batch_size
-        self._adapted = config.model.lora.enable
-        self._trainer = _machinery(config, self.device, self.precision)
+        self.device = get_device(setup.devices)
+        self.precision = get_precision(self.device, setup.precision)
+        self._rows = setup.micro_batch
+        self._adapted = setup.model.lora.enable
+        self._trainer = _machinery(setup, self.device, self.precision)
         self._inner = cast(Any, self._trainer.model)  # inside whatever accelerate wraps around it
-        if config.model.gradient_checkpointing:
+        if setup.model.gradient_checkpointing:
             # `Trainer.train` would do it; TRL has made the adapter's inputs require gradients for it already.
             self._inner.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
         self.model, self.optimizer = self._trainer.accelerator.prepare(self._inner, self._trainer.create_optimizer())
@@ -148,15 +149,7 @@ class _Machinery(SFTTrainer):
         return means
 
 
-def _machinery(config: TrainConfig, device: torch.device, precision: Precision) -> _Machinery:
-    lora = config.model.lora
-    adapter = LoraConfig(
-        r=lora.r,
-        lora_alpha=lora.alpha,
-        lora_dropout=lora.dropout,
-        target_modules=list(lora.target_modules),
-        task_type="CAUSAL_LM",
-    )
+def _machinery(setup: SupervisedSetup, device: torch.device, precision: Precision) -> _Machinery:
     arguments = SFTConfig(
         output_dir=tempfile.gettempdir(),  # asked for, but nothing is saved through TRL
         save_strategy="no",
@@ -165,12 +158,12 @@ def _machinery(config: TrainConfig, device: torch.device, precision: Precision) 
         use_cpu=device.type == "cpu",
         bf16=precision is Precision.BF16,
         fp16=precision is Precision.FP16,
-        seed=config.run.seed,
-        learning_rate=config.engine.lr,
+        seed=setup.seed,
+        learning_rate=setup.engine.lr,
         optim="adamw_torch",
-        activation_checkpointing=config.model.gradient_checkpointing,
+        activation_checkpointing=setup.model.gradient_checkpointing,
         dataset_kwargs={"skip_prepare_dataset": True},
-        trust_remote_code=config.model.trust_remote_code,
+        trust_remote_code=setup.model.trust_remote_code,
     )
     if arguments.device.type != device.type:
         raise ConfigError(
@@ -178,12 +171,12 @@ def _machinery(config: TrainConfig, device: torch.device, precision: Precision) 
             f"put {arguments.device.type} first"
         )
     return _Machinery(
-        model=load_base(config.model, device, precision),
+        model=load_base(setup.model, device, precision),
         args=arguments,
         # The constructor wants rows; the trainer's batches are RC1's.
         train_dataset=Dataset.from_list([{"input_ids": [0, 0], "labels": [IGNORED, 0]}]),
-        processing_class=load_tokenizer(config.model),
-        peft_config=adapter if lora.enable else None,
+        processing_class=load_tokenizer(setup.model),
+        peft_config=lora_config(setup.model.lora) if setup.model.lora.enable else None,
     )
 
 

@@ -88,14 +88,14 @@ def _chunk_loss(policy: PolicyLike, lesson: Lesson, states_nD: Tensor, field_n: 
             logprobs_n, field_n["old_logprobs"], field_n["advantages"], clip=settings.clip, normaliser=normaliser
         )
     # Where the bonus weighs nothing the entropy is measured without a graph over the whole vocabulary.
-    with torch.set_grad_enabled(not lesson.frozen and settings.entropy_coef > 0):
+    with torch.set_grad_enabled(not lesson.frozen and settings.ppo.entropy_coef > 0):
         bonus = entropy_loss(entropy(log_p_nV), normaliser=normaliser)
     worth = value_loss(
         policy.value_head(states_nD),
         field_n["old_values"],
         field_n["returns"],
-        clip=settings.value_clip,
+        clip=settings.ppo.value_clip,
         normaliser=normaliser,
     )
-    loss = surrogate.loss + settings.entropy_coef * bonus.loss + settings.value_coef * worth.loss
+    loss = surrogate.loss + settings.ppo.entropy_coef * bonus.loss + settings.ppo.value_coef * worth.loss
     return Loss(loss, {"loss": loss.detach(), **surrogate.sums, **bonus.sums, **worth.sums})

@@ -46,11 +46,11 @@ def targets_of(policy: PolicyLike, batch: PPOBatch, settings: PPOSettings, kl_co
     place_BT = batch.own.flatten().cumsum(0).view_as(batch.own) - 1
     states_ND: Tensor | None = None
     with torch.no_grad():
-        for rows in micro_batches(range(len(batch)), batch.lengths.tolist(), settings.micro_tokens):
+        for rows in micro_batches(range(len(batch)), batch.lengths.tolist(), settings.ppo.micro_tokens):
             own = own_tokens(batch, rows)
             hidden_nD = own.hidden(policy)
             values_BT[own.rows, own.steps] = policy.value_head(hidden_nD).to(values_BT.dtype)
-            if settings.value_epochs:
+            if settings.ppo.value_epochs:
                 if states_ND is None:
                     states_ND = hidden_nD.new_empty((batch.own_tokens, hidden_nD.shape[1]))
                 states_ND[own.of(place_BT)] = hidden_nD
@@ -58,9 +58,9 @@ def targets_of(policy: PolicyLike, batch: PPOBatch, settings: PPOSettings, kl_co
                 ref_BT[own.rows, own.steps] = _logprobs(policy, batch, own, settings.temperature).to(ref_BT.dtype)
     rewards_BT = token_rewards(batch.scores, kl_k1(batch.old_logprobs, ref_BT), batch.own, kl_coef)
     advantages_BT, returns_BT = generalised_advantages(
-        rewards_BT, values_BT, batch.own, gamma=settings.gamma, lam=settings.lam
+        rewards_BT, values_BT, batch.own, gamma=settings.ppo.gamma, lam=settings.ppo.lam
     )
-    if settings.whiten:
+    if settings.ppo.whiten:
         advantages_BT = whiten(advantages_BT, batch.own)
     return Targets(ref_BT, values_BT, rewards_BT, advantages_BT, returns_BT, states_ND)
 

@@ -36,7 +36,7 @@ def ppo_update(
 
     The old log-probabilities are those the tokens were sampled with; values and the reference's log-probabilities are
     computed here. Every loss is a sum over own tokens divided by one number, the batch's own tokens per minibatch, so
-    neither the micro-batches nor the padding change what is learned. The first `value_warmup` iterations train the
+    neither the micro-batches nor the padding change what is learned. The first `value_warm_up` iterations train the
     value head alone. Before each step the mean KL between the policy as sampled and now is looked at on its
     minibatch: beyond `kl_stop` the update ends without that step. Behind it all the value head alone may go over the
     batch again, see `fit_values`.
@@ -65,13 +65,13 @@ def ppo_update(
         isinstance(module, nn.Dropout) and module.training and module.p > 0 for module in policy.modules()
     ), "dropout is active: ratios would compare two draws of it"
     targets = targets_of(policy, batch, settings, kl_coef)
-    stepper = Stepper(optimizer, settings.max_grad_norm, scaler)
+    stepper = Stepper(optimizer, settings.ppo.max_grad_norm, scaler)
     lesson = Lesson(
         batch=batch,
         targets=targets,
         settings=settings,
-        normaliser=batch.own_tokens / settings.minibatches,
-        frozen=iteration < settings.value_warmup,
+        normaliser=batch.own_tokens / settings.ppo.minibatches,
+        frozen=iteration < settings.ppo.value_warm_up,
     )
     tally, gap, stopped = Tally(), math.nan, False
     for rows in _minibatches(len(batch), settings, generator):
@@ -79,15 +79,15 @@ def ppo_update(
         if not tally.minibatches:
             gap = seen.mean("gap")
         tally.absorb(seen)
-        stopped = seen.mean("approxkl") > settings.kl_stop
+        stopped = seen.mean("approxkl") > settings.ppo.kl_stop
         if stopped:
             stepper.drop()
             break
         stepper.step()
     if targets.states is not None:
-        head = Stepper(optimizer, settings.max_grad_norm, scaler)
+        head = Stepper(optimizer, settings.ppo.max_grad_norm, scaler)
         fit_values(
-            policy.value_head, targets.states, targets.returns[batch.own], head, settings.value_epochs, generator
+            policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator
         )
     update = {"update/stopped": float(stopped), "policy/sampling_gap": gap}
     return objective_metrics(batch, targets, kl_coef) | tally.metrics() | stepper.metrics() | update
@@ -95,14 +95,14 @@ def ppo_update(
 
 def _minibatches(rows: int, settings: PPOSettings, generator: torch.Generator) -> Iterator[list[int]]:
     """The minibatches of all epochs, each epoch dealt anew."""
-    for _ in range(settings.epochs):
-        yield from minibatch_rows(rows, settings.minibatches, generator)
+    for _ in range(settings.ppo.epochs):
+        yield from minibatch_rows(rows, settings.ppo.minibatches, generator)
 
 
 def _gradients_of(policy: PolicyLike, lesson: Lesson, rows: list[int], stepper: Stepper) -> Tally:
     """Accumulates the gradients of a minibatch, one micro-batch at a time."""
     seen = Tally()
-    for part in micro_batches(rows, lesson.batch.lengths.tolist(), lesson.settings.micro_tokens):
+    for part in micro_batches(rows, lesson.batch.lengths.tolist(), lesson.settings.ppo.micro_tokens):
         own = own_tokens(lesson.batch, part)
         seen.add(add_gradients(policy, lesson, own, stepper.scale), len(own.rows))
     return seen

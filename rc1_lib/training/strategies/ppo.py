@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Any, Protocol, cast, runtime_checkable
-
-from transformers import PreTrainedModel
+from typing import Any
 
 from rc1_lib.environment.summary import summary
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine
 from rc1_lib.training.episode_judge import EpisodeJudge
-from rc1_lib.training.play import Playground
-
-
-@runtime_checkable
-class Plays(Protocol):
-    """An engine whose policy can play episodes."""
-
-    playground: Playground
-    seed: int
-    temperature: float
-
-    @property
-    def causal(self) -> PreTrainedModel:
-        """The model that is sampled from."""
-        ...
+from rc1_lib.training.player import Player
 
 
 class PPO:
@@ -39,17 +23,17 @@ class PPO:
         """Takes who scores episodes, where that has weight in the reward."""
         self._judge = judge
 
-    def attach_engine(self, engine: Engine) -> None:
+    def attach_engine(self, engine: Engine[Any]) -> None:
         """Takes an engine with a policy to play with.
 
         Raises:
             ConfigError: when the engine has none.
         """
-        if not isinstance(engine, Plays):
+        if not isinstance(engine, Player):
             raise ConfigError(
                 f"strategy.name: found 'ppo', but the engine {type(engine).__name__} plays no episodes; take 'sft'"
             )
-        self._engine = cast(Plays, engine)
+        self._engine: Player = engine
 
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
         """Play the batch's `rows`; returns figures of the episodes and the mean of every term of the reward.

@@ -11,7 +11,7 @@ from rc1_lib.training.api import Engine
 class SFT:
     """Learns the `labels` of every batch."""
 
-    def attach_engine(self, engine: Engine) -> None:
+    def attach_engine(self, engine: Engine[Any]) -> None:
         """Takes any engine: it needs nothing of it beyond `train_step`."""
 
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:

@@ -23,13 +23,13 @@ from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.metrics_log import NAMED, MetricsLog
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
-from tests.training.toys import Counting, Doubling, Scale
+from tests.training.toys import Counting, Doubling, Scale, ScaleSetup
 
 
 def run(max_steps: int, *callbacks: Callback, resume: CheckpointState | None = None, lr: float = 0.1) -> Trainer:
     torch.manual_seed(0)
-    trainer = Trainer(Scale(), Doubling(), Counting(), callbacks, max_steps, 0, {})
-    trainer.fit({"lr": lr}, resume)
+    trainer = Trainer(Scale(), ScaleSetup(lr), Doubling(), Counting(), callbacks, max_steps, 0, {})
+    trainer.fit(resume)
     return trainer
 
 
@@ -96,8 +96,8 @@ def test_only_the_wanted_number_of_checkpoints_is_kept(tmp_path: Path) -> None:
 
 
 def test_held_out_batches_count_by_their_tokens() -> None:
-    trainer = Trainer(Scale(), Doubling(), Counting(), [], 10, 0, {})
-    trainer.engine.setup({"lr": 0.1})
+    trainer = Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), [], 10, 0, {})
+    trainer.engine.setup(ScaleSetup(0.1))
     losses = iter([1.0, 4.0])
     trainer.engine.eval_step = lambda batch: {"loss": next(losses), "tokens": float(len(batch["x"]))}
     metrics: dict[str, float | None] = {}
@@ -114,7 +114,7 @@ def test_the_last_step_is_evaluated_too() -> None:
 
 def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
     stop = EarlyStop("m", patience=2, min_delta=0.1, higher_is_better=False)
-    trainer = Trainer(Scale(), Doubling(), Counting(), [], 99, 0, {})
+    trainer = Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), [], 99, 0, {})
     for value in (1.0, 0.95, None, 0.8, 0.75, None):
         stop.on_step(trainer, {"m": value})
     assert trainer.stop_reason is None  # 0.95 failed, 0.8 was better, 0.75 failed
@@ -153,9 +153,9 @@ def test_an_engine_without_an_optimizer_in_reach_cannot_be_clipped() -> None:
             super().setup(cfg)
             del self.gradient_hooks
 
-    trainer = Trainer(Closed(), Doubling(), Counting(), [GradClip(1.0)], 1, 0, {})
+    trainer = Trainer(Closed(), ScaleSetup(0.1), Doubling(), Counting(), [GradClip(1.0)], 1, 0, {})
     with pytest.raises(ConfigError, match="'grad_clip' needs an engine that shows its gradients, Closed does not"):
-        trainer.fit({"lr": 0.1}, None)
+        trainer.fit(None)
 
 
 def test_rates_follow_the_step() -> None:

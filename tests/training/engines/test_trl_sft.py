@@ -14,6 +14,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.training.engines.trl_sft import TrlSFT
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow
+from rc1_lib.training.supervised_run import setup_of
 from rc1_lib.training.train_config_file import load_train_config
 from tests.training.tiny import write_base
 
@@ -41,7 +42,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def engine(base: Path, *overrides: str) -> TrlSFT:
     config = load_train_config(PROJECT_ROOT / "configs/train_local.yaml", [f"model.base={base}", *CPU, *overrides])
     made = TrlSFT()
-    made.setup(config.model_dump(mode="json"))
+    made.setup(setup_of(config, config.model))
     return made
 
 

@@ -10,9 +10,10 @@ import torch
 from torch.nn.functional import pad
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from rc1_lib.training.policy import Adapter, Policy
+from rc1_lib.training.policy import Policy
 from rc1_lib.training.ppo.batch import PPOBatch, collate
 from rc1_lib.training.ppo.update import ppo_update
+from rc1_lib.training.train_config import LoraSection
 from tests.training.ppo.toys import random_episodes, settings
 
 VOCABULARY = 40
@@ -31,7 +32,8 @@ def small_qwen() -> Policy:
         head_dim=8,
         tie_word_embeddings=True,
     )
-    policy = Policy(Qwen3ForCausalLM(config), Adapter(4, 8, 0.0, ["q_proj", "v_proj", "down_proj"]), seed=1)
+    lora = LoraSection(enable=True, r=4, alpha=8, dropout=0.0, target_modules=("q_proj", "v_proj", "down_proj"))
+    policy = Policy(Qwen3ForCausalLM(config), lora, seed=1)
     for parameter in policy.parameters():
         if parameter.requires_grad:
             torch.nn.init.normal_(parameter, std=0.1)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from rc1_lib.config_training import PPO
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.value_head import ValueHead
@@ -53,25 +55,31 @@ class ToyPolicy(nn.Module):
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
 
 
-def settings(**changes: object) -> PPOSettings:
+def settings(*, clip: float = 0.2, temperature: float = 1.0, **changes: Any) -> PPOSettings:
+    """Plain settings but for `changes` of the section; no update ends early, no value head learns alone."""
     plain = dict(
-        clip=0.2,
-        value_clip=0.3,
-        gamma=0.95,
-        lam=0.9,
-        value_coef=0.5,
-        entropy_coef=0.0,
         epochs=1,
         minibatches=1,
         micro_tokens=64,
+        gamma=0.95,
+        lam=0.9,
+        value_clip=0.3,
+        value_coef=0.5,
+        value_lr=0.01,
+        value_warm_up=0,
+        value_epochs=0,
+        entropy_coef=0.0,
         max_grad_norm=1.0,
         whiten=True,
-        kl_stop=math.inf,
-        value_warmup=0,
-        value_epochs=0,
-        temperature=1.0,
+        kl_stop=1.0,
+        adaptive_kl=False,
+        kl_gain=0.1,
+        kl_bound=0.2,
     )
-    return PPOSettings(**(plain | changes))  # type: ignore[arg-type]
+    section = PPO.model_validate(plain | changes)
+    if "kl_stop" not in changes:
+        section = section.model_copy(update={"kl_stop": math.inf})  # which no file can say
+    return PPOSettings(section, clip, temperature)
 
 
 def episode(row_id: str, parts: Sequence[tuple[bool, Sequence[int]]], logprobs: Sequence[float]) -> Trajectory:

@@ -1,0 +1,59 @@
+"""The engines and strategies that a configuration can name: where each is, and what it learns from.
+
+A new engine is a module and one line in `ENGINES`. This table imports none of them, so that a configuration can be
+checked without loading torch; `rc1_lib.training.registry` makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class LearnsFrom(StrEnum):
+    """What the batches of an engine or a strategy hold."""
+
+    EPISODES = "episodes"
+    """Episodes that the policy plays itself: a run of RC1 (`configs/local.yaml`)."""
+    ROWS = "rows"
+    """Rows with labels: supervised training (`configs/train_local.yaml`), and the warm start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """An engine or a strategy.
+
+    Attributes:
+        place: the module and the class in it, as `package.module:Class`.
+        learns_from: what it takes.
+    """
+
+    place: str
+    learns_from: LearnsFrom
+
+
+ENGINES: dict[str, Learner] = {
+    "torch_ppo": Learner("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES),
+    "trl_sft": Learner("rc1_lib.training.engines.trl_sft:TrlSFT", LearnsFrom.ROWS),
+}
+STRATEGIES: dict[str, Learner] = {
+    "ppo": Learner("rc1_lib.training.strategies.ppo:PPO", LearnsFrom.EPISODES),
+    "sft": Learner("rc1_lib.training.strategies.sft:SFT", LearnsFrom.ROWS),
+}
+ALIASES = {"trl_ppo": "torch_ppo"}
+"""Engines' names from before TRL gave up PPO."""
+
+
+def own_name(engine: str) -> str:
+    """What the engine is registered as, where `engine` may be another name for it."""
+    return ALIASES.get(engine, engine)
+
+
+def names_of(learners: Mapping[str, Learner], *kinds: LearnsFrom) -> list[str]:
+    """The names, sorted, of the learners that learn from one of `kinds` (from anything when none is given).
+
+    Other names of an engine are among them.
+    """
+    own = [name for name, learner in learners.items() if not kinds or learner.learns_from in kinds]
+    return sorted([*own, *(alias for alias, name in ALIASES.items() if learners is ENGINES and name in own)])

@@ -1,0 +1,72 @@
+"""Engines of a user's own, as a registry's line names them: one that learns from rows, one that plays episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rc1_lib.training.api import Engine
+from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
+
+
+class TokenCounts(Engine[SupervisedSetup]):
+    """A unigram model: how often every token is a label, learned by gradient descent."""
+
+    takes = SupervisedSetup
+
+    def setup(self, setup: SupervisedSetup) -> None:
+        self.received = setup
+        self.logits = torch.nn.Parameter(torch.zeros(300))
+        self.optimizer: torch.optim.Optimizer = torch.optim.SGD([self.logits], lr=setup.engine.lr)
+
+    def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        loss = self._loss(batch)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return {"loss": float(loss.detach()), "lr": self.optimizer.param_groups[0]["lr"]}
+
+    def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        return {"loss": float(self._loss(batch).detach()), "tokens": float((batch["labels"] != -100).sum())}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"unigrams": {"logits": self.logits.detach()}, "optimizer": self.optimizer.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        with torch.no_grad():
+            self.logits.copy_(state["unigrams"]["logits"])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+    def _loss(self, batch: dict[str, Any]) -> Tensor:
+        labels = batch["labels"].flatten()
+        return -self.logits.log_softmax(0)[labels[labels != -100]].mean()
+
+
+class KeepsItsStart(TorchPPO):
+    """PPO that is deaf to checkpoints: what it plays with stays the policy that it was set up with."""
+
+    def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
+        assert adapter
+
+
+class Mute(Engine[EpisodeSetup]):
+    """Learns from episodes by its own word, but has no policy to play them with."""
+
+    takes = EpisodeSetup
+
+    def setup(self, setup: EpisodeSetup) -> None: ...
+
+    def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        return {"loss": 0.0}
+
+    def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        return {"loss": 0.0, "tokens": 1.0}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...

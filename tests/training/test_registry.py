@@ -1,0 +1,190 @@
+"""Engines and strategies by name: of a user's own too, everywhere, and none is set up by what it does not take."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from importlib import import_module
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.config_file import load_config
+from rc1_lib.errors import ConfigError
+from rc1_lib.evaluation.evaluate import BASE, TRAINED
+from rc1_lib.evaluation.policies import evaluate_run
+from rc1_lib.learners import ALIASES, ENGINES, STRATEGIES, Learner, LearnsFrom, names_of
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.training.registry import make_engine, make_strategy
+from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
+from rc1_lib.training.supervised_run import setup_of, train_small
+from rc1_lib.training.train_config_file import load_train_config
+from tests.training.tiny import write_base
+
+Tiny = Callable[..., Run]
+LOCAL, SUPERVISED = PROJECT_ROOT / "configs/local.yaml", PROJECT_ROOT / "configs/train_local.yaml"
+TAKES = {LearnsFrom.EPISODES: EpisodeSetup, LearnsFrom.ROWS: SupervisedSetup}
+
+
+@pytest.fixture
+def register(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, LearnsFrom], None]:
+    """Adds a line to the registry, for one test."""
+
+    def add(name: str, of: str, learns_from: LearnsFrom) -> None:
+        monkeypatch.setitem(ENGINES, name, Learner(f"tests.training.registered:{of}", learns_from))
+
+    return add
+
+
+@pytest.mark.parametrize("name", sorted(ENGINES))
+def test_every_registered_engine_takes_what_its_line_says(name: str) -> None:
+    module, _, cls = ENGINES[name].place.partition(":")
+    takes = TAKES[ENGINES[name].learns_from]
+    assert getattr(import_module(module), cls).takes is takes
+    assert make_engine(name, takes).takes is takes
+
+
+def test_every_registered_strategy_is_made_and_every_alias_leads_to_an_engine() -> None:
+    assert all(callable(make_strategy(name).on_batch) for name in STRATEGIES)
+    assert set(ALIASES.values()) <= set(ENGINES) and not set(ALIASES) & set(ENGINES)
+    assert names_of(ENGINES, LearnsFrom.EPISODES) == ["torch_ppo", "trl_ppo"]
+    assert names_of(STRATEGIES, LearnsFrom.ROWS) == ["sft"]
+
+
+@pytest.mark.parametrize("name", ["torch_ppo", "trl_ppo"])
+def test_rows_of_input_and_output_do_not_set_up_an_engine_of_episodes(name: str) -> None:
+    sentence = (
+        f"engine.name: {name} learns from episodes in RC1's dialogue world, and rows of input and output have none; "
+        "take trl_sft with strategy sft, or train with configs/local.yaml"
+    )
+    with pytest.raises(ConfigError) as refused:
+        make_engine(name, SupervisedSetup)
+    assert str(refused.value) == sentence
+
+
+def test_a_run_of_episodes_does_not_set_up_an_engine_of_rows() -> None:
+    with pytest.raises(ConfigError, match=r"trl_sft learns from rows with labels, .* take torch_ppo, trl_ppo with"):
+        make_engine("trl_sft", EpisodeSetup)
+
+
+def test_an_unknown_engine_is_refused_with_the_names_that_there_are(register: Callable[..., None]) -> None:
+    register("counts", "TokenCounts", LearnsFrom.ROWS)
+    with pytest.raises(ConfigError, match=r"found 'trl_dpo', expected one of counts, torch_ppo, trl_ppo, trl_sft"):
+        make_engine("trl_dpo", SupervisedSetup)
+    with pytest.raises(ConfigError, match=r"found 'trl_dpo', expected one of counts, torch_ppo, trl_ppo, trl_sft"):
+        load_train_config(SUPERVISED, ["engine.name=trl_dpo"])
+
+
+def test_a_line_that_does_not_fit_its_engine_is_refused(register: Callable[..., None]) -> None:
+    register("wrong", "TokenCounts", LearnsFrom.EPISODES)
+    with pytest.raises(TypeError, match=r"TokenCounts: takes SupervisedSetup, but is registered as learning from epis"):
+        make_engine("wrong", EpisodeSetup)
+
+
+def test_a_setup_is_frozen() -> None:
+    setup = EpisodeSetup(load_config(LOCAL, []), "base", Path("templates"), 1)
+    with pytest.raises(FrozenInstanceError):
+        setup.seed = 2  # type: ignore[misc]
+
+
+def test_the_type_checker_refuses_a_setup_that_the_engine_does_not_take(tmp_path: Path) -> None:
+    """Only the seams are read, so that it takes seconds; the second function is the first one's mistake mended."""
+    snippet = tmp_path / "given.py"
+    snippet.write_text(
+        "from rc1_lib.training.api import Engine\n"
+        "from rc1_lib.training.registry import make_engine\n"
+        "from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup\n"
+        "def wrong(setup: SupervisedSetup) -> None:\n"
+        "    make_engine('torch_ppo', EpisodeSetup).setup(setup)\n"
+        "def right(setup: EpisodeSetup) -> None:\n"
+        "    make_engine('torch_ppo', EpisodeSetup).setup(setup)\n"
+        "class Bad(Engine[EpisodeSetup]):\n"
+        "    def setup(self, setup: SupervisedSetup) -> None: ...\n"
+    )
+    seams = [str(PROJECT_ROOT / f"rc1_lib/training/{name}.py") for name in ("api", "setups", "registry")]
+    config = tmp_path / "mypy.ini"
+    config.write_text("[mypy]\n")
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(tmp_path / "cache"),
+            "--follow-imports=skip", "--ignore-missing-imports", str(snippet), *seams,
+        ],
+        cwd=PROJECT_ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    errors = [line for line in done.stdout.splitlines() if "given.py" in line and "error" in line]
+    assert len(errors) == 2, done.stdout
+    assert 'has incompatible type "SupervisedSetup"; expected "EpisodeSetup"' in errors[0] and ":5:" in errors[0]
+    assert "incompatible with supertype" in errors[1] and ":9:" in errors[1]
+
+
+def test_an_engine_of_ones_own_runs_by_its_name_in_the_small_configuration(
+    register: Callable[..., None], tmp_path: Path
+) -> None:
+    register("counts", "TokenCounts", LearnsFrom.ROWS)
+    base = write_base(tmp_path / "base")
+    short = (
+        f"model.base={base}", "engine.name=counts", "run.device_pref=[cpu]", "run.mixed_precision=fp32",
+        "run.max_steps=6", "run.save_steps=3", "run.eval_steps=3", "data.max_length=96", "engine.lr=2.0",
+        "engine.max_grad_norm=null",
+    )  # fmt: skip
+    result = train_small(SUPERVISED, Workspace(tmp_path), None, short, lambda _: None)
+    assert (result.step, result.checkpoint) == (6, tmp_path / "checkpoints/local/step_00006")
+    losses = [json.loads(line)["loss"] for line in (tmp_path / "reports/metrics.jsonl").read_text().splitlines()]
+    assert losses[-1] < losses[0]
+    assert set(load_checkpoint(result.checkpoint).tensors) == {"unigrams", "rng"}
+
+
+def test_an_engine_is_given_the_configurations_own_sections() -> None:
+    config = load_train_config(SUPERVISED)
+    setup = setup_of(config, config.model)
+    assert setup.model is config.model and setup.engine is config.engine
+
+
+def test_an_engine_of_ones_own_trains_and_is_evaluated_by_its_name_in_a_run(
+    register: Callable[..., None], tiny: Tiny
+) -> None:
+    """It plays with its start whatever is loaded: evaluated by it, nothing has changed; by torch_ppo, something has."""
+    register("keeps", "KeepsItsStart", LearnsFrom.EPISODES)
+    run = tiny("training.engine=keeps", "steps=2")
+    before, after = asked(run)
+    assert before == after
+    state = load_checkpoint(run.workspace.path("checkpoints/rc1/step_00002"))
+    assert state.values["config"]["training"]["engine"] == "keeps"
+
+
+@pytest.mark.parametrize("name", ["torch_ppo", "trl_ppo"])
+def test_the_evaluation_plays_with_the_trained_adapter(tiny: Tiny, name: str) -> None:
+    before, after = asked(tiny(f"training.engine={name}", "steps=2"))
+    assert before != after
+
+
+def test_a_checkpoint_of_another_engine_is_of_another_run_and_one_of_another_name_is_not(
+    register: Callable[..., None], tiny: Tiny
+) -> None:
+    register("keeps", "KeepsItsStart", LearnsFrom.EPISODES)
+    facts = prepare(tiny()).facts(1)
+    assert prepare(tiny("training.engine=trl_ppo")).facts(1) == facts
+    assert prepare(tiny("training.engine=keeps")).facts(1) != facts
+
+
+def test_an_engine_that_plays_nothing_is_not_evaluated(register: Callable[..., None], tiny: Tiny) -> None:
+    register("mute", "Mute", LearnsFrom.EPISODES)
+    run = tiny("training.engine=mute")
+    with pytest.raises(ConfigError, match=r"training\.engine: found 'mute', but this engine plays no episodes"):
+        evaluate_run(prepare(run), [run.config.seeds[0]])
+
+
+def asked(run: Run) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Train, evaluate, and return the episodes of the start and of the trained policy."""
+    prepared, seed = prepare(run), run.config.seeds[0]
+    advance(prepared, seed, run.config.steps, lambda _: None)
+    report = evaluate_run(prepared, [seed]).report
+    frame = pl.read_ndjson(run.workspace.path(report.replace(".json", ".episodes.jsonl")))
+    return tuple(frame.filter(policy=name).drop("policy").rows(named=True) for name in (BASE, TRAINED))
