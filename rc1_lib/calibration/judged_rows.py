@@ -19,7 +19,7 @@ from rc1_lib.rows.counts import add_counts
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
-from rc1_lib.scoring.test_double import double_checks
+from rc1_lib.scoring.test_double_checks import double_checks
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 

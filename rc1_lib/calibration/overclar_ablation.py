@@ -22,7 +22,7 @@ from rc1_lib.reward import plots
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import scoring_settings
-from rc1_lib.scoring.test_double import double_checks, said_double
+from rc1_lib.scoring.test_double_checks import double_checks, said_double
 
 _AGAIN = "run it: rc1 overclar-penalty --ablation"
 

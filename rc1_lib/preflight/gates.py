@@ -29,7 +29,7 @@ from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
 from rc1_lib.records import GateResult
 from rc1_lib.scoring.identity import judge_identity
-from rc1_lib.scoring.test_double import double_checks, said_double
+from rc1_lib.scoring.test_double_checks import double_checks, said_double
 
 Round = int
 

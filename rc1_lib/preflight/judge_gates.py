@@ -21,7 +21,8 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.store import Store
-from rc1_lib.scoring.test_double import double_checks, is_test_double
+from rc1_lib.scoring.test_double import is_test_double
+from rc1_lib.scoring.test_double_checks import double_checks
 from rc1_lib.scoring.usage_lines import AttemptOutcome
 
 

@@ -89,7 +89,7 @@ def test_a_line_that_does_not_fit_its_engine_is_refused(register: Callable[..., 
 
 
 def test_a_setup_is_frozen() -> None:
-    setup = EpisodeSetup(load_config(LOCAL, []), "base", Path("templates"), 1)
+    setup = EpisodeSetup(load_config(LOCAL, []), "base", 1)
     with pytest.raises(FrozenInstanceError):
         setup.seed = 2  # type: ignore[misc]
 
