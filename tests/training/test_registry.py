@@ -21,6 +21,7 @@ from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.learners import ALIASES, ENGINES, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
@@ -178,13 +179,13 @@ def test_an_engine_that_plays_nothing_is_not_evaluated(register: Callable[..., N
     register("mute", "Mute", LearnsFrom.EPISODES)
     run = tiny("training.engine=mute")
     with pytest.raises(ConfigError, match=r"training\.engine: found 'mute', but this engine plays no episodes"):
-        evaluate_run(prepare(run), [run.config.seeds[0]])
+        evaluate_run(prepare(run), {run.config.seeds[0]: ""})
 
 
 def asked(run: Run) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """Train, evaluate, and return the episodes of the start and of the trained policy."""
     prepared, seed = prepare(run), run.config.seeds[0]
-    advance(prepared, seed, run.config.steps, lambda _: None)
-    report = evaluate_run(prepared, [seed]).report
+    finished = fingerprint(advance(prepared, seed, run.config.steps, lambda _: None))
+    report = evaluate_run(prepared, {seed: finished}).report
     frame = pl.read_ndjson(run.workspace.path(report.replace(".json", ".episodes.jsonl")))
     return tuple(frame.filter(policy=name).drop("policy").rows(named=True) for name in (BASE, TRAINED))
