@@ -1,11 +1,12 @@
 """The limiter against other ways to send much to a provider that does not tell its limits.
 
-    python benchmarks/bench_limiter.py [--quick] [--rps RPS] [--litellm-python PATH]
+    python benchmarks/bench_limiter.py [--quick] [--random] [--rps RPS] [--litellm-python PATH]
 
 Every way drives the real OpenAI SDK (litellm: its own) from a process of its own against a loopback server of its own,
 all at the same time, so that they share the machine fairly. Each always has more to send and retries what is refused;
-the servers answer 429 without a hint. Printed per scenario: the share used of what the server allowed, the share of
-requests it refused, and ours over each of the others. A full run takes about six minutes, --quick one and a half.
+the servers answer 429 without a hint. Printed per scenario: requests admitted a second, the share used of what the
+server allowed, the share of requests it refused, and ours over each of the others. The last scenario refuses 8 % at
+random and has no limit; --random runs it alone. A full run takes about eight minutes, --quick two.
 
 litellm pins an older `openai`, so it wants an interpreter of its own:
 `python -m venv litellm && litellm/bin/pip install litellm`, then `--litellm-python litellm/bin/python`.
@@ -31,6 +32,7 @@ MESSAGES = [{"role": "user", "content": "Grade this dialogue."}]
 OURS = "RC1's limiter"
 LITELLM = "litellm's Router, 8 at a time"
 SIGMA = 0.4
+MAX_RPS = 50.0
 
 
 # ---- the ways: each runs in its own process; only what it needs is imported there ----
@@ -81,7 +83,7 @@ async def ours(url: str) -> tuple[Call, int]:
 
     from rc1_lib.scoring.limiter import Limiter
 
-    limiter = Limiter(rps=4.0, max_rps=50.0, concurrency=(2, 8))
+    limiter = Limiter(rps=4.0, max_rps=MAX_RPS, concurrency=(2, 8))
     call = sdk_call(url, retries=0)
 
     async def attempt() -> None:
@@ -166,12 +168,17 @@ class Phase:
     seconds: float
     rps: float | None = None
     concurrent: int | None = None
+    at_random: float = 0.0
 
     def allowed(self, latency_s: float) -> float:
-        """Requests that it lets through at best, the burst of the first moment not counted."""
+        """Requests that it lets through at best, the burst of the first moment not counted.
+
+        Where nothing is limited: what is not refused of the most that RC1's limiter is set to send.
+        """
         if self.rps is not None:
             return self.rps * self.seconds
-        assert self.concurrent is not None
+        if self.concurrent is None:
+            return MAX_RPS * self.seconds * (1.0 - self.at_random)
         return self.concurrent * self.seconds / (latency_s * math.exp(SIGMA**2 / 2.0))
 
 
@@ -195,10 +202,15 @@ class Counted:
 
 def run(scenario: Scenario, interpreters: dict[str, str]) -> dict[str, list[Counted]]:
     """All ways at once through a scenario; per way what its server counted in each phase."""
-    from rc1_lib.testing.judge_server import Behaviour, running
+    from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 
     def behaviour(phase: Phase) -> Behaviour:
-        return Behaviour(latency_ms=(1000.0 * scenario.latency_s, SIGMA), rps=phase.rps, concurrent=phase.concurrent)
+        return Behaviour(
+            latency_ms=(1000.0 * scenario.latency_s, SIGMA),
+            rps=phase.rps,
+            concurrent=phase.concurrent,
+            faults={FaultKind.RATE_LIMIT: phase.at_random},
+        )
 
     environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
     counted: dict[str, list[Counted]] = {way: [] for way in interpreters}
@@ -239,7 +251,8 @@ def run(scenario: Scenario, interpreters: dict[str, str]) -> dict[str, list[Coun
                 after = server.stats().by_kind
                 admitted = after.get("ok", 0) - before[way].get("ok", 0)
                 refused = sum(
-                    after.get(kind, 0) - before[way].get(kind, 0) for kind in ("limited_rps", "limited_concurrent")
+                    after.get(kind, 0) - before[way].get(kind, 0)
+                    for kind in ("limited_rps", "limited_concurrent", "rate_limit")
                 )
                 counted[way].append(Counted(admitted, refused, admitted / phase.allowed(scenario.latency_s)))
         for sender in senders.values():
@@ -250,14 +263,16 @@ def run(scenario: Scenario, interpreters: dict[str, str]) -> dict[str, list[Coun
 def report(scenario: Scenario, counted: dict[str, list[Counted]]) -> None:
     """The table of one scenario."""
     allowed = sum(phase.allowed(scenario.latency_s) for phase in scenario.phases)
-    print(f"\n{scenario.name}: {allowed:.0f} requests allowed in {sum(p.seconds for p in scenario.phases):.0f} s")
-    print(f"{'':36}{'used':>8}{'429s':>8}{'sent':>7}   ours/this: used  429s   used in each phase")
+    seconds = sum(phase.seconds for phase in scenario.phases)
+    print(f"\n{scenario.name}: {allowed:.0f} requests allowed in {seconds:.0f} s")
+    print(f"{'':36}{'a second':>9}{'used':>8}{'429s':>8}{'sent':>7}   ours/this: used  429s   used in each phase")
     admitted = {way: sum(phase.admitted for phase in phases) for way, phases in counted.items()}
     refused = {way: sum(phase.refused for phase in phases) for way, phases in counted.items()}
     share = {way: refused[way] / max(1, admitted[way] + refused[way]) for way in counted}
     for way, phases in counted.items():
         each = "  ".join(f"{phase.used:6.1%}" for phase in phases)
-        line = f"{way:36}{admitted[way] / allowed:8.1%}{share[way]:8.2%}{admitted[way] + refused[way]:7}"
+        line = f"{way:36}{admitted[way] / seconds:9.1f}{admitted[way] / allowed:8.1%}{share[way]:8.2%}"
+        line += f"{admitted[way] + refused[way]:7}"
         more_used = f"{admitted[OURS] / max(1, admitted[way]):.2f}" if way != OURS else ""
         more_429s = f"{share[OURS] / share[way]:.2f}" if way != OURS and refused[way] else ""
         print(f"{line}{more_used:>18}{more_429s:>6}   {each}")
@@ -279,6 +294,7 @@ def main() -> None:
     """Run the scenarios, or, as a process of the benchmark, one way of sending."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="short phases: what a start costs weighs more")
+    parser.add_argument("--random", action="store_true", help="only the scenario that refuses at random")
     parser.add_argument("--rps", type=float, default=20.0, help="the hidden limit on the rate")
     parser.add_argument("--litellm-python", metavar="PATH", help="an interpreter that has litellm")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
@@ -299,7 +315,10 @@ def main() -> None:
             latency_s,
             (Phase(long, rps=rps), Phase(long, rps=rps / 2.0), Phase(long, rps=rps)),
         ),
+        Scenario("8 % refused at random, no limit", 0.07, (Phase(1.5 * long, at_random=0.08),)),
     )
+    if options.random:
+        scenarios = scenarios[-1:]
     found = interpreters(options.litellm_python)
     for scenario in scenarios:
         report(scenario, run(scenario, found))

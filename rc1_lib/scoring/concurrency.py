@@ -1,15 +1,17 @@
 """How many requests to have under way: a bound that finds a hidden limit on concurrency.
 
 It falls below a number that was refused and rises by one, as in Chiu and Jain (1989), but with a memory: the refused
-number is tried again after 16 requests, then after 64, then after every 128, so that under a limit that does not move
+number is tried again after 32 requests and then after every 128, so that under a limit that does not move
 one request in 128 is refused.
 """
 
 from __future__ import annotations
 
-FIRST_HOLD = 16
+FIRST_HOLD = 32
 HOLD_GROWTH = 4
 LONGEST_HOLD = 128
+CHANCE = 0.01
+"""So unlikely has it to be that numbers refused in a row were refused at random."""
 
 
 class ConcurrencyBound:
@@ -28,10 +30,12 @@ class ConcurrencyBound:
         self._highest_answered = 0
         self._refused_at = most + 1
         self._hold, self._held = 1, 0
+        self._strikes = 0
 
     def answered(self, level: int) -> None:
         """A request sent as number `level` of those under way was admitted."""
-        self._highest_answered = max(self._highest_answered, level)
+        if level > self._highest_answered:
+            self._highest_answered, self._strikes = level, 0
         if level >= self._refused_at:
             self._refused_at, self._hold = self._most + 1, 1
         if level < self.bound or self.bound == self._most:
@@ -40,6 +44,20 @@ class ConcurrencyBound:
         if self._held >= (self._hold if self.bound + 1 == self._refused_at else 1):
             self.bound += 1
             self._held = 0
+
+    def has_admitted(self, level: int) -> bool:
+        """Whether a request sent as number `level` is no more than was admitted since the last refusal."""
+        return level <= max(self._highest_answered, self._least)
+
+    def is_full(self, level: int, background: float) -> bool:
+        """Whether refusing number `level` is a limit's doing, where a share of requests is refused at random.
+
+        A limit refuses every request above it, chance hardly ever refuses several numbers not admitted yet in a row.
+        """
+        if self.has_admitted(level):
+            return False
+        self._strikes += 1
+        return background**self._strikes < CHANCE
 
     def refused(self, level: int) -> bool:
         """A request sent as number `level` was refused.
@@ -50,7 +68,7 @@ class ConcurrencyBound:
         Returns:
             Whether it was for the number, not for the rate.
         """
-        answered, self._highest_answered = self._highest_answered, 0
+        answered, self._highest_answered, self._strikes = self._highest_answered, 0, 0
         if level <= answered or level <= self._least:
             return False
         self.bound = min(self.bound, level - 1)

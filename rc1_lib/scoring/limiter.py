@@ -2,7 +2,7 @@
 
 A request waits until nothing is paused, a place is free and a token has come. Tokens come at a pace that adapts
 (`rc1_lib.scoring.pacing`), the number of places adapts as well (`rc1_lib.scoring.concurrency`); both learn from 429s
-alone.
+alone, and from those only that a limit explains (`rc1_lib.scoring.background`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
+from rc1_lib.scoring.background import Background
 from rc1_lib.scoring.concurrency import ConcurrencyBound
 from rc1_lib.scoring.pacing import Pace
 from rc1_lib.scoring.recent_rates import RecentRates, Tally
@@ -30,6 +31,8 @@ class Permit:
     _limiter: Limiter
     level: int
     """How many requests were under way once it was sent, itself included."""
+    calm: bool
+    """Whether the pace was one that no limit that is known would have refused."""
     episode: int
     """How many refusals had been acted upon before it was sent."""
     _reported: bool = field(default=False)
@@ -96,6 +99,7 @@ class Limiter:
         self._clock, self._sleep = clock, sleep
         self._pace = Pace(rps, max_rps)
         self._places = ConcurrencyBound(*concurrency)
+        self._background = Background()
         self._tally = Tally(clock())
         self._turn = asyncio.Lock()  # wakes its waiters in the order in which they came; its holder is first in line
         self._freed = asyncio.Event()
@@ -148,15 +152,17 @@ class Limiter:
                     paced = True
                 else:
                     break
-            self._pace.sent(now - first_since, paced=paced)
+            calm = self._pace.is_calm(self._background.share)
+            self._pace.sent(now - first_since, paced=paced, background=self._background.share)
             self._next_token = now + 1.0 / self._pace.rate
             self._in_flight += 1
             self._tally.requests += 1
-            return Permit(self, level=self._in_flight, episode=self._episode)
+            return Permit(self, level=self._in_flight, calm=calm, episode=self._episode)
 
     def _answered(self, permit: Permit, latency_s: float) -> None:
         self._tally.ended(self._clock(), latency_s)
         if permit.episode == self._episode:
+            self._background.answered(calm=permit.calm)
             self._places.answered(permit.level)
 
     def _throttled(self, permit: Permit, retry_after: float | None) -> None:
@@ -167,10 +173,23 @@ class Limiter:
         # one excess many times over (compare the recovery point of RFC 6582).
         if permit.episode != self._episode:
             return
+        had_background = self._background.share > 0.0
+        of_limit = self._background.refused(calm=permit.calm and self._places.has_admitted(permit.level))
+        share = self._background.share
+        if share and not had_background:
+            self._start_episode()
+            self._pace.lowered_in_vain()
+        elif of_limit or self._places.is_full(permit.level, share):
+            self._start_episode()
+            if not self._places.refused(permit.level):
+                self._pace.refused(share, in_doubt=self._background.is_suspected)
+                self._next_token = now + 1.0 / self._pace.rate
+        else:
+            self._pace.refused_at_random(share)
+
+    def _start_episode(self) -> None:
         self._episode += 1
-        if not self._places.refused(permit.level):
-            self._pace.refused()
-            self._next_token = now + 1.0 / self._pace.rate
+        self._background.acted()
 
     def _failed(self, retry_after: float | None) -> None:
         now = self._clock()

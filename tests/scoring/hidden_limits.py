@@ -56,11 +56,15 @@ def limiter(*, rps: float = 4.0, max_rps: float = 50.0, concurrency: tuple[int, 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a provider allows for a while: requests per second, its bucket's capacity, requests at a time."""
+    """What a provider allows for a while: requests per second, its bucket's capacity, requests at a time.
+
+    `at_random` is the share that it refuses whatever the pace, before any limit is looked at.
+    """
 
     seconds: float
     rps: float = math.inf
     concurrent: int = 1000
+    at_random: float = 0.0
 
     @property
     def burst(self) -> float:
@@ -74,7 +78,7 @@ class Provider:
         self._rng, self._latency_s = rng, latency_s
         self._level, self._at = limits.burst, now()
         self.limits = limits
-        self.busy = self.peak = self.admitted = self.refused = 0
+        self.busy = self.peak = self.admitted = self.refused = self.refused_at_random = 0
         self.busy_s = 0.0
 
     def change(self, limits: Limits) -> None:
@@ -85,8 +89,10 @@ class Provider:
         """Send a request; whether it was admitted."""
         await self._travel()
         self._refill()
-        if self.busy >= self.limits.concurrent or self._level < 1.0:
+        chance = self.limits.at_random > 0.0 and self._rng.random() < self.limits.at_random
+        if chance or self.busy >= self.limits.concurrent or self._level < 1.0:
             self.refused += 1
+            self.refused_at_random += chance
             await self._travel()
             return False
         self._level -= 1.0
@@ -122,6 +128,9 @@ class Outcome:
     utilisation: float
     share_429: float
     peak: int
+    admitted: int
+    refused: int
+    refused_at_random: int
 
 
 def campaign(
@@ -165,6 +174,13 @@ def campaign(
             allowed, used = sum(min(phase.concurrent, 8) * phase.seconds for phase in phases), provider.busy_s
         else:
             allowed, used = sum(phase.rps * phase.seconds for phase in phases), provider.admitted
-        return Outcome(used / allowed, provider.refused / (provider.admitted + provider.refused), provider.peak)
+        return Outcome(
+            used / allowed,
+            provider.refused / (provider.admitted + provider.refused),
+            provider.peak,
+            provider.admitted,
+            provider.refused,
+            provider.refused_at_random,
+        )
 
     return run_virtual(main)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from rc1_lib.scoring.background import Background
 from rc1_lib.scoring.concurrency import ConcurrencyBound
 from rc1_lib.scoring.limiter import Limiter
 from rc1_lib.scoring.pacing import Pace
@@ -65,6 +66,58 @@ def test_a_concurrency_that_halves_and_doubles_is_followed(seed: int) -> None:
     outcome = campaign(phases, seed=seed, latency_s=0.4)
     assert outcome.utilisation >= 0.95
     assert outcome.share_429 <= 0.01
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.08, 0.2])
+def test_refusals_at_random_do_not_slow_it(share: float, seed: int) -> None:
+    """Of the most that it may send, 50 a second, it has what is not refused, once it has seen what goes on."""
+    phases = [Limits(120.0, at_random=share), Limits(60.0, at_random=share)]
+    learning = campaign(phases[:1], seed=seed, latency_s=0.07)
+    whole = campaign(phases, seed=seed, latency_s=0.07)
+    assert (whole.admitted - learning.admitted) / 60.0 >= 0.85 * 50.0 * (1.0 - share)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_refusals_at_random_leave_slow_replies_all_places(seed: int) -> None:
+    """Eight places for 0.325 s each, once it has seen what goes on."""
+    learning = campaign([Limits(200.0, at_random=0.08)], seed=seed, latency_s=0.3)
+    whole = campaign([Limits(200.0, at_random=0.08), Limits(100.0, at_random=0.08)], seed=seed, latency_s=0.3)
+    assert (whole.admitted - learning.admitted) / 100.0 >= 0.85 * 8.0 / 0.325
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_refusals_at_random_that_begin_end_and_begin_again_do_not_slow_it(seed: int) -> None:
+    phases = [Limits(60.0), Limits(60.0, at_random=0.08), Limits(60.0), Limits(60.0, at_random=0.08)]
+    outcome = campaign(phases, seed=seed, latency_s=0.07)
+    assert outcome.admitted / 240.0 >= 0.85 * 48.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("limits", "allowed"),
+    [(Limits(300.0, rps=20.0, at_random=0.05), 20.0), (Limits(300.0, concurrent=6, at_random=0.05), 19.0)],
+)
+def test_a_limit_among_refusals_at_random_is_found(limits: Limits, allowed: float, seed: int) -> None:
+    """Without knowing of the limit it would send 50 a second, and most of them would be refused."""
+    outcome = campaign([limits], seed=seed, latency_s=0.29)
+    assert outcome.admitted / 300.0 >= 0.75 * allowed
+    assert (outcome.refused - outcome.refused_at_random) / (outcome.refused + outcome.admitted) <= 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_limit_takes_the_place_of_refusals_at_random(seed: int) -> None:
+    outcome = campaign([Limits(60.0, at_random=0.08), Limits(600.0, rps=20.0)], seed=seed, latency_s=0.2)
+    only_random = campaign([Limits(60.0, at_random=0.08)], seed=seed, latency_s=0.2)
+    admitted, refused = outcome.admitted - only_random.admitted, outcome.refused - only_random.refused
+    assert admitted / 12000.0 >= 0.9
+    assert refused / (admitted + refused) <= 0.05
+
+
+def test_a_low_limit_is_not_taken_for_chance() -> None:
+    outcome = campaign([Limits(900.0, rps=1.0)], seed=1, latency_s=0.2)
+    assert outcome.utilisation >= 0.8
+    assert outcome.share_429 <= 0.05
 
 
 def test_bounds_are_kept_whatever_the_provider_does() -> None:
@@ -326,7 +379,7 @@ def test_a_number_never_admitted_is_blamed_and_one_admitted_is_not() -> None:
 def test_a_refused_number_is_tried_again_ever_more_rarely() -> None:
     places, waits, wait = ConcurrencyBound(2, 8), list[int](), 0
     places.answered(4)
-    for _ in range(400):
+    for _ in range(600):
         if places.bound < 5 or places.bound == 8:
             wait += 1
             places.answered(min(4, places.bound))
@@ -337,7 +390,7 @@ def test_a_refused_number_is_tried_again_ever_more_rarely() -> None:
             places.refused(5)
             waits.append(wait)
             wait = 0
-    assert waits[1:5] == [16, 64, 128, 128]
+    assert waits[1:5] == [32, 128, 128, 128]
 
 
 def test_the_pace_falls_with_the_share_refused() -> None:
@@ -375,6 +428,73 @@ def test_a_dead_provider_is_still_looked_at_now_and_then() -> None:
     for _ in range(100):
         pace.sent(0.0, paced=True)
     assert pace.rate > 4.0
+
+
+def test_a_few_refusals_in_vain_are_a_limits_and_more_are_a_background() -> None:
+    background = Background()
+    for _ in range(3):
+        assert background.refused(calm=True)
+        for _ in range(11):
+            background.answered(calm=True)
+    assert background.share == 0.0
+    assert not background.refused(calm=True)
+    assert background.share == pytest.approx(1 / 10, abs=0.02)
+
+
+def test_refusals_that_a_limit_explains_are_no_background() -> None:
+    background = Background()
+    for number in range(1000):
+        if number % 12:
+            background.answered(calm=True)
+        else:
+            assert background.refused(calm=False)
+    assert background.share == 0.0
+
+
+def test_who_refuses_most_has_a_limit() -> None:
+    background = Background()
+    assert all(background.refused(calm=True) for _ in range(100))
+    assert background.share == 0.0
+
+
+def test_a_background_fades_and_refusals_that_come_together_are_a_limits() -> None:
+    def known() -> Background:
+        background = Background()
+        for number in range(240):
+            if number % 12:
+                background.answered(calm=True)
+            else:
+                background.refused(calm=True)
+        return background
+
+    together = known()
+    assert any(together.refused(calm=False) for _ in range(6))
+    apart = known()
+    for _ in range(50):
+        assert not apart.refused(calm=False)
+        for _ in range(11):
+            apart.answered(calm=False)
+    gone = known()
+    for _ in range(1000):
+        gone.answered(calm=True)
+    assert gone.share == 0.0
+    assert gone.refused(calm=True)
+
+
+def test_a_pause_is_kept_for_a_refusal_at_random_too() -> None:
+    async def main() -> tuple[float, float]:
+        gate = limiter(rps=50.0)
+        for number in range(200):
+            async with gate.slot() as permit:
+                await asyncio.sleep(0.01)
+                permit.answered(0.01) if number % 12 else permit.throttled(None)
+        async with gate.slot() as permit:
+            permit.throttled(7.0)
+            until = now() + 7.0
+        return await send(gate), until
+
+    sent, until = run_virtual(main)
+    assert sent == pytest.approx(until)
 
 
 # ---- figures for the log ----
