@@ -43,6 +43,8 @@ class JudgeLimits(Section):
     """Fewest and most requests under way; what is used adapts between them."""
     attempts: Positive
     """Most attempts at one reply."""
+    bad_reply_attempts: Annotated[int, Field(ge=1, le=10)]
+    """Times in all that a reply is asked and paid for which cannot be read; 1 never asks again."""
     timeout_s: Annotated[float, Field(gt=0)]
     """Seconds of one attempt."""
     deadline_s: Annotated[float, Field(gt=0)]

@@ -80,10 +80,19 @@ class Stopped(Exception):
 
 @dataclass(slots=True)
 class _Effort:
-    """What has been done for one reply: when it began (monotonic seconds), and how the last attempt failed."""
+    """What has been done for one reply.
+
+    Attributes:
+        began: when its first attempt was let through, in monotonic seconds.
+        attempts: how many were tried.
+        failed: how the last one failed.
+        bad: the last reply that could not be read.
+    """
 
     began: float | None = None
+    attempts: int = 0
     failed: CallFailedError | None = None
+    bad: Got | None = None
 
 
 @dataclass(slots=True)
@@ -132,36 +141,48 @@ class Desk:
             Sampling(**self.config.sampling.model_dump()), "", "", wanted.messages,
         )  # fmt: skip
         effort = _Effort()
+        try:
+            for _ in range(config.bad_reply_attempts):
+                got = await self._reply(wanted, blank, effort, fresh)
+                if got.outcome is not AttemptOutcome.BAD_REPLY:
+                    return got
+                effort.bad = got
+        except CallFailedError as failed:
+            return effort.bad or self._unscored(failed)
+        except Stopped:
+            if effort.bad is not None:
+                return effort.bad
+            if effort.failed is None:
+                raise
+            return self._unscored(effort.failed)
+        return got
+
+    async def _reply(self, wanted: Wanted, blank: Ask, effort: _Effort, fresh: bool) -> Got:
+        """A reply, whatever it says, from the store or after as many attempts as may fail."""
         retrying = AsyncRetrying(
             retry=retry_if_exception(self._is_worth_a_retry),
-            stop=stop_after_attempt(config.attempts),
+            stop=stop_after_attempt(self.config.limits.attempts),
             wait=_GAP,
             before_sleep=lambda state: self._check_time(state, effort),
             sleep=lambda seconds: self._unless_stopped(asyncio.sleep(seconds)),
             reraise=True,
         )
-        try:
-            async for attempt in retrying:
-                with attempt:
-                    return await self._attempt(wanted, blank, attempt.retry_state.attempt_number, effort, fresh)
-        except CallFailedError as failed:
-            return self._unscored(failed)
-        except Stopped:
-            if effort.failed is None:
-                raise
-            return self._unscored(effort.failed)
+        async for attempt in retrying:
+            with attempt:
+                return await self._attempt(wanted, blank, effort, fresh)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     # ---- one attempt ----
 
-    async def _attempt(self, wanted: Wanted, blank: Ask, number: int, effort: _Effort, fresh: bool) -> Got:
+    async def _attempt(self, wanted: Wanted, blank: Ask, effort: _Effort, fresh: bool) -> Got:
+        effort.attempts += 1
         while True:
             async with AsyncExitStack() as stack:
                 await self._unless_stopped(self._affordable(blank))
                 permit = await self._unless_stopped(stack.enter_async_context(self.limiter.slot()))
                 left = self._time_left(effort)
                 ask = replace(blank, attempt_id=uuid.uuid4().hex, idempotency_key=self._idempotency_key(wanted, fresh))
-                line = self.line(wanted, ask, number)
+                line = self.line(wanted, ask, effort.attempts)
                 reserved = self._reserve(ask)
                 if reserved is None:
                     continue
@@ -181,7 +202,9 @@ class Desk:
         """Note the attempt, or find that it is not needed; and how long the look-up took, in milliseconds."""
         start = time.perf_counter()
         try:
-            found = self.store.begin(line, endpoint=self.endpoint, fresh=fresh)
+            found = self.store.begin(
+                line, endpoint=self.endpoint, fresh=fresh, bad_attempts=self.config.limits.bad_reply_attempts
+            )
         except RC1Error as error:
             self.spending.give_back(reserved)
             self._halt(str(error))

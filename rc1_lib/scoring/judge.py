@@ -150,7 +150,8 @@ class Judge:
         return f"{self.config.provider} {self.config.base_url or ''} {self.model_asked}"
 
     def _find(self, desk: Desk, wanted: Sequence[Wanted]) -> dict[str, Reply]:
-        return self.store.find([one.key for one in wanted], desk.model)
+        keys = [one.key for one in wanted]
+        return self.store.find(keys, desk.model, bad_attempts=self.config.limits.bad_reply_attempts)
 
     def _is_old(self, seen: float) -> bool:
         return self.store.now() - seen > 3600 * self.config.store.model_check_hours

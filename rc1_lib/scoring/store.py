@@ -144,7 +144,7 @@ class Store:
 
     # ---- replies ----
 
-    def find(self, ask_keys: Sequence[str], model: str) -> dict[str, Reply]:
+    def find(self, ask_keys: Sequence[str], model: str, *, bad_attempts: int = 1) -> dict[str, Reply]:
         """The stored replies of `model` that still count, by ask key."""
         with self._reading():
             self._db.execute("CREATE TEMP TABLE IF NOT EXISTS wanted (ask_key PRIMARY KEY) WITHOUT ROWID")
@@ -154,7 +154,8 @@ class Store:
                 f"SELECT {_REPLY} FROM replies NATURAL JOIN wanted WHERE model = ? AND stored > ?",
                 (model, self._oldest()),
             ).fetchall()
-            return {row[0]: _reply(row) for row in rows}
+            found = [_reply(row) for row in rows]
+            return {reply.ask_key: reply for reply in found if not self._is_worth_asking_again(reply, bad_attempts)}
 
     def model_of(self, endpoint: str) -> tuple[str, float] | None:
         """The model version that an endpoint last answered with, and when (seconds since 1970)."""
@@ -187,7 +188,7 @@ class Store:
                 ((sha256, orjson.dumps(list(messages))) for sha256, messages in dialogues),
             )
 
-    def begin(self, line: Line, *, endpoint: str, fresh: bool) -> Reply | Busy | None:
+    def begin(self, line: Line, *, endpoint: str, fresh: bool, bad_attempts: int = 1) -> Reply | Busy | None:
         """Note that an attempt is about to be sent.
 
         Args:
@@ -195,6 +196,7 @@ class Store:
             endpoint: whom it is sent to. The replies of the version that last answered there count, whichever process
                 it answered: a process that has had no answer yet does not ask again for what another one has just got.
             fresh: ask even where a reply is stored or on its way.
+            bad_attempts: how many replies that cannot be read have to have come before the last of them counts.
 
         Returns:
             None when it may be sent; the reply that another process got meanwhile; or `Busy`.
@@ -206,8 +208,8 @@ class Store:
                     "AND model = (SELECT model FROM endpoints WHERE endpoint = ?)",
                     (line.ask_key, self._oldest(), endpoint),
                 ).fetchall()
-                if rows:
-                    return _reply(rows[0])
+                if rows and not self._is_worth_asking_again(reply := _reply(rows[0]), bad_attempts):
+                    return reply
                 others = self._db.execute(
                     "SELECT DISTINCT run_id FROM sent WHERE ask_key = ? AND run_id != ?", (line.ask_key, self.run_id)
                 ).fetchall()
@@ -317,6 +319,16 @@ class Store:
             ).with_columns(pl.col("expired").cast(pl.Boolean))  # fmt: skip
 
     # ---- inside ----
+
+    def _is_worth_asking_again(self, reply: Reply, bad_attempts: int) -> bool:
+        """Whether it cannot be read, and fewer than so many such replies have come. The log knows, whoever died."""
+        if reply.outcome is not AttemptOutcome.BAD_REPLY or bad_attempts <= 1:
+            return False
+        received = self._db.execute(
+            "SELECT count(*) FROM log WHERE ask_key = ? AND model = ? AND outcome = ? AND started > ?",
+            (reply.ask_key, reply.model, AttemptOutcome.BAD_REPLY.value, self._oldest()),
+        ).fetchone()[0]
+        return int(received) < bad_attempts
 
     def _prepare(self) -> None:
         self._log_ahead()

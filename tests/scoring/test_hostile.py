@@ -42,7 +42,7 @@ def test_a_reply_with_a_key_that_cannot_be_written_down_is_kept_as_bad_and_paid_
     again = bench.score_at(gateway.url, dialogues(3))
     assert (first.coverage, first.stopped, again.calls) == (0.0, "", 0)
     assert first.rows[NUMBERS].null_count().row(0) == (3,) * len(NUMBERS)
-    assert bench.outcomes() == {"bad_reply": 9}
+    assert bench.outcomes() == {"bad_reply": 18}
 
 
 def test_a_usage_that_no_column_holds_counts_as_none(bench: Bench, gateway: Gateway) -> None:

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 
 import orjson
+import polars as pl
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
@@ -106,6 +107,28 @@ def test_of_many_scorings_a_provider_that_heeds_keys_bills_none_twice(count: int
     assert stats.requests <= count + 8
     assert bench.outcomes()["hit"] >= half - 8
     _everything_is_there_once(bench, count)
+    _the_file_tells_what_the_table_tells(bench)
+
+
+def test_killed_between_a_bad_reply_and_the_next_it_asks_on_where_it_was(bench: Bench) -> None:
+    """The server heeds keys and answers one request in two badly: what was paid before the kill is not paid again."""
+    faults = {FaultKind.BAD_JSON_REPLY: 0.3, FaultKind.WRONG_SCHEMA: 0.2}
+    more = ("judge.limits.bad_reply_attempts=3", "judge.samples=1")
+    with running(Behaviour(latency_ms=(10.0, 0.6), faults=faults, idempotent=True)) as server:
+        for requests in (30, 70, 110):
+            _kill_at(_process(bench, server, 80, *more), server, requests)
+        last = bench.score(server, dialogues(80), *more)
+        stats = server.stats()
+    assert last.stopped == ""
+    paid = answered(bench.log())
+    assert set(stats.billed_by_key.values()) == {1}
+    assert len(stats.billed_by_key) == stats.answered == len(paid)
+    replies = paid.group_by("ask_key").agg(times=pl.len(), good=(pl.col("outcome") == "ok").sum())
+    assert len(replies) == 80
+    assert replies["good"].max() == 1
+    assert replies["times"].max() == 3
+    assert set(replies.filter(pl.col("good") == 0)["times"]) <= {3}
+    assert last.coverage == (replies["good"] == 1).sum() / 80
     _the_file_tells_what_the_table_tells(bench)
 
 

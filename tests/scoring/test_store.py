@@ -374,7 +374,7 @@ def test_a_key_that_comes_back_in_replies_and_errors_is_written_nowhere(
         return completion(good)
 
     gateway.replies = careless
-    judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.attempts=2")
+    judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.attempts=2", "judge.limits.bad_reply_attempts=1")
     assert {"ok", "bad_reply"} <= set(judged.replies["outcome"])
     assert any("***" in text for text in judged.replies["text"])
     shown = (str(judged.rows.to_dicts()), str(judged.replies.to_dicts()), caplog.text)
