@@ -63,6 +63,7 @@ class Pace:
         self._start = rate
         self._overdue = OVERDUE
         self._sent, self._lost, self._seconds, self._excess = 0, 0, 0.0, 0.0
+        self._curve_sent, self._curve_lost, self._curve_due_s, self._curve_seconds = 0, 0, 0.0, 0.0
         self._start_curve(rate, 1.0, at_ceiling=True)
         self._way = self._step = FIRST_WAY
 
