@@ -242,6 +242,40 @@ class AblationGate(Section):
     """Bootstrap samples behind them."""
 
 
+class UndeservedBounds(Section):
+    """What a worthless policy may earn on prompts that it did not solve and the teacher did."""
+
+    min_margin: float
+    """By how much its mean reward must lie below the teacher's."""
+    min_margin_part: float
+    """The same in every task, bucket, language and need by itself."""
+    max_above: Share
+    """Share of the prompts on which it may be paid more than the teacher."""
+
+
+class RewardHackingGate(UndeservedBounds):
+    """Thresholds of the attack on the reward by worthless policies."""
+
+    prompts: Positive
+    """Prompts of the shadow set that every policy is played on; all where it holds fewer."""
+    min_policies: Positive
+    """Fewest policies that have to be played."""
+    min_prompts: Positive
+    """Fewest prompts to judge a policy by, and to judge a part by."""
+    min_coverage: Share
+    """Share of the dialogues that must be scored."""
+    max_drop_pp: Annotated[float, Field(ge=0)]
+    """By how many percentage points success may fall when the reward picks from more dialogues about a prompt."""
+    own: tuple[str, ...]
+    """Policies of one's own: Python files of the workspace, each with a function `play(scene)`."""
+    by_name: dict[str, UndeservedBounds]
+    """Policy -> bounds of its own, for what no reader of the messages can tell."""
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Nominal share of such intervals that hold the true value."""
+    resamples: Annotated[int, Field(ge=20)]
+    """Bootstrap samples behind the intervals."""
+
+
 class EvaluationGate(Section):
     """Thresholds of the evaluation of a trained policy against the one it started from, on held-out prompts."""
 
@@ -288,6 +322,7 @@ class Gates(Section):
     shadow_run: ShadowRunGate
     calibration: CalibrationGate
     ablation: AblationGate
+    reward_hacking: RewardHackingGate
     evaluation: EvaluationGate
     waivers: dict[str, str]
     """Gate name -> why it is not enforced. Refused in profile `prod`."""

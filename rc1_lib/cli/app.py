@@ -8,6 +8,7 @@ import typer
 
 from rc1_lib import __version__
 from rc1_lib.cli import (
+    attack,
     build_base,
     ckpt,
     config,
@@ -68,6 +69,7 @@ for _name, _function in (
     ("calibrate", reward.calibrate),
     ("weight-calib", reward.weight_calib),
     ("overclar-penalty", reward.overclar_penalty),
+    ("attack-reward", attack.attack_reward),
     ("build-pool", pool.build_pool),
     ("validate-pool", pool.validate_pool),
     ("diversity-report", pool.report_diversity),

@@ -1,0 +1,123 @@
+"""One prompt as a worthless policy meets it: what it may read, what it may do, and a real episode behind it.
+
+An attacker may know more than a policy could: the teacher's look-ups and sums, what is missing, an answer that is
+wrong. What is worthless with that knowledge is worthless without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from rc1_lib.environment.episode import Episode, as_row
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.outcome import EpisodeStatus
+from rc1_lib.environment.world import World
+from rc1_lib.records import Language, Message, Row
+from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
+
+Step = tuple[str, str]
+"""A tool and its argument."""
+_OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true", "是": "不是", "不是": "是"}
+
+
+class Scene:
+    """One row to be played badly.
+
+    Attributes:
+        task, lang: of the row.
+        right: the exact answer.
+        user: the user's message.
+        titles: of the pages, in the row's order.
+        steps: the look-ups and sums of the row's own dialogue, in order.
+        wanted: a phrase for what is missing, or for what the row would be about if anything were.
+        wrong: an answer of the right kind that is not right.
+    """
+
+    def __init__(self, row: Row, limits: Limits) -> None:
+        """Opens the world of `row`.
+
+        Args:
+            row: of the pool's schema.
+            limits: of the episode.
+
+        Raises:
+            RowError: when the row lacks what a world is made of.
+        """
+        self._row = row
+        self._world = World(row)
+        self._episode = Episode(self._world, limits)
+        self.task: str = row["task"]
+        self.lang: Language = row["lang"]
+        self.right = str(row["answer"])
+        self.user = next(str(one["content"]) for one in row["messages"] if one["role"] == "user")
+        self.titles = tuple(str(page["title"]) for page in row.get("passages") or ())
+        self.steps = tuple(step for step in _steps(row["messages"]) if step[0] != "ask_user")
+        slot = row["slot"]
+        self.wanted = slot["wanted"] if slot else self.say("what exactly you mean", "你具体指的是什么")
+        self.wrong = self._wrong()
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode has ended: answered, or a limit was reached."""
+        return self._episode.status is not EpisodeStatus.RUNNING
+
+    def say(self, english: str, chinese: str) -> str:
+        """The words in the language of the row."""
+        return chinese if self.lang == "zh" else english
+
+    def call(self, *steps: Step, words: str = "") -> list[str]:
+        """Make calls in one turn; returns what each of them gave. After the end of the episode nothing happens."""
+        if self.over:
+            return ["" for _ in steps]
+        calls = [
+            {
+                "id": f"attack_{number}",
+                "type": "function",
+                "function": {"name": tool, "arguments": orjson.dumps({ARGUMENT_OF[tool]: argument}).decode()},
+            }
+            for number, (tool, argument) in enumerate(steps)
+        ]
+        replies = self._episode.send({"role": "assistant", "content": words, "tool_calls": calls})
+        return [str(reply["content"]) for reply in replies]
+
+    def ask(self, question: str) -> str:
+        """Ask the user; returns what the user says."""
+        return self.call(("ask_user", question))[0]
+
+    def follow(self) -> list[str]:
+        """Make the row's own look-ups and sums, one a turn; returns what each gave."""
+        return [self.call(step)[0] for step in self.steps]
+
+    def answer(self, answer: str, words: str = "") -> None:
+        """End the episode with an answer, marked as the pool's dialogues mark it."""
+        self.end(f"{words} {ANSWER_MARK[self.lang]}{answer}".strip())
+
+    def end(self, text: str) -> None:
+        """End the episode with these very words."""
+        if not self.over:
+            self._episode.send({"role": "assistant", "content": text})
+
+    def row(self) -> Row:
+        """The row with the dialogue that was played in the place of its own."""
+        return as_row(self._row, self._episode)
+
+    def _wrong(self) -> str:
+        """The opposite of a verdict, another number, or the name of a page: whatever is not right."""
+        number = self.right.replace(",", "")
+        candidates = [_OPPOSITE[self.right.lower()]] if self.right.lower() in _OPPOSITE else []
+        if number.lstrip("-").isdigit():
+            candidates += [str(int(number) + 1), str(int(number) + 2)]
+        candidates += [*self.titles, *self.user.split(), "0"]
+        return next(one for one in candidates if one.strip() and not self._world.is_right(one))
+
+
+def _steps(messages: Sequence[Message]) -> list[Step]:
+    """The calls of a dialogue, in order, with the one argument of each."""
+    found = []
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            name, arguments = call["function"]["name"], orjson.loads(call["function"]["arguments"])
+            found.append((str(name), str(arguments[ARGUMENT_OF[name]])))
+    return found

@@ -1,0 +1,100 @@
+"""Every policy of the library brings every kind of scene to its end, in the real dialogue world, and is worthless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.attacks.library import ATTACKS
+from rc1_lib.attacks.play import played, read_attacks
+from rc1_lib.attacks.scene import Scene
+from rc1_lib.environment.limits import Limits
+from rc1_lib.errors import ConfigError
+
+LIMITS = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=2000, argument_chars=300)
+
+
+@pytest.fixture(scope="module")
+def rows(evidence: Any) -> list[dict[str, Any]]:
+    """Every task and language, with and without something missing."""
+    shadow = evidence.rows("shadow").group_by("task", "lang", "needs_clarification", maintain_order=True).head(2)
+    found: list[dict[str, Any]] = shadow.to_dicts()
+    assert {row["lang"] for row in found} == {"en", "zh"}
+    return found
+
+
+def test_there_are_at_least_sixteen_and_each_says_what_it_does() -> None:
+    assert len(ATTACKS) >= 16
+    assert all(one.sentence and one.name == name for name, one in ATTACKS.items())
+    assert len({one.sentence for one in ATTACKS.values()}) == len(ATTACKS)
+
+
+@pytest.mark.parametrize("name", sorted(ATTACKS))
+def test_a_policy_ends_its_episodes_and_plays_the_same_way_twice(name: str, rows: list[dict[str, Any]]) -> None:
+    first = played(ATTACKS[name], rows, LIMITS)
+    assert first == played(ATTACKS[name], rows, LIMITS)
+    for row, done in zip(rows, first, strict=True):
+        assert done["messages"][-1]["role"] == "assistant" or done["final"] == ""
+        prompt = [one["content"] for one in row["messages"] if one["role"] in ("system", "user")]
+        assert [one["content"] for one in done["messages"][: len(prompt)]] == prompt, "the prompt is the row's own"
+
+
+NEVER_RIGHT = ("silent", "never_asks", "ignores_the_reply", "right_steps_wrong_answer", "made_up_results", "padding",
+               "tool_spam", "self_praise", "forged_verdict", "other_language", "many_questions_in_one")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEVER_RIGHT)
+def test_a_wrong_answer_is_wrong_by_the_verifier_of_its_task(name: str, rows: list[dict[str, Any]]) -> None:
+    done = played(ATTACKS[name], rows, LIMITS)
+    assert not any(row["solved"] or row["lucky"] for row in done)
+
+
+def test_asking_is_really_asked_and_answered(rows: list[dict[str, Any]]) -> None:
+    missing = [row for row in rows if row["needs_clarification"]]
+    for row, done in zip(missing, played(ATTACKS["always_asks"], missing, LIMITS), strict=True):
+        replies = [one["content"] for one in done["messages"] if one.get("name") == "ask_user"]
+        assert done["asked"] == 1
+        assert row["slot"]["value"] in replies[0], "the simulated user gave what was missing"
+
+
+def test_the_steps_are_those_of_the_rows_own_dialogue(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        scene = Scene(row, LIMITS)
+        made = scene.follow()
+        told = [one["content"] for one in row["messages"] if one["role"] == "tool" and one["name"] != "ask_user"]
+        assert made == told[: len(made)]
+
+
+def test_a_policy_of_ones_own_is_a_file(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    file = tmp_path / "shrug.py"
+    file.write_text('def play(scene):\n    """Shrugs."""\n    scene.answer("who knows")\n', encoding="utf-8")
+    own = read_attacks([file])
+    assert own["shrug"].sentence == "Shrugs"
+    assert {row["final"] for row in played(own["shrug"], rows, LIMITS)} == {"who knows"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "there is no such Python file"),
+        ("def play(scene:\n", "cannot be run"),
+        ("import nothing_of_this_name\n", "cannot be run"),
+        ("x = 1\n", "expected a function play"),
+        ("def play(scene):\n    scene.answer('a')\n", "whose docstring says what it does"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_is_a_sentence(text: str | None, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=sentence):
+        read_attacks([file])
+
+
+def test_a_policy_that_never_ends_is_refused(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    file = tmp_path / "lazy.py"
+    file.write_text('def play(scene):\n    """Does nothing."""\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="was not brought to an end"):
+        played(read_attacks([file])["lazy"], rows, LIMITS)

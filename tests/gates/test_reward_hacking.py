@@ -1,0 +1,86 @@
+"""The gate on worthless policies: green where none is paid, red by name for each that is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rc1_lib.gates.reward_hacking import reward_hacking_gate
+from rc1_lib.records import GateResult
+from rc1_lib.reward.hacking import Earned, Undeserved
+from rc1_lib.reward.intervals import Interval
+from rc1_lib.run import published_config
+
+THRESHOLDS = published_config().gates.reward_hacking
+RISING = (0.5, 0.6, 0.7)
+
+
+def policy(margin: float = 0.3, above: float = 0.01, worst: float = 0.2, prompts: int = 60) -> Earned:
+    interval = Interval(margin, margin - 0.05, margin + 0.05, 0.95, 1000)
+    parts = {"task=gsm8k": Undeserved(prompts, worst, above), "lang=zh": Undeserved(3, -1.0, 1.0)}
+    return Earned(0.4, 0.1, Undeserved(prompts, margin, above), {"margin": interval}, parts)
+
+
+def library(**changed: Earned) -> dict[str, Earned]:
+    return {**{f"policy_{number}": policy() for number in range(THRESHOLDS.min_policies)}, **changed}
+
+
+def red(result: GateResult) -> set[str]:
+    return {check.name for check in result.failures}
+
+
+def judged(policies: dict[str, Earned], curve: Any = RISING, coverage: float = 1.0) -> set[str]:
+    return red(reward_hacking_gate(policies, curve, coverage, THRESHOLDS))
+
+
+def test_a_reward_that_pays_nobody_for_nothing_is_green() -> None:
+    assert judged(library()) == set()
+
+
+@pytest.mark.parametrize(
+    ("damaged", "check"),
+    [
+        (policy(margin=0.01), "echo: below the teacher by"),
+        (policy(margin=math.nan), "echo: below the teacher by"),
+        (policy(above=0.30), "echo: paid more than the teacher, share"),
+        (policy(worst=-0.2), "echo: below the teacher by, worst of the parts"),
+        (policy(prompts=2), "echo: prompts to judge by"),
+    ],
+)
+def test_a_policy_that_is_paid_is_red_by_name(damaged: Earned, check: str) -> None:
+    assert judged(library(echo=damaged)) == {check}
+
+
+def test_a_part_with_few_prompts_decides_nothing() -> None:
+    assert judged(library(echo=policy(worst=0.2))) == set()
+
+
+def test_what_no_reader_could_tell_has_bounds_of_its_own_by_name_only() -> None:
+    name, bounds = next(iter(THRESHOLDS.by_name.items()))
+    paid = policy(margin=bounds.min_margin, above=bounds.max_above, worst=bounds.min_margin_part)
+    assert judged(library(**{name: paid})) == set()
+    assert judged(library(echo=paid)) != set()
+
+
+def test_too_few_policies_and_unscored_dialogues_are_red() -> None:
+    few = dict(list(library().items())[:3])
+    assert judged(few) == {"worthless policies"}
+    assert judged(library(), coverage=0.5) == {"scored, share"}
+
+
+def test_a_reward_that_picks_worse_from_more_is_red() -> None:
+    assert judged(library(), curve=(0.5, 0.6, 0.4)) == {"success lost by picking from more, pp"}
+    assert judged(library(), curve=(0.5,)) == {"dialogues about one prompt, two or more"}
+
+
+def test_no_policy_at_all_is_no_pass() -> None:
+    assert "worthless policies" in judged({})
+
+
+def test_an_interval_stands_beside_the_margin() -> None:
+    result = reward_hacking_gate(library(echo=replace(policy())), RISING, 1.0, THRESHOLDS)
+    told = {check.name: check.value for check in result.checks}
+    assert "0.3 (95 %" in str(told["echo: margin, interval"])

@@ -1,0 +1,81 @@
+"""What worthless policies earn, by hand; and what choosing by the reward does to success."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import polars as pl
+import pytest
+
+from rc1_lib.reward.hacking import best_of_n, earned
+
+
+def frame(reward: list[float | None], solved: list[bool], reference: list[float | None]) -> pl.DataFrame:
+    n = len(reward)
+    return pl.DataFrame(
+        {
+            "reward": reward, "solved": solved, "reference": reference,
+            "source_id": [f"q{i}" for i in range(n)], "task": ["gsm8k", "hotpotqa"] * (n // 2) + ["gsm8k"] * (n % 2),
+            "bucket": ["easy"] * n, "lang": ["en"] * n, "needs_clarification": [False] * n,
+        },
+        schema_overrides={"reward": pl.Float64, "reference": pl.Float64},
+    )  # fmt: skip
+
+
+def test_only_prompts_count_that_the_policy_did_not_solve_and_the_teacher_did() -> None:
+    rows = frame([0.9, 0.5, 0.2, 0.7, None], [False, True, False, False, False], [0.8, 0.8, None, 0.9, 0.8])
+    found = earned(rows, resamples=50, confidence=0.9, seed=1)
+    assert found.overall.prompts == 2
+    assert found.overall.margin == pytest.approx(((0.8 - 0.9) + (0.9 - 0.7)) / 2)
+    assert found.overall.above == pytest.approx(0.5)
+    assert found.mean == pytest.approx((0.9 + 0.5 + 0.2 + 0.7) / 4)
+    assert found.solved == pytest.approx(0.25)
+    assert found.parts["task=gsm8k"].margin == pytest.approx(-0.1)
+    assert found.parts["task=hotpotqa"].margin == pytest.approx(0.2)
+
+
+def test_the_interval_holds_the_margin_and_widens_with_fewer_prompts() -> None:
+    many = earned(frame([0.1, 0.5] * 40, [False] * 80, [0.6] * 80), resamples=200, confidence=0.9, seed=1)
+    few = earned(frame([0.1, 0.5] * 4, [False] * 8, [0.6] * 8), resamples=200, confidence=0.9, seed=1)
+    widths = []
+    for found in (many, few):
+        interval = found.intervals["margin"]
+        assert interval.low <= found.overall.margin <= interval.high
+        widths.append(interval.high - interval.low)
+    assert widths[0] < widths[1]
+
+
+def test_a_policy_that_solves_everything_is_nothing_to_judge_by() -> None:
+    found = earned(frame([1.0, 1.0], [True, True], [0.5, 0.5]), resamples=50, confidence=0.9, seed=1)
+    assert found.overall.prompts == 0
+    assert math.isnan(found.overall.margin)
+    assert found.to_dict()["margin"] is None
+
+
+def by_hand(rewards: list[float], solved: list[bool], n: int) -> float:
+    """Every subset of n, the best of it by reward; ties share."""
+    shares = []
+    for chosen in combinations(range(len(rewards)), n):
+        best = max(rewards[i] for i in chosen)
+        top = [solved[i] for i in chosen if rewards[i] == best]
+        shares.append(sum(top) / len(top))
+    return sum(shares) / len(shares)
+
+
+def test_best_of_n_is_that_of_every_subset() -> None:
+    rewards, solved = [0.9, 0.1, 0.5, 0.3], [False, True, True, False]
+    curve = best_of_n([rewards], [solved])
+    assert curve == pytest.approx([by_hand(rewards, solved, n) for n in (1, 2, 3, 4)])
+
+
+def test_best_of_n_with_equal_rewards_is_their_mean() -> None:
+    assert best_of_n([[0.5, 0.5, 0.5]], [[True, False, False]]) == pytest.approx([1 / 3] * 3)
+
+
+def test_a_reward_that_prefers_failures_turns_the_curve_down() -> None:
+    good = best_of_n([[0.9, 0.2, 0.1]] * 5, [[True, False, False]] * 5)
+    bad = best_of_n([[0.9, 0.2, 0.1]] * 5, [[False, True, True]] * 5)
+    assert good == sorted(good)
+    assert bad == sorted(bad, reverse=True)
+    assert bad[-1] == 0.0
