@@ -157,7 +157,7 @@ def test_no_rows_at_all(rc1: Rc1, tmp_path: Path, content: str | None, told: str
 
 
 def test_low_coverage_is_refused_with_the_files_written_and_marked(rc1: Rc1, rows: Path, tmp_path: Path) -> None:
-    with running(Behaviour(delay="zero", faults={FaultKind.WRONG_SCHEMA: 0.3})) as server:
+    with running(Behaviour(delay="zero", faults={FaultKind.WRONG_SCHEMA: 0.9})) as server:
         done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
     assert done.code == 2
     assert "INCOMPLETE" in done.out

@@ -287,8 +287,9 @@ def test_unscored_and_unstable_dialogues_are_counted_and_named(shadow: JudgedRow
 def test_how_much_a_row_counts(fresh_copy: Callable[..., Run], gateway: Gateway) -> None:
     """The samples disagree on the first dialogue, and the second has no scores."""
     run = fresh_copy(
-        *overrides(gateway.url), "judge.samples=2", "judge.limits.concurrency=[1,1]", "judge.limits.attempts=1"
-    )
+        *overrides(gateway.url), "judge.samples=2", "judge.limits.concurrency=[1,1]", "judge.limits.attempts=1",
+        "judge.limits.bad_reply_attempts=1",
+    )  # fmt: skip
 
     def reply(number: int, body: str, headers: dict[str, str]) -> Reply:
         grade = 0.9 if number == 1 else 0.1
