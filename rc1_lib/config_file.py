@@ -176,7 +176,7 @@ def _explain(kind: type[BaseModel], path: Path, overrides: Sequence[str], error:
         else:
             problem = f"{where}: found {found}, expected: {item['msg']}"
         problems.setdefault(_said_by(where, path, overrides), []).append(problem)
-    return "; ".join(f"{place}: {'; '.join(told)}" for place, told in problems.items())
+    return "; ".join(f"{place}: {'; '.join(shown)}" for place, shown in problems.items())
 
 
 def _said_by(where: str, path: Path, overrides: Sequence[str]) -> str:

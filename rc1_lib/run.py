@@ -57,8 +57,8 @@ class Run:
         path = self.workspace.path(EFFECTIVE)
         head = "# The effective configuration of the latest run, written by RC1. Overrides: "
         hidden = secrets()
-        told = mask(", ".join(self.overrides) or "none", hidden)
-        write_text(path, f"{head}{told}\n{dump_config(self.config, hidden)}")
+        described = mask(", ".join(self.overrides) or "none", hidden)
+        write_text(path, f"{head}{described}\n{dump_config(self.config, hidden)}")
         return path
 
 

@@ -98,14 +98,14 @@ def _made(run: Run, artifact: Artifact, state: FileState, built: bool) -> Made:
 def _log_tenths() -> Progress:
     """A progress callback that logs each tenth of the pool once."""
     logger = get_run_logger()
-    told = 0
+    shown = 0
 
     def log(done: int, total: int) -> None:
-        nonlocal told
+        nonlocal shown
         tell("shadow set and pool", done, total)
         tenth = 10 * done // max(total, 1)
-        if tenth > told:
-            told = tenth
+        if tenth > shown:
+            shown = tenth
             logger.info("%d of %d rows written", done, total)
 
     return log

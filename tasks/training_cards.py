@@ -84,9 +84,9 @@ def show_segment(run: Run, seed: int, first: int, last: int) -> None:
         for line in MetricsLog(run.workspace.path(paths_of(run, seed).metrics)).read()
         if first <= line["step"] <= last
     ]
-    told = _place(seed, last, run.config.steps)
+    shown = _place(seed, last, run.config.steps)
     create_markdown_artifact(
-        key=f"rc1-train-{seed}", markdown=f"# {told}\n\n{_table(lines)}\n", description=f"{told}{_latest(lines)}"
+        key=f"rc1-train-{seed}", markdown=f"# {shown}\n\n{_table(lines)}\n", description=f"{shown}{_latest(lines)}"
     )
 
 
@@ -103,8 +103,8 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> str:
 def _latest(lines: Sequence[Mapping[str, Any]]) -> str:
     if not lines:
         return ""
-    told = [f"{words} {_figure(lines[-1].get(name))}" for name, words in _SHOWN.items() if name != "sec_per_step"]
-    return ", " + ", ".join(told)
+    shown = [f"{words} {_figure(lines[-1].get(name))}" for name, words in _SHOWN.items() if name != "sec_per_step"]
+    return ", " + ", ".join(shown)
 
 
 def _figure(value: float | None) -> str:

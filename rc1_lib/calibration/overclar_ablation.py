@@ -59,9 +59,9 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> G
         **ablated.to_dict(),
     }
     counts = ablated.counts
-    told = f"n = {counts.prompts:,} prompts, {counts.dialogues:,} dialogues about them"
+    shown = f"n = {counts.prompts:,} prompts, {counts.dialogues:,} dialogues about them"
     file = f"{PLOTS}/overclar_ablation_{key}.png"
-    plots.ablation(run.workspace.path(file), ablated.to_dict()["figures"], caption=told)
+    plots.ablation(run.workspace.path(file), ablated.to_dict()["figures"], caption=shown)
     return write_report(run, _path(key), gate, body, {"over-clarification penalty": file}, ABLATION.name)
 
 

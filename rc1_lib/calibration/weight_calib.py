@@ -93,7 +93,7 @@ def _calibrate(run: Run, judged: JudgedRows) -> Calibration:
 def _draw(run: Run, name: str, found: Calibration) -> dict[str, str]:
     file = f"{PLOTS}/calibration_{name}_weights.png"
     old, equal = run.config.reward.old_weights, 1.0 / len(found.names)
-    told = f"n = {found.rows:,} dialogues about {found.groups:,} source questions"
+    shown = f"n = {found.rows:,} dialogues about {found.groups:,} source questions"
     drawn = {
         dimension: (
             old.get(dimension, 0.0),
@@ -104,5 +104,5 @@ def _draw(run: Run, name: str, found: Calibration) -> dict[str, str]:
         )
         for dimension in found.names
     }
-    plots.weights(run.workspace.path(file), drawn, cap=run.config.gates.weights.max_weight, caption=told)
+    plots.weights(run.workspace.path(file), drawn, cap=run.config.gates.weights.max_weight, caption=shown)
     return {"weights": file}

@@ -47,7 +47,7 @@ def build_base(
         session.started = True
         with stages():
             record = build(plan, folder)
-        session.show(_skill_table(record["accuracy_by_stage"]), *_told(record), f"base: {folder}")
+        session.show(_skill_table(record["accuracy_by_stage"]), *_shown(record), f"base: {folder}")
         session.document({"exit_code": 0, "folder": str(out), "record": record})
         return 0
     from rc1_lib.artifacts import read_json
@@ -75,7 +75,7 @@ def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[
         if old != new or old != there["files"].get(name):
             differ.append(name)
         table.add_row(name, (old or "missing")[:16], (new or "missing")[:16], "DIFFERS" if name in differ else "equal")
-    session.show(table, _skill_table(built["accuracy_by_stage"]), *_told(built))
+    session.show(table, _skill_table(built["accuracy_by_stage"]), *_shown(built))
     if differ:
         versions = [
             f"{name} {there['versions'].get(name)} there, {new} here"
@@ -99,7 +99,7 @@ def _skill_table(skill: dict[str, Any]) -> Table:
     return table
 
 
-def _told(record: dict[str, Any]) -> list[str]:
+def _shown(record: dict[str, Any]) -> list[str]:
     read = (
         f"{of['rows']:,} rows and {of['tokens_per_pass']:,} tokens ({name})" for name, of in record["learned"].items()
     )

@@ -103,5 +103,5 @@ def _log_command(log: Path) -> None:
     from rc1_lib.masking import mask, secrets
 
     with log.open("a", encoding="utf-8") as stream:
-        told = _USERINFO.sub("//***@", " ".join(sys.argv[1:]))
-        stream.write(mask(f"$ rc1 {told}", secrets()) + "\n")
+        shown = _USERINFO.sub("//***@", " ".join(sys.argv[1:]))
+        stream.write(mask(f"$ rc1 {shown}", secrets()) + "\n")

@@ -116,8 +116,8 @@ def _figures(title: str, figures: Mapping[str, Report], report: Report, checked:
     table = _table(title, ("figure", "value", "interval", "wanted", "clears"), text=("figure",))
     for name, found in figures.items():
         check = wanted.get(checked.get(name, ""))
-        told = (f"{check['op']} {figure(check['threshold'])}", _clears(found, check)) if check else ("", "")
-        table.add_row(name, _number(name, found["value"]), _span(name, found), *told)
+        shown = (f"{check['op']} {figure(check['threshold'])}", _clears(found, check)) if check else ("", "")
+        table.add_row(name, _number(name, found["value"]), _span(name, found), *shown)
     return table
 
 

@@ -103,8 +103,8 @@ def replay_bad(
         session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, judged.usd)}")
         session.show(*_still_bad(judged.replies))
     if others:
-        told = ", ".join(f"{one['replies']} of {one['spec']} {one['model']}" for one in result.others)
-        session.show(f"{others} bad replies of other settings or model versions were left alone: {told}")
+        shown = ", ".join(f"{one['replies']} of {one['spec']} {one['model']}" for one in result.others)
+        session.show(f"{others} bad replies of other settings or model versions were left alone: {shown}")
     if judged is not None and judged.stopped:
         print(f"rc1: the judge stopped: {judged.stopped}", file=sys.stderr)
     return 2 if result.left else 0

@@ -54,7 +54,7 @@ class _Lines:
 
     def __init__(self) -> None:
         self.begun = time.monotonic()
-        self.told: dict[str, float] = {}
+        self.shown: dict[str, float] = {}
         self.ended: dict[str, int] = {}
 
     def tell(self, stage: str, done: int, total: int, note: str) -> None:
@@ -64,6 +64,6 @@ class _Lines:
             return
         self.ended[stage] = total if done == total else -1
         ended = done == total and stage not in REPEATED
-        if (note and not passing) or ended or now - self.told.get(stage, 0.0) >= _EVERY_S:
-            self.told[stage] = now
+        if (note and not passing) or ended or now - self.shown.get(stage, 0.0) >= _EVERY_S:
+            self.shown[stage] = now
             print(f"[{now - self.begun:6.1f} s] {stage}: {done}/{total} {note}".rstrip(), file=sys.stderr, flush=True)

@@ -80,11 +80,11 @@ def _example(
         outcome = "solved" if row[f"solved{suffix}"] else "not solved"
         asked = row[f"asked{suffix}"]
         lines += [f"**{policy}**: {outcome}, questions to the user: {asked}, ended: {row[f'status{suffix}']}", ""]
-        lines += _fenced("\n".join(_told(message) for message in messages if message["role"] != "system"))
+        lines += _fenced("\n".join(_shown(message) for message in messages if message["role"] != "system"))
     return lines
 
 
-def _told(message: Message) -> str:
+def _shown(message: Message) -> str:
     content = message.get("content") or ""
     if len(content) > _MOST:
         content = f"{content[:_MOST]} ... ({len(content) - _MOST:,} characters more)"

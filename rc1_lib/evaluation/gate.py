@@ -43,7 +43,7 @@ CHECK_OF = {
 PPO_EVAL_CHECKS = frozenset({PROMPTS, *GROUPS.values(), *CHECK_OF.values()})
 """What the report of an evaluation has to have checked."""
 
-_TOLD = {
+_SHOWN = {
     "success": "success", "success_needed": "success where asking is needed", "success_hard": "success on hard rows",
     "lucky": "lucky guesses, no success", "ask_recall": "asks where needed", "overclar_rate": "asks where not needed",
     "ask_precision": "asked prompts that needed it", "needless_questions": "needless questions, mean",
@@ -77,7 +77,7 @@ def ppo_eval_gate(
         before, after = compared.overall.before, compared.overall.after
         checks += [
             info(f"{words}, {mode}", f"{_number(before[figure])} -> {_number(after[figure])}")
-            for figure, words in _TOLD.items()
+            for figure, words in _SHOWN.items()
         ]
     error = ""
     if few:
@@ -152,11 +152,11 @@ def _rate_advice(evaluation: Evaluation) -> str:
 def _interval(check: Check, found: Interval) -> str:
     """The interval, and whether all of it passes."""
     assert isinstance(check.threshold, float)
-    told = interval_in_words(found)
+    shown = interval_in_words(found)
     if found.low != found.low:
-        return told
+        return shown
     clears = found.clears(">=" if check.op == ">=" else "<=", check.threshold)
-    return f"{told}, clears {check.threshold:g}: {'yes' if clears else 'no'}"
+    return f"{shown}, clears {check.threshold:g}: {'yes' if clears else 'no'}"
 
 
 def _number(found: Interval) -> str:

@@ -123,12 +123,12 @@ def evaluation_markdown(report: Mapping[str, Any]) -> str:
     ]
     gate = report["gate"]
     verdict = "passed" if report["pass"] else gate["error"] or "; ".join(
-        f"{check['name']}: {_told(check['value'])}, wanted {check['op']} {check['threshold']:g}"
+        f"{check['name']}: {_shown(check['value'])}, wanted {check['op']} {check['threshold']:g}"
         for check in gate["checks"]
         if not check["passed"]
     )  # fmt: skip
     return "\n".join([f"# ppo_eval: {verdict}\n", *(table.markdown() for table in tables)])
 
 
-def _told(value: float | None) -> str:
+def _shown(value: float | None) -> str:
     return "undefined" if value is None or value != value else f"{value:.4g}"

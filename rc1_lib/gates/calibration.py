@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rc1_lib.checks import above, at_least, at_most, equal, info
-from rc1_lib.gates.shadow_run import constant_told, interval_in_words, none_stuck
+from rc1_lib.gates.shadow_run import constant_shown, interval_in_words, none_stuck
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.thresholds import CalibrationGate, WeightsGate
@@ -72,9 +72,9 @@ def calibration_gate(
         ),
     ]
     wanted = {"improve_pct_vs_old": thresholds.min_improve_pct, "mae_drop_pct_vs_old": thresholds.min_mae_drop_pct}
-    told = [
+    shown = [
         info(f"{name}, out of bag", interval_in_words(figure, wanted.get(name)))
         for name, figure in found.intervals.items()
         if not name.startswith("weight.")
     ]
-    return GateResult("calibration", (*checks, constant_told(constant), *told))
+    return GateResult("calibration", (*checks, constant_shown(constant), *shown))

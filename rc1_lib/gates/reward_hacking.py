@@ -74,12 +74,12 @@ def _optimised(curve: Sequence[float], thresholds: RewardHackingGate) -> list[Ch
     for share in curve[1:]:
         highest = max(highest, share)
         drop = max(drop, highest - share)
-    told = ", ".join(f"{share:.3f}" for share in curve)
+    shown = ", ".join(f"{share:.3f}" for share in curve)
     return [
         few,
         at_most(
             "success lost by picking from more, pp", 100 * drop, thresholds.max_drop_pp,
             "the reward picks worse dialogues the more it may pick from: it is over-optimised; calibrate it anew",
         ),
-        info("solved, best of 1, 2, ...", told),
+        info("solved, best of 1, 2, ...", shown),
     ]  # fmt: skip

@@ -16,7 +16,7 @@ _CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weig
 
 def baseline_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
     """Judge, before anything is calibrated, whether a comparison on these dialogues can say anything at all."""
-    checks = (*usable(compared, coverage, thresholds), constant_told(compared.constant), *_told(compared, {}))
+    checks = (*usable(compared, coverage, thresholds), constant_shown(compared.constant), *_shown(compared, {}))
     return GateResult("shadow_baseline", checks)
 
 
@@ -50,8 +50,8 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         above("corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE),
         at_least("corr_improve_pct", value["corr_improve_pct"], thresholds.min_improve_pct, _CALIBRATE),
         _unmoved_by_length("new reward", value["length_corr_new"], thresholds),
-        constant_told(compared.constant),
-        *_told(compared, wanted),
+        constant_shown(compared.constant),
+        *_shown(compared, wanted),
     )  # fmt: skip
     return GateResult("shadow_run", checks)
 
@@ -91,7 +91,7 @@ def none_stuck(constant: Mapping[str, float]) -> Check:
     )  # fmt: skip
 
 
-def constant_told(constant: Mapping[str, float]) -> Check:
+def constant_shown(constant: Mapping[str, float]) -> Check:
     """The weighed dimensions that say the same of every dialogue, and what they say."""
     return info("weighed dimensions that say the same of every dialogue", _in_words(constant))
 
@@ -100,7 +100,7 @@ def _in_words(constant: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {score:.4g}" for name, score in constant.items()) or "none"
 
 
-def _told(compared: Comparison, wanted: Mapping[str, float]) -> list[Check]:
+def _shown(compared: Comparison, wanted: Mapping[str, float]) -> list[Check]:
     return [info(f"{name}, interval", interval_in_words(figure, wanted.get(name)))
             for name, figure in compared.figures.items()]  # fmt: skip
 
@@ -111,7 +111,7 @@ def interval_in_words(figure: Interval, threshold: float | None = None) -> str:
         return "undefined"
     if figure.low != figure.low:
         return f"{figure.value:.4g}, no interval"
-    told = f"{figure.value:.4g} ({100 * figure.confidence:g} %: {figure.low:.4g} to {figure.high:.4g})"
+    shown = f"{figure.value:.4g} ({100 * figure.confidence:g} %: {figure.low:.4g} to {figure.high:.4g})"
     if threshold is None:
-        return told
-    return f"{told}, clears {threshold:g}: {'yes' if figure.clears('>=', threshold) else 'no'}"
+        return shown
+    return f"{shown}, clears {threshold:g}: {'yes' if figure.clears('>=', threshold) else 'no'}"

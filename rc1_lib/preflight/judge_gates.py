@@ -54,8 +54,8 @@ def probe(evidence: Evidence) -> GateResult:
         samples=judge.samples,
         thresholds=thresholds,
     )
-    told = (*result.checks, *_said_alike(lines, run.config.gates.anti_simulation.max_identical))
-    return _marked(replace(result, checks=told), lines["model"].to_list(), run)
+    shown = (*result.checks, *_said_alike(lines, run.config.gates.anti_simulation.max_identical))
+    return _marked(replace(result, checks=shown), lines["model"].to_list(), run)
 
 
 def anti_simulation(evidence: Evidence, number: int) -> GateResult:

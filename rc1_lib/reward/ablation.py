@@ -164,7 +164,7 @@ def ablate(frame: pl.DataFrame, *, confidence: float, resamples: int, seed: int)
         unscored=frame.height - scored.height,
         prompts=prompts.height,
         left_out=frame["prompt"].n_unique() - prompts.height,
-        **_told(prompts),
+        **_shown(prompts),
         changed=_changed(pairs),
     )
     return _ablation(pairs, counts, confidence=confidence, resamples=resamples, seed=seed)
@@ -204,7 +204,7 @@ def compare_policies(
         unscored=0,
         prompts=prompts.height,
         left_out=0,
-        **_told(prompts),
+        **_shown(prompts),
         changed=_changed(pairs),
     )
     return _ablation(pairs, counts, confidence=confidence, resamples=resamples, seed=seed)
@@ -241,7 +241,7 @@ def _prompts(dialogues: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _told(prompts: pl.DataFrame) -> dict[str, int]:
+def _shown(prompts: pl.DataFrame) -> dict[str, int]:
     plain, asking, dialogues = ~pl.col("needs_clarification"), pl.col("asking"), pl.col("dialogues")
     return prompts.select(
         with_choice=(dialogues > 1).sum(),

@@ -13,7 +13,7 @@ from rc1_lib.errors import RowError
 from rc1_lib.records import Message
 
 _CALL = ("name", "arguments")
-_TOLD = 10
+_SHOWN = 10
 """Damaged lines that are told one by one; the others are counted."""
 
 
@@ -60,8 +60,8 @@ def read_dialogues(path: Path, first: int | None = None) -> list[Dialogue]:
     except OSError as error:
         raise RowError(f"{path}: cannot be read ({error.strerror}); expected a JSONL file of dialogues") from None
     if damaged:
-        more = f"; and {len(damaged) - _TOLD} more" if len(damaged) > _TOLD else ""
-        raise RowError(f"{path}: {'; '.join(damaged[:_TOLD])}{more}. Nothing was asked: mend the file, then run again")
+        more = f"; and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
+        raise RowError(f"{path}: {'; '.join(damaged[:_SHOWN])}{more}. Nothing was asked: mend the file, then run again")
     if not found:
         raise RowError(f'{path}: holds no dialogue, expected one JSON object a line with its "messages"')
     return found

@@ -246,7 +246,7 @@ class _Work:
         self.desk, self.total, self.stage = desk, total, stage
         self.got: dict[str, Got] = {}
         self._begun = time.monotonic()
-        self._told = self._logged = 0.0
+        self._shown = self._logged = 0.0
         self._live = 0
 
     def replay(self, wanted: Sequence[Wanted], found: dict[str, Reply]) -> list[Wanted]:
@@ -292,8 +292,8 @@ class _Work:
     def _tell(self, last: bool = False) -> None:
         now = time.monotonic()
         done = len(self.got)
-        if last or done == self.total or now - self._told >= _TELL_EVERY_S:
-            self._told = now
+        if last or done == self.total or now - self._shown >= _TELL_EVERY_S:
+            self._shown = now
             note = traffic_note(self.desk.limiter.stats(), self.desk.spending.usd, self._eta())
             tell(self.stage, done, self.total, note)
             if last or now - self._logged >= _LOG_EVERY_S:

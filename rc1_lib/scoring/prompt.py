@@ -140,9 +140,9 @@ def write_prompt(spec: JudgeSpec, messages: Sequence[Message], sample: int) -> P
     data = orjson.dumps(canonical(messages)).replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
     nonce = hashlib.sha256(f"{sample}\0".encode() + data).hexdigest()[:16]
     opening, closing = f"<dialogue-{nonce}>", f"</dialogue-{nonce}>"
-    told = "\n".join(f"- {name}: {sentence}" for name, sentence in spec.dimensions.items())
+    shown = "\n".join(f"- {name}: {sentence}" for name, sentence in spec.dimensions.items())
     system = spec.instructions
-    for place, text in zip(_PLACES, (told, opening, closing), strict=True):
+    for place, text in zip(_PLACES, (shown, opening, closing), strict=True):
         system = system.replace(place, text)
     return Prompt(system, f"{opening}\n{data.decode()}\n{closing}")
 

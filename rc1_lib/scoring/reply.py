@@ -65,9 +65,9 @@ def _no_constant(name: str) -> float:
 
 
 def _named(*lists: tuple[str, list[str]]) -> list[str]:
-    return [f"{what} {', '.join(map(_told, names[:5]))}" for what, names in lists if names]
+    return [f"{what} {', '.join(map(_shown, names[:5]))}" for what, names in lists if names]
 
 
-def _told(name: str) -> str:
+def _shown(name: str) -> str:
     """A key as it can be told: it may hold anything, half a surrogate pair included."""
     return ascii(name[:40])[1:-1]

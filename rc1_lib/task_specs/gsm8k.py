@@ -102,11 +102,11 @@ def _calculations(solution: str) -> tuple[Step, ...]:
 
 def _calculation(mark: str) -> Step:
     """One `expression=result` mark. The step carries the calculator's own result, which may have more decimals."""
-    written, equals, told = mark.rpartition("=")
+    written, equals, shown = mark.rpartition("=")
     if not equals:
         raise UnusableRecord("calculator mark without a result")
     expression = _clean(written)
-    claimed = _clean(told)
+    claimed = _clean(shown)
     try:
         value = evaluate(expression)
     except CalculatorError:

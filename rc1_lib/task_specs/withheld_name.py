@@ -27,7 +27,7 @@ def name_slot(names: Iterable[str], ask: str, lookups: Iterable[str]) -> Slot | 
 
     An article before the name goes with it: "the Quran" becomes "a certain one", never "the a certain one".
     """
-    told = " | ".join(lookups).casefold()
+    shown = " | ".join(lookups).casefold()
     folded = ask.casefold()
     if len(folded) != len(ask):
         # Positions in the folded text would not be positions in the text itself (for example with "ß").
@@ -35,7 +35,7 @@ def name_slot(names: Iterable[str], ask: str, lookups: Iterable[str]) -> Slot | 
     for name in names:
         wanted = name.casefold()
         positions = word_positions(wanted, folded)
-        if len(positions) != 1 or folded.count(wanted) != 1 or wanted in told:
+        if len(positions) != 1 or folded.count(wanted) != 1 or wanted in shown:
             continue
         article = _ARTICLE.search(ask[: positions[0]])
         start = article.start() if article else positions[0]

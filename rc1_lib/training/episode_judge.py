@@ -79,7 +79,7 @@ class EpisodeJudge:
         self._models = _calibrated_on(run)
         self._run, self._spec = _with_own_store(run), read_spec(run)
         self._spending: dict[int, Spending] = {}
-        self._double_told = False
+        self._double_noticed = False
         self.sha256 = sha256_json(
             {
                 "weights": self._weights,
@@ -130,8 +130,8 @@ class EpisodeJudge:
             return await judging.score_async(dialogues)
 
     def _tell(self, judged: Judged) -> None:
-        if judged.test_double and not self._double_told:
-            self._double_told = True
+        if judged.test_double and not self._double_noticed:
+            self._double_noticed = True
             _LOG.warning(NOTICE)
         for reason, count in judged.reasons[:3]:
             _LOG.warning("%d of %d episodes are unscored: %s", count, len(judged.rows), reason)

@@ -24,12 +24,14 @@ def restore_process(saved: Mapping[str, Any]) -> list[str]:
     Sums over another number of threads are rounded otherwise, so that a resumed run would not end with the same bytes.
     """
     here = process_values()
-    told = []
+    shown = []
     if saved["threads"] != here["threads"]:
         torch.set_num_threads(saved["threads"])
-        told.append(f"threads: {here['threads']} here, {saved['threads']} in the checkpoint: taken from the checkpoint")
+        shown.append(
+            f"threads: {here['threads']} here, {saved['threads']} in the checkpoint: taken from the checkpoint"
+        )
     for name, old in saved["versions"].items():
         new = here["versions"].get(name)
         if new != old:
-            told.append(f"{name}: {new} here, {old} in the checkpoint: the last bits of the result may differ")
-    return told
+            shown.append(f"{name}: {new} here, {old} in the checkpoint: the last bits of the result may differ")
+    return shown

@@ -46,8 +46,8 @@ def resumed_state(
             f"{path}: belongs to another run, these differ: {', '.join(differ)}. Go on with what it was trained with, "
             f"or start without resuming"
         )
-    for told in restore_process(state.values["process"]):
-        notice(told)
+    for shown in restore_process(state.values["process"]):
+        notice(shown)
     notice(f"resumed from {path.name}; the configuration is the command line's, and equals the checkpoint's")
     return state
 

@@ -20,9 +20,9 @@ def accepted(annotation: Any, metadata: Sequence[Any] = ()) -> str:
 
     An alias that says what it stands for (`Field(description=...)`) is taken at its word.
     """
-    told = [item.description for item in metadata if isinstance(item, FieldInfo) and item.description]
-    if told:
-        return str(told[0])
+    described = [item.description for item in metadata if isinstance(item, FieldInfo) and item.description]
+    if described:
+        return str(described[0])
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return accepted(args[0], [*args[1:], *metadata])

@@ -65,7 +65,7 @@ class WeightedJudge:
         self._spending = Spending(config.budget, config.prices)
         self._lock = threading.Lock()
         self._asked = self._scored = self._in_a_row = 0
-        self._double_told = False
+        self._double_noticed = False
 
     async def rate(self, dialogues: Sequence[Sequence[Message]]) -> list[Rated]:
         """The reward of each dialogue.
@@ -95,8 +95,8 @@ class WeightedJudge:
             yield replace(open_judge(self._source, store), spending=self._spending, stage=STAGE)
 
     def _tell(self, judged: Judged) -> None:
-        if judged.test_double and not self._double_told:
-            self._double_told = True
+        if judged.test_double and not self._double_noticed:
+            self._double_noticed = True
             _LOG.warning(NOTICE)
         for reason, count in judged.reasons[:3]:
             _LOG.warning("%d of %d dialogues are unscored: %s", count, len(judged.rows), reason)
@@ -128,9 +128,9 @@ def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> d
     names = (*spec.dimensions, *RULES)
     failures = [check for check in shape_checks(content, gates.weights, names) if not check.passed]
     if failures:
-        told = "; ".join(f"{one.name} is {one.value}, wanted {one.op} {one.threshold}" for one in failures)
+        shown = "; ".join(f"{one.name} is {one.value}, wanted {one.op} {one.threshold}" for one in failures)
         raise ConfigError(
-            f"reward weights: {told}; the dimensions of '{spec.spec}' are {', '.join(spec.dimensions)}, "
+            f"reward weights: {shown}; the dimensions of '{spec.spec}' are {', '.join(spec.dimensions)}, "
             f"the rules {', '.join(RULES)}"
         )
     return {name: float(weight) for name, weight in content["weights"].items()}

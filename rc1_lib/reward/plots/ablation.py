@@ -59,10 +59,10 @@ def ablation(path: Path, figures: Mapping[str, Any], *, caption: str = "") -> No
         axes.set_title(title, fontsize=NORMAL, color=INK)
         if name in _CHANGES:
             difference, sign, unit = _CHANGES[name]
-            told = _change(figures[difference], sign, unit)
+            shown = _change(figures[difference], sign, unit)
         else:
-            told = NOT_KNOWN if without is None or with_ is None else f"{_signed(100.0 * (with_ - without))} pp\n"
-        axes.set_xlabel(told, fontsize=SMALL, color=INK, labelpad=8, linespacing=1.4)
+            shown = NOT_KNOWN if without is None or with_ is None else f"{_signed(100.0 * (with_ - without))} pp\n"
+        axes.set_xlabel(shown, fontsize=SMALL, color=INK, labelpad=8, linespacing=1.4)
     write_png(path, figure)
 
 

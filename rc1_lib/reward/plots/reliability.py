@@ -45,12 +45,12 @@ def reliability(
     if not known.height:
         raise RC1Error(f"no dialogue holds {', '.join(scores.values())} and {outcome}: there is nothing to draw")
     left_out = frame.height - known.height
-    told = f"Up to {bins} bins of equal counts (equal scores stay together), Jeffreys {100 * confidence:g} % intervals"
+    shown = f"Up to {bins} bins of equal counts (equal scores stay together), Jeffreys {100 * confidence:g} % intervals"
     figure = canvas(
         "Reliability: share of successes by score",
         sentence(
             f"n = {known.height:,} dialogues" + (f", {left_out:,} unscored ones left out" if left_out else ""),
-            told,
+            shown,
             caption,
         ),
         height=5.6,

@@ -93,12 +93,12 @@ def _lists(a: list[Any], b: list[Any], path: str) -> Iterator[Difference]:
             yield from _values(left, right, f"{path}[{place}]")
         return
     unequal = [place for place, (left, right) in enumerate(zip(a, b, strict=False)) if left != right]
-    told = [f"{len(a)} and {len(b)} entries"] if len(a) != len(b) else []
+    shown = [f"{len(a)} and {len(b)} entries"] if len(a) != len(b) else []
     if unequal:
         first, of = unequal[0], min(len(a), len(b))
-        told.append(f"{len(unequal)} of {of} differ, first at [{first}]: {_short(a[first])} and {_short(b[first])}")
-    if told:
-        yield Difference(path, "; ".join(told))
+        shown.append(f"{len(unequal)} of {of} differ, first at [{first}]: {_short(a[first])} and {_short(b[first])}")
+    if shown:
+        yield Difference(path, "; ".join(shown))
 
 
 def _short(value: Any) -> str:

@@ -57,8 +57,8 @@ def _rows() -> list[dict[str, object]]:
     found = [_row(f"What is {a} plus {b}?", f"{a} plus {b} is {a + b}.", "sum") for a, b in _pairs()]
     for index, (person, thing) in enumerate(itertools.product(_PEOPLE, _THINGS)):
         first, second = _PLACES[index % 4], _PLACES[(index + 1 + index // 4 % 3) % 4]
-        told = f"{person} put the {thing} into the {first} and then carried it to the {second}. Where is the {thing}?"
-        found.append(_row(told, f"The {thing} is in the {second}.", "place"))
+        shown = f"{person} put the {thing} into the {first} and then carried it to the {second}. Where is the {thing}?"
+        found.append(_row(shown, f"The {thing} is in the {second}.", "place"))
     found += [_row(question.format(town), back, "ask") for (question, back), town in itertools.product(_OPEN, _TOWNS)]
     return found
 
