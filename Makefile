@@ -14,7 +14,7 @@ help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(STAMP): pyproject.toml constraints.txt
-	@echo "installing into $(VENV) from exact pins: one to three minutes, once"
+	@echo "installing into $(VENV) from exact pins: two to five minutes, once"
 	python3 -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
@@ -25,7 +25,7 @@ run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, wa
 	$(RC1) preflight --profile local $(ARGS)
 	$(RC1) train --profile local $(ARGS)
 
-test: $(STAMP) ## every test, ruff and mypy included
+test: $(STAMP) ## the tests, ruff and mypy included; the long sweeps are test-long
 	$(TESTS) $(ARGS)
 
 test-long: $(STAMP) ## the long sweeps: hundreds of kills, whole rebuilds, every gate on real rows

@@ -39,11 +39,6 @@ class Server:
     url: str
     process: subprocess.Popen[bytes]
 
-    @property
-    def api(self) -> str:
-        """The address that `PREFECT_API_URL` takes."""
-        return api_of(self.url)
-
 
 def settings(workspace: Path, url: str) -> dict[str, str]:
     """The environment of everything that belongs to a workspace's server. No call leaves the machine.

@@ -226,7 +226,7 @@ def read_manifest(workspace: Workspace, relative: str) -> dict[str, Any] | None:
     """The manifest of a data file, or None when there is none or it is unreadable."""
     try:
         manifest = read_json(workspace.manifest_path(relative))
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return None
     return manifest if isinstance(manifest, dict) else None
 

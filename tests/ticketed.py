@@ -21,14 +21,6 @@ TINY = (
 )  # fmt: skip
 """Training of seconds; the gates ask about as little as that can give."""
 
-ANYTHING_GOES = (
-    "gates.evaluation.min_needed_up_pp=-100", "gates.evaluation.min_hard_up_pp=-100",
-    "gates.evaluation.min_overclar_down_pct=-100000", "gates.evaluation.max_turns_up=100",
-    "gates.evaluation.min_recall_up_pp=-100", "gates.evaluation.min_precision_up_pp=-100",
-    "gates.evaluation.min_gap_up_pp=-100",
-)  # fmt: skip
-"""An evaluation that any policy passes whose figures are defined."""
-
 
 def copy_with_base(built: Run, root: Path) -> None:
     """Copy a built workspace and put a tiny base beside it."""

@@ -118,7 +118,7 @@ def _prompts(run: Run, shadow: pl.DataFrame) -> pl.DataFrame:
 
 
 def _play(run: Run, attacks: Mapping[str, Attack], prompts: pl.DataFrame) -> pl.DataFrame:
-    limits = Limits(**run.config.training.limits.model_dump())
+    limits = Limits.of(run.config.training.limits)
     originals = cast("list[Row]", prompts.to_dicts())
     rows = [
         {**row, "id": f"{row['id']}/{name}"}

@@ -51,7 +51,7 @@ class FormatError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class CheckedCall:
     """A sound call: one of the three tools, and its one argument."""
 
     tool: str
@@ -63,7 +63,7 @@ class ToolCall:
         return orjson.dumps({ARGUMENT_OF[self.tool]: self.argument}).decode()
 
 
-def call_of_json(text: str, limits: Limits) -> ToolCall:
+def call_of_json(text: str, limits: Limits) -> CheckedCall:
     """The call in one `<tool_call>` block: `{"name": ..., "arguments": {...}}` and nothing else.
 
     Raises:
@@ -75,7 +75,7 @@ def call_of_json(text: str, limits: Limits) -> ToolCall:
     return checked_call(body["name"], body["arguments"], limits)
 
 
-def call_of_message(entry: object, limits: Limits) -> ToolCall:
+def call_of_message(entry: object, limits: Limits) -> CheckedCall:
     """The call in one entry of `tool_calls`: `{"function": {"name", "arguments"}}`, the arguments as JSON or as a dict.
 
     Raises:
@@ -94,7 +94,7 @@ def call_of_message(entry: object, limits: Limits) -> ToolCall:
     return checked_call(function["name"], arguments, limits)
 
 
-def checked_call(tool: object, arguments: object, limits: Limits) -> ToolCall:
+def checked_call(tool: object, arguments: object, limits: Limits) -> CheckedCall:
     """The call of `tool` with exactly its one argument, a text within the limits and without forged markers.
 
     Raises:
@@ -105,7 +105,7 @@ def checked_call(tool: object, arguments: object, limits: Limits) -> ToolCall:
     name = ARGUMENT_OF[tool]
     if not isinstance(arguments, Mapping) or len(arguments) != 1 or not isinstance(arguments.get(name), str):
         raise FormatError(FormatFault.WRONG_ARGUMENTS, f"The tool {tool} takes one argument, the text '{name}'.")
-    return ToolCall(tool, checked_argument(arguments[name], limits))
+    return CheckedCall(tool, checked_argument(arguments[name], limits))
 
 
 def checked_argument(argument: str, limits: Limits) -> str:

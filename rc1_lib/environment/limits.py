@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from rc1_lib.config_training import EpisodeLimits
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -26,6 +28,11 @@ class Limits:
     calls: int
     turn_chars: int
     argument_chars: int
+
+    @classmethod
+    def of(cls, section: EpisodeLimits) -> Limits:
+        """The bounds of a configuration's section `training.limits`."""
+        return cls(**section.model_dump())
 
     def __post_init__(self) -> None:
         """Refuses bounds under which nothing can happen."""

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from rc1_lib.environment.answers import final_answer
-from rc1_lib.environment.calls import FormatError, ToolCall, checked_argument
+from rc1_lib.environment.calls import CheckedCall, FormatError, checked_argument
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
@@ -100,7 +100,7 @@ class DialogueEnvironment:
         try:
             if not isinstance(argument, str):
                 raise ToolError("The argument is no text.")
-            observation = world.run(ToolCall(tool, checked_argument(argument, self._limits)))
+            observation = world.run(CheckedCall(tool, checked_argument(argument, self._limits)))
         except (FormatError, ToolError) as error:
             world.errors += 1
             raise ToolError(str(error)) from None

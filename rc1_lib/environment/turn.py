@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rc1_lib.environment.calls import (
+    CheckedCall,
     FormatError,
     FormatFault,
-    ToolCall,
     call_of_json,
     call_of_message,
     checked_text,
@@ -28,7 +28,7 @@ class Turn:
     """A sound turn; without calls it is the final answer."""
 
     content: str
-    calls: tuple[ToolCall, ...]
+    calls: tuple[CheckedCall, ...]
     thinking: str = ""
 
 
@@ -87,7 +87,7 @@ def _entries(message: Mapping[str, Any]) -> list[Any] | tuple[Any, ...]:
     return listed
 
 
-def _turn(content: str, calls: tuple[ToolCall, ...], thinking: str) -> Turn:
+def _turn(content: str, calls: tuple[CheckedCall, ...], thinking: str) -> Turn:
     content = checked_text(content).strip()
     if not content and not calls:
         raise FormatError(FormatFault.EMPTY, "A turn holds a call or an answer.")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rc1_lib.calculator import CalculatorError, calculate
-from rc1_lib.environment.calls import ToolCall
+from rc1_lib.environment.calls import CheckedCall
 from rc1_lib.environment.markers import defused
 from rc1_lib.environment.user import SimulatedUser
 from rc1_lib.errors import RowError
@@ -79,7 +79,7 @@ class World:
         """Other calls so far."""
         return count_calls(self._called)[0]
 
-    def run(self, call: ToolCall) -> Observation:
+    def run(self, call: CheckedCall) -> Observation:
         """Make a call that has been checked."""
         tools: dict[str, Callable[[str], Observation]] = {
             "wiki": self.wiki,

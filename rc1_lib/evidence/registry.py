@@ -24,7 +24,8 @@ DATA: tuple[Artifact, ...] = (SHADOW, TAKES, POOL, METRICS, BALANCED)
 DERIVED: tuple[Artifact, ...] = (*DATA, WEIGHTS, ABLATION, REFERENCE, CHECKPOINT, EVALUATION)
 _ALL: tuple[Described, ...] = (*DERIVED, *GIVEN)
 _BY_NAME = {one.name: one for one in _ALL}
-NAMES = frozenset(_BY_NAME)
+NAMES = frozenset(name for name, one in _BY_NAME.items() if one.vouched)
+"""What a ticket may name."""
 
 
 def described(name: str) -> Described:

@@ -68,7 +68,7 @@ def read_round(run: Run, number: int) -> dict[str, Any] | None:
     """The report of a round, or None when there is none or it cannot be read."""
     try:
         report = read_json(run.workspace.path(PASSED[number]))
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return None
     return report if isinstance(report, dict) else None
 

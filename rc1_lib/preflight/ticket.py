@@ -123,6 +123,8 @@ def read_ticket(run: Run) -> dict[str, Any]:
         raise TicketError(f"{path}: there is no ticket; run `rc1 preflight` and pass both rounds") from None
     except ValueError as error:
         raise TicketError(f"{path}: is not JSON ({error}); {_AGAIN}") from None
+    except OSError as error:
+        raise TicketError(f"{path}: cannot be read ({error.strerror}), expected a file; {_AGAIN}") from None
     try:
         _Shape.model_validate(ticket)
     except ValidationError as error:
@@ -160,7 +162,8 @@ def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[
         causes.append("it was edited after it was issued (its digest does not fit)")
     if ticket["revoked"] is not None:
         causes.append(f"it was revoked at {ticket['revoked']['time']}: {ticket['revoked']['reason']}")
-    issued, expires = (datetime.fromisoformat(ticket[key]) for key in ("issued", "expires"))
+    shape = _Shape.model_validate(ticket)
+    issued, expires = shape.issued, shape.expires
     if expires > issued + timedelta(hours=ttl_hours):
         causes.append(f"it claims to hold longer than ticket.ttl_hours ({ttl_hours:g} h)")
     if at >= expires:

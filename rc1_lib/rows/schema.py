@@ -11,6 +11,7 @@ from pandera.errors import SchemaErrors
 from rc1_lib.errors import RowError
 from rc1_lib.records import BUCKETS
 from rc1_lib.rows.conventions import ARGUMENT_OF
+from rc1_lib.rows.counts import ASK
 from rc1_lib.task_specs import task_names
 
 
@@ -163,7 +164,7 @@ def _calls_by_row(frame: pl.DataFrame) -> pl.DataFrame:
         for tool, argument in ARGUMENT_OF.items()
     )
     return long.group_by("id").agg(
-        sound=sound.fill_null(False).all(), questions=(pl.col("name") == "ask_user").sum().cast(pl.Int64)
+        sound=sound.fill_null(False).all(), questions=(pl.col("name") == ASK).sum().cast(pl.Int64)
     )
 
 

@@ -125,7 +125,7 @@ def _nf4(precision: Precision) -> BitsAndBytesConfig:
     )
 
 
-def refuse_lookalike(base: str) -> None:
+def refuse_lookalike(base: str, key: str = "model.base") -> None:
     """Refuse a name of the hub that is also a folder's in the current directory: transformers would read that one.
 
     Raises:
@@ -133,7 +133,7 @@ def refuse_lookalike(base: str) -> None:
     """
     if not Path(base).is_absolute() and Path(base).exists():
         raise ConfigError(
-            f"model.base: '{base}' is no folder of the workspace or the project, but something of that name lies in "
+            f"{key}: '{base}' is no folder of the workspace or the project, but something of that name lies in "
             f"the current directory, where RC1 looks for no model; give its whole path, or move it away"
         )
 

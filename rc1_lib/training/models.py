@@ -66,7 +66,7 @@ def resolved_base(name: str, workspace: Workspace, key: str) -> str:
         return str(folder.absolute())
     if name.startswith(("models/", ".", "/")):
         raise ConfigError(f"{key}: {folder} is not there; build it with `rc1 build-base`, or name another model")
-    refuse_lookalike(name)
+    refuse_lookalike(name, key)
     return name
 
 

@@ -30,7 +30,7 @@ class Playground:
         """
         training = config.training
         self.form = form
-        self._limits = Limits(**training.limits.model_dump())
+        self._limits = Limits.of(training.limits)
         self._batching = Batching(rows=training.rollout.rows, prefill_tokens=training.rollout.prefill_tokens)
         self._turn_tokens = config.rollout_len
         self._settings = RewardSettings(

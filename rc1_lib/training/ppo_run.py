@@ -106,7 +106,7 @@ def prepare(run: Run) -> Prepared:
 def _check_templates(run: Run) -> None:
     """The templates worded the pool; training reads them no more, but goes on with nothing that the ticket denies."""
     templates = TEMPLATES.path(run)
-    check_vouched(run, TEMPLATES.name, templates, sha256_tree(templates))
+    check_vouched(run, TEMPLATES.name, templates, sha256_tree(templates) if templates.is_dir() else None)
 
 
 def check_start(prepared: Prepared, sha256: str) -> None:
@@ -136,7 +136,6 @@ def check_read(prepared: Prepared) -> None:
             f"{run.workspace.name(start)} has changed since this training was prepared with it; run again when nothing "
             f"else writes into the workspace"
         )
-    _check_templates(run)
 
 
 def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None] = print) -> Path:

@@ -53,7 +53,7 @@ def test_the_report_tells_what_pays(attacked: tuple[Run, GateReport]) -> None:
 
 def test_what_got_through_can_be_replayed(attacked: tuple[Run, GateReport]) -> None:
     run, outcome = attacked
-    limits = Limits(**run.config.training.limits.model_dump())
+    limits = Limits.of(run.config.training.limits)
     rows = [orjson.loads(line) for line in run.workspace.path(DIALOGUES).read_bytes().splitlines()]
     assert len(rows) == outcome.body["dialogues"]["count"] > 0
     for row in rows[:20]:

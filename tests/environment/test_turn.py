@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rc1_lib.environment.calls import FormatFault, ToolCall
+from rc1_lib.environment.calls import CheckedCall, FormatFault
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.markers import defused, has_marker
 from rc1_lib.environment.turn import Malformed, Turn, read_message, read_text
@@ -23,7 +23,7 @@ WIKI = call("wiki", title="Wyrrudex")
 
 def test_words_and_calls_are_read_in_order() -> None:
     turn = read_text(f"I look.\n{WIKI}\n{call('calc', expression='2*3')}<|im_end|>", LIMITS)
-    assert turn == Turn("I look.", (ToolCall("wiki", "Wyrrudex"), ToolCall("calc", "2*3")))
+    assert turn == Turn("I look.", (CheckedCall("wiki", "Wyrrudex"), CheckedCall("calc", "2*3")))
 
 
 def test_a_turn_without_calls_is_the_final_message() -> None:
@@ -34,7 +34,7 @@ def test_a_turn_without_calls_is_the_final_message() -> None:
 def test_thinking_is_kept_apart_and_calls_in_it_are_not_run(opening: str) -> None:
     turn = read_text(f"{opening}Maybe {call('ask_user', question='what do you mean')}?\n</think>\n\n{WIKI}", LIMITS)
     assert isinstance(turn, Turn)
-    assert turn.calls == (ToolCall("wiki", "Wyrrudex"),)
+    assert turn.calls == (CheckedCall("wiki", "Wyrrudex"),)
     assert turn.content == ""
     assert turn.thinking.startswith("Maybe <tool_call>")
 
@@ -125,7 +125,7 @@ def entry(name: object, arguments: object) -> dict[str, Any]:
 @pytest.mark.parametrize("arguments", ['{"title": "Wyrrudex"}', {"title": "Wyrrudex"}])
 def test_ready_made_calls_are_read_with_arguments_of_both_kinds(arguments: object) -> None:
     message = {"role": "assistant", "content": None, "tool_calls": [entry("wiki", arguments)]}
-    assert read_message(message, LIMITS) == Turn("", (ToolCall("wiki", "Wyrrudex"),))
+    assert read_message(message, LIMITS) == Turn("", (CheckedCall("wiki", "Wyrrudex"),))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_an_episode_of_hostile_turns_ends_with_a_dialogue_that_can_be_shown(text
 def test_sound_arguments_come_through_unchanged(argument: str) -> None:
     turn = read_text(call("ask_user", question=argument), LIMITS)
     if isinstance(turn, Turn):
-        assert turn.calls == (ToolCall("ask_user", argument),)
+        assert turn.calls == (CheckedCall("ask_user", argument),)
         assert json.loads(turn.calls[0].arguments) == {"question": argument}
     else:
         assert turn.fault in {

@@ -194,6 +194,36 @@ def test_a_file_that_is_no_ticket_is_a_sentence(passed: Run, body: str) -> None:
     assert "ticket" in refusal(passed)
 
 
+def test_a_ticket_that_names_what_no_ticket_binds_is_refused_with_every_cause(ticketed: Run) -> None:
+    path = ticketed.workspace.path(TICKET)
+    ticket = read_json(path)
+    ticket["files"]["ppo_eval"] = {"path": "reports/train.json", "sha256": "0" * 64}
+    write_json(path, ticket)
+    told = refusal(ticketed)
+    assert "edited after it was issued" in told and "ppo_eval" in told
+
+
+def test_times_in_another_form_are_read_as_times(ticketed: Run) -> None:
+    path = ticketed.workspace.path(TICKET)
+    write_json(path, {**read_json(path), "issued": 1_700_000_000})
+    assert "edited after it was issued" in refusal(ticketed)
+
+
+def test_a_folder_in_a_tickets_place_is_a_sentence(ticketed: Run) -> None:
+    path = ticketed.workspace.path(TICKET)
+    path.unlink()
+    path.mkdir()
+    assert "cannot be read (Is a directory), expected a file" in refusal(ticketed)
+    assert revoke_ticket(ticketed, "for no reason") is False
+
+
+def test_a_folder_in_a_rounds_place_is_a_sentence(ticketed: Run) -> None:
+    path = ticketed.workspace.path(PASSED[1])
+    path.unlink()
+    path.mkdir()
+    assert "the report of round1" in refusal(ticketed)
+
+
 def test_a_file_that_merely_exists_earns_no_ticket(passed: Run) -> None:
     write_json(passed.workspace.path(PASSED[2]), {"round": "round2", "pass": True})
     with pytest.raises(TicketError, match="round 2 has not passed"):

@@ -57,18 +57,20 @@ def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -
             `folder/best`.
     """
     settle(checkpoint.parent)
-    contents = read_verified(checkpoint, expected)
-    wanted = fingerprint(checkpoint)
+    wanted = expected or fingerprint(checkpoint)
+    contents = read_verified(checkpoint, wanted)
     best = folder / BEST
     with atomic_folder.alone(best):
         atomic_folder.recover(best)
         target, number = best / checkpoint.resolve().name, 2
         while target.exists():
             if fingerprint(target) == wanted:
+                read_verified(target, wanted)
                 return target
             target, number = best / f"{checkpoint.resolve().name}.{number}", number + 1
         with atomic_folder.new_folder(target) as temporary:
             for name in contents:
                 (temporary / name).write_bytes(contents[name])
             shutil.copyfile(checkpoint / NAME, temporary / NAME)
+            read_verified(temporary, wanted)
     return target

@@ -2,26 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-
-class KLController(Protocol):
-    """What holds the coefficient."""
-
-    coef: float
-
-    def update(self, kl: float) -> None:
-        """Takes note of an iteration's mean KL per own token, in nats."""
-        ...
-
-    def state_dict(self) -> dict[str, float]:
-        """What a resumed run needs."""
-        ...
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        """Goes on where `state` was."""
-        ...
-
 
 class FixedKL:
     """A coefficient that stays; 0 trains without the KL term."""

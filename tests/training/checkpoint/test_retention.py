@@ -65,3 +65,11 @@ def test_a_damaged_checkpoint_never_becomes_a_best_one(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"adapter\.safetensors: has SHA-256"):
         keep_for_good(path, folder)
     assert not (folder / "best").exists()
+
+
+def test_a_copy_that_was_damaged_since_is_not_said_to_be_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "ckpt"
+    path = save_checkpoint(state_of(1), folder, tmp_path / "reports/ledger.jsonl")
+    (keep_for_good(path, folder) / "adapter.safetensors").write_bytes(b"")
+    with pytest.raises(CheckpointError, match=r"adapter\.safetensors: has SHA-256"):
+        keep_for_good(path, folder)
