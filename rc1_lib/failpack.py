@@ -59,10 +59,13 @@ def stamped(folder: Path, head: str, suffix: str) -> Path:
 
 
 def _small_files(place: Workspace) -> Iterator[tuple[str, Path]]:
-    """Archive name and path of everything below logs, reports and configs, the workspace's own first."""
+    """Archive name and path of everything below logs, reports and configs, the workspace's own last, so that it counts.
+
+    Of the project only what it ships is taken: other files of its configs were written by a run in another workspace.
+    """
     for base in {PROJECT_ROOT: None, place.root: None}:
         for folder in _TAKEN if base == place.root else ("configs",):
-            for path in sorted((base / folder).rglob("*")):
+            for path in sorted((base / folder).rglob("*" if base == place.root else "*.yaml")):
                 if path.is_file() and not path.is_symlink() and not _private(path.relative_to(base)):
                     yield path.relative_to(base).as_posix(), path
 

@@ -123,6 +123,22 @@ def test_packages_do_not_swallow_earlier_ones_or_overwrite_them(tmp_path: Path) 
     assert not any(name.endswith(".tgz") for name in read_package(second))
 
 
+def test_packages_hold_nothing_that_a_run_wrote_in_another_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The project is a workspace too: what it ships is taken along, the weights of a run there are not this one's."""
+    project, place = tmp_path / "project", tmp_path / "workspace"
+    for root, name in ((project, "local.yaml"), (project, "weights.json"), (place, "mine.json")):
+        (root / "configs").mkdir(parents=True, exist_ok=True)
+        (root / "configs" / name).write_text("{}")
+    monkeypatch.setattr("rc1_lib.failpack.PROJECT_ROOT", project)
+    with tarfile.open(write_failpack(Workspace(place))) as archive:
+        assert {name for name in archive.getnames() if name.startswith("configs/")} == {
+            "configs/local.yaml",
+            "configs/mine.json",
+        }
+
+
 def test_secrets_are_found_by_name_and_short_values_are_left_alone() -> None:
     environment = {"A_KEY": "abcdef-1", "b_token": 'quo"ted-2', "C_PASSWORD": "none", "KEYBOARD": "qwertz-3"}
     found = secrets(environment)
