@@ -38,7 +38,7 @@ def refusal(rc1: Rc1, *arguments: object) -> str:
         (("--set", "pool.path=logs"), "was not written by RC1"),
         (("--set", "pool.path=../x.jsonl"), "a relative path without '..'"),
         (("--out", "../outside.jsonl"), "lies outside the workspace"),
-        (("--templates-dir", "data"), "no template files"),
+        (("--templates-dir", "docs/images"), "no template files"),
         (("--config", "nope.yaml"), "there is no such configuration file"),
         (("--profile", "prod", "--config", "configs/local.yaml"), "is of profile 'local'"),
     ],
