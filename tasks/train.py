@@ -102,7 +102,7 @@ def segment(
         last: the last one, which has a checkpoint.
         facts: of the seed, as `warm_start` gave them; part of the cache key.
         previous: fingerprint of the checkpoint before; part of the cache key.
-        code: fingerprint of this task's own source, the rest being among the facts; part of the cache key.
+        code: fingerprint of this task's source and all that it imports; part of the cache key.
     """
     logger, began = get_run_logger(), time.monotonic()
     try:

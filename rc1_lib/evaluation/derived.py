@@ -1,4 +1,4 @@
-"""What an evaluation leaves: its report, which is named by all that decides it but for the code's own lines."""
+"""What an evaluation leaves: its report, which is named by all that decides it."""
 
 from __future__ import annotations
 

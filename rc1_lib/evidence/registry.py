@@ -1,7 +1,7 @@
 """Everything that a run is given and that RC1 derives, in the order in which it is made.
 
-Here and nowhere else stands what there is: what a preflight reads, what a ticket vouches for, what is built and what
-its gate `integrity` looks at are read off this list.
+Here and nowhere else stands what there is: what a preflight reads, what a ticket vouches for and what its gate
+`integrity` looks at are read off this list. Who builds names the descriptions of its own room.
 """
 
 from __future__ import annotations
