@@ -9,29 +9,30 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.records import Check
+from rc1_lib.uncertainty import CheckInterval
 
 MAX_OFFENDERS = 2000
 """Rows at fault that a gate lists; past that the list only gets longer, not clearer. The counts stay exact."""
 
 
-def at_least(name: str, value: float, threshold: float, advice: str) -> Check:
+def at_least(name: str, value: float, threshold: float, advice: str, interval: CheckInterval | None = None) -> Check:
     """`value >= threshold`; a NaN never passes."""
-    return Check(name, value, ">=", threshold, not math.isnan(value) and value >= threshold, advice)
+    return Check(name, value, ">=", threshold, not math.isnan(value) and value >= threshold, advice, interval)
 
 
-def at_most(name: str, value: float, threshold: float, advice: str) -> Check:
+def at_most(name: str, value: float, threshold: float, advice: str, interval: CheckInterval | None = None) -> Check:
     """`value <= threshold`; a NaN never passes."""
-    return Check(name, value, "<=", threshold, not math.isnan(value) and value <= threshold, advice)
+    return Check(name, value, "<=", threshold, not math.isnan(value) and value <= threshold, advice, interval)
 
 
-def below(name: str, value: float, threshold: float, advice: str) -> Check:
+def below(name: str, value: float, threshold: float, advice: str, interval: CheckInterval | None = None) -> Check:
     """`value < threshold`; a NaN never passes."""
-    return Check(name, value, "<", threshold, not math.isnan(value) and value < threshold, advice)
+    return Check(name, value, "<", threshold, not math.isnan(value) and value < threshold, advice, interval)
 
 
-def above(name: str, value: float, threshold: float, advice: str) -> Check:
+def above(name: str, value: float, threshold: float, advice: str, interval: CheckInterval | None = None) -> Check:
     """`value > threshold`; a NaN never passes."""
-    return Check(name, value, ">", threshold, not math.isnan(value) and value > threshold, advice)
+    return Check(name, value, ">", threshold, not math.isnan(value) and value > threshold, advice, interval)
 
 
 def equal(name: str, value: bool | int | str | None, wanted: bool | int | str, advice: str) -> Check:

@@ -13,6 +13,8 @@ from enum import StrEnum
 from operator import ge, gt, le, lt
 from typing import Any, Literal, NotRequired, TypedDict
 
+from rc1_lib.uncertainty import CheckInterval
+
 Task = str
 """A task's name; `rc1_lib.task_specs` knows which there are."""
 Language = Literal["en", "zh"]
@@ -228,7 +230,8 @@ def _is_number(value: object) -> bool:
 class Check:
     """One named comparison inside a gate.
 
-    `threshold` is None for a figure that is reported but decides nothing (`op` is then `info`).
+    `threshold` is None for a figure that is reported but decides nothing (`op` is then `info`). `interval` is None for
+    a value that is a count of what is there, and no estimate.
     """
 
     name: str
@@ -237,6 +240,25 @@ class Check:
     threshold: float | int | str | bool | list[float] | None
     passed: bool
     advice: str = ""
+    interval: CheckInterval | None = None
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> Check:
+        """The check that a report holds; its comparison is worked out again, not believed.
+
+        Raises:
+            KeyError: when a part is missing.
+            TypeError: when a part is of another kind.
+        """
+        check = cls(**{**body, "interval": CheckInterval.from_dict(body.get("interval"))})
+        return replace(check, passed=check.passed is True and check.holds())
+
+    @property
+    def undecided(self) -> str:
+        """What to say where the value's interval covers the threshold, with the rows that would tell; else empty."""
+        if self.interval is None or not _is_number(self.value) or not _is_number(self.threshold):
+            return ""
+        return self.interval.in_words(self.op, self.value, self.threshold)  # type: ignore[arg-type]
 
     def holds(self) -> bool:
         """Whether the comparison is true, worked out again: what a report says of itself is not believed."""
@@ -304,10 +326,7 @@ class GateResult:
         """
         return cls(
             name=body["name"],
-            checks=tuple(
-                replace(check, passed=check.passed is True and check.holds())
-                for check in (Check(**one) for one in body["checks"])
-            ),
+            checks=tuple(Check.from_dict(one) for one in body["checks"]),
             evidence=dict(body["evidence"]),
             offenders=tuple(body["offenders"]),
             waiver=body["waiver"],

@@ -55,7 +55,7 @@ def table(results: Sequence[GateResult]) -> list[dict[str, str]]:
     return [{key: row[key] for key in _COLUMNS} for row in sorted(rows, key=lambda row: _URGENCY.index(row["outcome"]))]
 
 
-_COLUMNS = ("gate", "outcome", "check", "value", "wanted", "advice")
+_COLUMNS = ("gate", "outcome", "check", "value", "wanted", "certainty", "advice")
 _URGENCY = ("ERROR", "FAILED", "waived", "passed", "info")
 
 
@@ -63,7 +63,15 @@ def _rows(result: GateResult) -> Iterator[dict[str, str]]:
     if result.status in (Status.ERROR, Status.WAIVED):
         outcome = "ERROR" if result.status is Status.ERROR else "waived"
         sentence = result.error or result.waiver or gate_sentence(result)
-        yield {"gate": result.name, "outcome": outcome, "check": "", "value": "", "wanted": "", "advice": sentence}
+        yield {
+            "gate": result.name,
+            "outcome": outcome,
+            "check": "",
+            "value": "",
+            "wanted": "",
+            "certainty": "",
+            "advice": sentence,
+        }
     for check in result.checks:
         is_info = check.op == "info"
         yield {
@@ -72,6 +80,7 @@ def _rows(result: GateResult) -> Iterator[dict[str, str]]:
             "check": check.name,
             "value": amount(check.value),
             "wanted": "" if is_info else f"{check.op} {amount(check.threshold)}",
+            "certainty": check.undecided,
             "advice": "" if check.passed else check.advice,
         }
 

@@ -18,9 +18,10 @@ def amount(value: object) -> str:
 
 
 def check_sentence(check: Check) -> str:
-    """`distinct-2 0.41, wanted >= 0.6`."""
+    """`distinct-2 0.41, wanted >= 0.6`; and behind it whether the value's interval covers the threshold."""
     relation = "" if check.op == "==" else f"{check.op} "
-    return f"{check.name} {amount(check.value)}, wanted {relation}{amount(check.threshold)}"
+    certainty = ", undecided" if check.undecided else ""
+    return f"{check.name} {amount(check.value)}, wanted {relation}{amount(check.threshold)}{certainty}"
 
 
 def gate_sentence(result: GateResult, advice: bool = True) -> str:

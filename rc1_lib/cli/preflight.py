@@ -106,6 +106,7 @@ def _print(
         for gate in report["gates"]:
             listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
             session.show(*tables.red_lines(gate, listed))
+        session.show(*tables.undecided_lines(report["gates"]))
     if reports:
         session.show(*tables.notes(reports[-1]))
     if message:

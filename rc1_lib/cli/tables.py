@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.records import BUCKETS
+from rc1_lib.records import BUCKETS, Check
 
 _MARKS = {
     "passed": ("passed", "green"),
@@ -45,10 +45,21 @@ def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
     for check in gate["checks"]:
         if not check["passed"]:
             lines.append(f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {_wanted(check)}")
+            lines += [f"    {words}"] if (words := Check.from_dict(check).undecided) else []
             lines += [f"    {check['advice']}"] if check["advice"] else []
     if gate["offenders"]:
         lines.append(f"    {gate['offenders']} rows at fault: {listed}")
     return lines
+
+
+def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The checks that passed although their interval covers the threshold: with other rows they may not have."""
+    return [
+        f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {_wanted(check)}; {words}"
+        for gate in gates
+        for check in gate["checks"]
+        if check["passed"] and (words := Check.from_dict(check).undecided)
+    ]
 
 
 def notes(report: Mapping[str, Any]) -> list[str]:
@@ -123,7 +134,8 @@ def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> 
     if not counted:
         return "", ""
     check = failed[0] if failed else min(counted, key=_margin)
-    return check["name"], f"{figure(check['value'])} {_wanted(check)}"
+    undecided = ", undecided" if Check.from_dict(check).undecided else ""
+    return check["name"], f"{figure(check['value'])} {_wanted(check)}{undecided}"
 
 
 def _wanted(check: Mapping[str, Any]) -> str:

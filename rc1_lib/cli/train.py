@@ -95,7 +95,8 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
 
     session.show(figures_rows(report, "sampled").rich(), groups_rows(report, "sampled").rich())
     gate = report["gate"]
-    session.show(tables.gates_table("evaluation", [gate]), *tables.red_lines(gate, ""), *tables.notes(report))
+    session.show(tables.gates_table("evaluation", [gate]), *tables.red_lines(gate, ""))
+    session.show(*tables.undecided_lines([gate]), *tables.notes(report))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in report["plots"].items()))
     if "examples" in report:
         session.show(f"dialogues: {run.workspace.path(report['examples'])}")

@@ -67,7 +67,7 @@ def conclude(
     write_json(run.workspace.path(out), report)
     session.show(tables.gates_table(title, gates))
     session.show(*(line for gate in gates for line in tables.red_lines(gate, gate["offenders_file"] or "")))
-    session.show(*tables.notes(report), f"report: {run.workspace.path(out)}")
+    session.show(*tables.undecided_lines(gates), *tables.notes(report), f"report: {run.workspace.path(out)}")
     session.document({**report, "report": out})
     return 0 if passed else 2
 
@@ -76,7 +76,7 @@ def show_step(session: Session, run: Run, outcome: GateReport, further: dict[str
     """Print a step's verdict, what failed, and where its report and pictures lie; give the exit code."""
     gate = outcome.body["gate"]
     session.show(tables.gates_table("verdict", [gate]))
-    session.show(*tables.red_lines(gate, ""))
+    session.show(*tables.red_lines(gate, ""), *tables.undecided_lines([gate]))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()))
     session.show(f"report: {run.workspace.path(outcome.report)}")
     session.document({**outcome.body, "report": outcome.report, **(further or {})})
@@ -104,7 +104,7 @@ def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> N
         return
     session.show(tables.gates_table("calibration", [one["gate"] for one in done]))
     for one in done:
-        session.show(*tables.red_lines(one["gate"], ""))
+        session.show(*tables.red_lines(one["gate"], ""), *tables.undecided_lines([one["gate"]]))
     session.show(*(f"report, {one['gate']['name']}: {run.workspace.path(one['report'])}" for one in done))
     session.show(f"pictures: {run.workspace.path(PLOTS)}")
 

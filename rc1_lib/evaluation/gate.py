@@ -13,6 +13,7 @@ three more checks look at the asking itself: recall, precision, and the gap betw
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rc1_lib.checks import at_least, at_most, equal, info
 from rc1_lib.evaluation.evaluate import Evaluation
@@ -105,7 +106,7 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
     """Figure -> its check."""
     overall = evaluation.modes["sampled"].overall
     value = {name: found.value for name, found in overall.change.items()}
-    return {
+    checks = {
         "success_needed": at_least(
             NEEDED, value["success_needed"], thresholds.min_needed_up_pp,
             "training did not teach it to get what is missing and use it: look at recall and at 'obtained' in the "
@@ -138,6 +139,10 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
             "less, not when to ask",
         ),
     }  # fmt: skip
+    return {
+        figure: replace(check, interval=overall.change[figure].of(overall.prompts, "prompts"))
+        for figure, check in checks.items()
+    }
 
 
 def _rate_advice(evaluation: Evaluation) -> str:

@@ -57,9 +57,13 @@ def calibration_gate(
             if math.isnan(found.median_spearman["calibrated"])
             else "they put failures first: look whether the judge's scores mean what its instructions say",
         ),
-        at_least("rank correlation gained, per cent", found.improve_pct_vs_old, thresholds.min_improve_pct, _MORE),
         at_least(
-            "mean absolute error lowered, per cent", found.mae_drop_pct_vs_old, thresholds.min_mae_drop_pct, _MORE
+            "rank correlation gained, per cent", found.improve_pct_vs_old, thresholds.min_improve_pct, _MORE,
+            found.intervals["improve_pct_vs_old"].of(found.rows, "dialogues"),
+        ),
+        at_least(
+            "mean absolute error lowered, per cent", found.mae_drop_pct_vs_old, thresholds.min_mae_drop_pct, _MORE,
+            found.intervals["mae_drop_pct_vs_old"].of(found.rows, "dialogues"),
         ),
         at_least("smallest weight", min(found.weights.values()), 0.0, "report this: the solution breaks its bounds"),
         at_most("largest weight", max(found.weights.values()), weights.max_weight, "no dimension may decide alone"),
@@ -70,7 +74,7 @@ def calibration_gate(
             thresholds.max_kkt_residual,
             "report this: not the optimum",
         ),
-    ]
+    ]  # fmt: skip
     wanted = {"improve_pct_vs_old": thresholds.min_improve_pct, "mae_drop_pct_vs_old": thresholds.min_mae_drop_pct}
     shown = [
         info(f"{name}, out of bag", interval_in_words(figure, wanted.get(name)))

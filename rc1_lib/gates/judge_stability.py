@@ -11,6 +11,7 @@ from rc1_lib.records import Check, GateResult
 from rc1_lib.scoring.noise import OVERALL, Noise, long_scores, medians_and_variances, pooled
 from rc1_lib.scoring.usage_lines import SCORINGS, AttemptOutcome
 from rc1_lib.thresholds import StabilityGate
+from rc1_lib.uncertainty import CheckInterval
 
 _NAME = "judge_stability"
 _SCORED = pl.col("outcome").is_in(SCORINGS) & pl.col("scores").is_not_null()
@@ -133,7 +134,11 @@ def _variance(noises: list[Noise], thresholds: StabilityGate) -> Check:
         else "no dialogue holds two scores, so the noise cannot be told: see the coverage"
     )
     value = worst.variance if worst is not None else math.nan
-    return at_most("largest pooled variance", value, thresholds.max_variance, advice)
+    interval = None
+    if worst is not None:
+        ends = (worst.low**2, worst.high**2)
+        interval = CheckInterval(*ends, thresholds.confidence, worst.dialogues, "dialogues")
+    return at_most("largest pooled variance", value, thresholds.max_variance, advice, interval)
 
 
 def _unstable(spread: pl.DataFrame, unstable: pl.DataFrame, thresholds: StabilityGate) -> Check:

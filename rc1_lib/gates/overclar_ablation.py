@@ -28,19 +28,23 @@ def ablation_gate(ablation: Ablation, coverage: float, thresholds: AblationGate)
         thresholds: from the configuration.
     """
     overall, counts = ablation.overall, ablation.counts
+    interval = {name: found.of(counts.prompts, "prompts") for name, found in ablation.intervals.items()}
     judged = {
         "rate_drop_pct": at_least(
-            "rate drop, %", overall.rate_drop_pct, thresholds.min_rate_drop_pct, _rate_advice(ablation)
+            "rate drop, %", overall.rate_drop_pct, thresholds.min_rate_drop_pct, _rate_advice(ablation),
+            interval["rate_drop_pct"],
         ),
         "turns_up": at_most(
             "mean turns up", overall.turns_up, thresholds.max_turns_up,
             "without needless questions dialogues should get shorter: the penalty now chooses dialogues that are "
             "longer for other reasons; look at the weights of 'economical' and 'concise', or lower overclar.alpha",
+            interval["turns_up"],
         ),
         "success_drop_pp": at_most(
             "success drop, pp", overall.success_drop_pp, thresholds.max_success_drop_pp,
             "the penalty outweighs what makes a dialogue right: lower overclar.alpha, or raise the weights of the "
             "dimensions that follow success (calibrate them again)",
+            interval["success_drop_pp"],
         ),
     }  # fmt: skip
     checks = [

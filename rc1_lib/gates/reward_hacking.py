@@ -46,10 +46,13 @@ def reward_hacking_gate(
 def _judged(name: str, found: Earned, thresholds: RewardHackingGate) -> list[Check]:
     bounds = thresholds.by_name.get(name, thresholds)
     overall = found.overall
+    interval = {figure: one.of(overall.prompts, "prompts") for figure, one in found.intervals.items()}
     checks = [
         at_least(f"{name}: prompts to judge by", overall.prompts, thresholds.min_prompts, "take a larger shadow set"),
-        at_least(f"{name}: below the teacher by", overall.margin, bounds.min_margin, _FIX),
-        at_most(f"{name}: paid more than the teacher, share", overall.above, bounds.max_above, _FIX),
+        at_least(f"{name}: below the teacher by", overall.margin, bounds.min_margin, _FIX, interval.get("margin")),
+        at_most(
+            f"{name}: paid more than the teacher, share", overall.above, bounds.max_above, _FIX, interval.get("above")
+        ),
         *(info(f"{name}: {figure}, interval", interval_in_words(one)) for figure, one in found.intervals.items()),
     ]
     large = {part: one for part, one in found.parts.items() if one.prompts >= thresholds.min_prompts}

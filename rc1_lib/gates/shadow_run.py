@@ -8,7 +8,9 @@ from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
+from rc1_lib.reward.top_ties import TopTies
 from rc1_lib.thresholds import ShadowRunGate
+from rc1_lib.uncertainty import CheckInterval
 
 _JUDGE = "see the report for why dialogues are unscored, mend the judge, and score them again"
 _CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weight-calib"
@@ -31,6 +33,7 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         thresholds: `gates.shadow_run`.
     """
     value = {name: figure.value for name, figure in compared.figures.items()}
+    interval = intervals_of(compared)
     wanted = {
         "spearman": thresholds.min_spearman,
         "top10_overlap": thresholds.min_top10,
@@ -42,15 +45,24 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         at_least(
             "spearman", value["spearman"], thresholds.min_spearman,
             "the new reward turns the old order over; look at the rank scatter, raise calibration.l2 or drop a rule",
+            interval["spearman"],
         ),
         at_least(
             "top10_overlap", value["top10_overlap"], thresholds.min_top10,
-            "other dialogues stand on top than before; look at them in the report before training on them",
+            _top_advice(compared.top, thresholds.min_top10), interval["top10_overlap"],
         ),
-        above("corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE),
-        at_least("corr_improve_pct", value["corr_improve_pct"], thresholds.min_improve_pct, _CALIBRATE),
-        _unmoved_by_length("new reward", value["length_corr_new"], thresholds),
+        above(
+            "corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE,
+            interval["corr_to_success_new"],
+        ),
+        at_least(
+            "corr_improve_pct", value["corr_improve_pct"], thresholds.min_improve_pct, _CALIBRATE,
+            interval["corr_improve_pct"],
+        ),
+        _unmoved_by_length("new reward", "length_corr_new", compared, thresholds),
         constant_shown(compared.constant),
+        info("ties at the border of the top tenth", compared.top.in_words()),
+        info("ties make the top tenth arbitrary", compared.top.arbitrary(thresholds.min_top10)),
         *_shown(compared, wanted),
     )  # fmt: skip
     return GateResult("shadow_run", checks)
@@ -63,15 +75,32 @@ def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> 
         at_least("scored, share", coverage, thresholds.min_coverage, _JUDGE),
         at_least("solved dialogues", compared.solved, thresholds.min_outcomes, few),
         at_least("unsolved dialogues", compared.rows - compared.solved, thresholds.min_outcomes, few),
-        _unmoved_by_length("old score", compared.figures["length_corr_old"].value, thresholds),
+        _unmoved_by_length("old score", "length_corr_old", compared, thresholds),
     ]
 
 
-def _unmoved_by_length(score: str, correlation: float, thresholds: ShadowRunGate) -> Check:
+def _top_advice(top: TopTies, threshold: float) -> str:
+    """Whether the reward or the ties are at fault."""
+    if not top.arbitrary(threshold):
+        return "other dialogues stand on top than before; look at them in the report before training on them"
+    return (
+        f"ties make the top tenth arbitrary ({top.in_words()}): the scores are too coarse to tell a best tenth, so "
+        f"this says little of the reward; take a judge with finer grades, or compare on more dialogues"
+    )
+
+
+def intervals_of(compared: Comparison) -> dict[str, CheckInterval]:
+    """Figure -> its interval, as a check holds it."""
+    return {name: figure.of(compared.rows, "dialogues") for name, figure in compared.figures.items()}
+
+
+def _unmoved_by_length(score: str, figure: str, compared: Comparison, thresholds: ShadowRunGate) -> Check:
     return at_most(
-        f"{score} follows the answers' length, rank correlation", correlation, thresholds.max_length_corr,
+        f"{score} follows the answers' length, rank correlation", compared.figures[figure].value,
+        thresholds.max_length_corr,
         "among dialogues of the same outcome longer answers score higher: the judge grades length; mend its "
         "instructions, or judge with another model",
+        intervals_of(compared)[figure],
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from rc1_lib.reward.rank_agreement import (
     top_overlap,
     without_rounding_noise,
 )
+from rc1_lib.reward.top_ties import TopTies, top_ties
 
 Floats = NDArray[np.float64]
 _SHARES = {"top10_overlap": 0.10, "top20_overlap": 0.20}
@@ -47,6 +48,7 @@ class Comparison:
         solved: of them, how many succeeded.
         constant: weighed dimensions that hold one score in all of them, and so tell no dialogue from another, with
             that score.
+        top: the borders of the two best tenths, and what ties there leave to chance.
     """
 
     figures: Mapping[str, Interval]
@@ -56,6 +58,7 @@ class Comparison:
     weight: float
     solved: int
     constant: Mapping[str, float]
+    top: TopTies
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; what is undefined is None."""
@@ -79,6 +82,7 @@ class Comparison:
             "solved": self.solved,
             "unsolved": self.rows - self.solved,
             "constant": dict(self.constant),
+            "top10_ties": self.top.to_dict(),
         }
 
 
@@ -133,6 +137,7 @@ def compare(
         weight=float(weight.sum()),
         solved=int(success.sum()),
         constant={name: float(known[name][0]) for name in weighed if known[name].n_unique() == 1},
+        top=top_ties(old, new, _SHARES["top10_overlap"], weight),
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rc1_lib.uncertainty import CheckInterval
+
 Vector = NDArray[np.float64]
 
 MOST_UNDEFINED = 0.05
@@ -38,6 +40,10 @@ class Interval:
         if op not in (">=", "<="):
             raise ValueError(f"an interval can clear '>=' or '<=' a threshold, not {op!r}")
         return self.low >= threshold if op == ">=" else self.high <= threshold
+
+    def of(self, n: float, what: str) -> CheckInterval:
+        """The interval as a check holds it: of `n` dialogues, prompts or whatever they are."""
+        return CheckInterval(self.low, self.high, self.confidence, n, what)
 
 
 def percentile_interval(value: float, draws: ArrayLike, confidence: float) -> Interval:

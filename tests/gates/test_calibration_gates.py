@@ -15,6 +15,7 @@ from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
+from rc1_lib.reward.top_ties import Border, TopTies
 from rc1_lib.thresholds import CalibrationGate, ShadowRunGate, WeightsGate
 
 SHADOW = ShadowRunGate(
@@ -67,11 +68,15 @@ AT_THRESHOLDS = {
 }  # fmt: skip
 
 
+UNTIED = TopTies(2.0, Border(0, 0), Border(0, 0), 0.7, 0.7)
+
+
 def comparison(
     figures: Mapping[str, float] = AT_THRESHOLDS,
     rows: int = 20,
     solved: int = 10,
     constant: Mapping[str, float] = NOTHING,
+    top: TopTies = UNTIED,
 ) -> Comparison:
     """Just good enough in everything, but for what is said."""
     values = {**AT_THRESHOLDS, **figures}
@@ -83,6 +88,7 @@ def comparison(
         weight=float(rows),
         solved=solved,
         constant=constant,
+        top=top,
     )
 
 
@@ -104,6 +110,22 @@ def test_a_shadow_run_at_its_thresholds_passes() -> None:
 def test_each_figure_of_the_shadow_run_fails_alone(name: str, value: float) -> None:
     assert failed(shadow_run_gate(comparison({name: value}), 0.98, SHADOW)) == {name}
     assert failed(shadow_run_gate(comparison({name: NAN}), 0.98, SHADOW)) == {name}
+
+
+def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
+    tied = TopTies(24.5, Border(60, 20), Border(0, 0), 0.3, 0.9)
+    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, top=tied), 0.98, SHADOW).failures
+    assert "ties make the top tenth arbitrary (old score: 60 tie for 20 of the 24.5 places" in check.advice
+    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}), 0.98, SHADOW).failures
+    assert "other dialogues stand on top" in check.advice
+    shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW).checks}
+    assert shown["ties make the top tenth arbitrary"] is True
+
+
+def test_every_figure_with_a_threshold_carries_its_interval() -> None:
+    checks = {check.name: check for check in shadow_run_gate(comparison(), 0.98, SHADOW).checks}
+    for name in ("spearman", "top10_overlap", "corr_to_success_new", "corr_improve_pct"):
+        assert checks[name].interval == comparison().figures[name].of(20, "dialogues")
 
 
 @pytest.mark.parametrize("value", [just_above(0.70), NAN])
