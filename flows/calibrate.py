@@ -17,7 +17,7 @@ from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from flows.failures import leave_failure
 from rc1_lib.build_policy import Build
-from rc1_lib.calibration.stages import STAGES, Stage, Weights, check_overwriting, run_stages
+from rc1_lib.calibration.stages import STAGES, Stage, Weights, behind, check_overwriting, run_stages
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
@@ -53,7 +53,7 @@ def calibrate(
         done = calibrated(run)
         return ending(run, done, on_red_revoke) or Completed(
             name=WEIGHTS_ADOPTED,
-            message=f"calibration: {stages_sentence(done.results, len(STAGES))}; weights: {run.config.weights}",
+            message=f"{done.sentence}; weights: {run.config.weights}",
         )
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))
@@ -81,12 +81,22 @@ class Calibrated:
     """How far a calibration came.
 
     Attributes:
-        results: the verdicts of the stages that were run, in order; only the last can be red.
-        fault: the fault of program or machine that kept the last one from being evaluated; empty when there was none.
+        results: a verdict a stage, in order; behind a red one all wait for it.
+        fault: the fault of program or machine that kept the red one from being evaluated; empty when there was none.
     """
 
     results: list[GateResult]
     fault: str
+
+    @property
+    def red(self) -> str:
+        """The stage that is red; empty when all are green."""
+        return next((result.name for result in self.results if result.status is not Status.PASSED), "")
+
+    @property
+    def sentence(self) -> str:
+        """How many stages passed, or which failed, and why."""
+        return f"calibration: {stages_sentence(self.results, len(STAGES))}"
 
 
 def calibrated(run: Run) -> Calibrated:
@@ -96,8 +106,9 @@ def calibrated(run: Run) -> Calibrated:
         RC1Error: when the weights cannot be written.
     """
     done = run_stages(run, _as_task, adopt=_adopt_as_task)
-    results = [one.gate for one in done]
-    report_calibration(run, results)
+    judged = [one.gate for one in done]
+    results = [*judged, *behind(judged)]
+    report_calibration(run, results, {one.gate.name: one.report for one in done if one.report})
     return Calibrated(results, done[-1].fault)
 
 
@@ -112,9 +123,8 @@ def _adopt_as_task(run: Run, weights: Weights, report: str) -> None:
 
 def ending(run: Run, done: Calibrated, on_red_revoke: bool) -> State[Any] | None:
     """The flow's red ending; None when every stage is green."""
-    if all(result.status is Status.PASSED for result in done.results):
+    if not done.red:
         return None
-    sentence = f"calibration: {stages_sentence(done.results, len(STAGES))}"
     if on_red_revoke:
-        revoke(run, sentence)
-    return Failed(name=FAULT if done.fault else GATES_FAILED, message=sentence)
+        revoke(run, done.sentence)
+    return Failed(name=FAULT if done.fault else GATES_FAILED, message=done.sentence)

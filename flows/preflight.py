@@ -14,7 +14,7 @@ from typing import Any, Literal
 from prefect import State, flow
 from prefect.states import Completed, Failed
 
-from flows.calibrate import calibrated, ending
+from flows.calibrate import Calibrated, calibrated, ending
 from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, ROUNDS_PASSED, TICKET_CONFIRMED, TICKET_ISSUED
 from flows.failures import leave_failure
@@ -22,6 +22,7 @@ from flows.rounds import JudgedRound, judge_round
 from rc1_lib.build_policy import Build
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.preflight.gates import waiting
 from rc1_lib.run import Run, open_run
 from tasks.endings import REFUSED, outcome
 from tasks.reports import issue, report_nightly, report_round, revoke, verify
@@ -73,8 +74,10 @@ def _preflight(
     run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: bool, ticket: bool, on_red_revoke: bool
 ) -> State[Any]:
     prepare(run, build)
-    if is_due(run, build) and (red := ending(run, calibrated(run), on_red_revoke)):
-        return red
+    if is_due(run, build):
+        done = calibrated(run)
+        if red := ending(run, done, on_red_revoke):
+            return _beside_red_calibration(run, done, red, min(rounds), refresh)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, refresh=refresh))
@@ -86,6 +89,18 @@ def _preflight(
         issued = outcome(issue(run, return_state=True))
         return Completed(name=TICKET_ISSUED, message=f"{sentence}; ticket until {issued['expires']}")
     return Completed(name=ROUNDS_PASSED, message=sentence)
+
+
+def _beside_red_calibration(
+    run: Run, done: Calibrated, red: State[Any], number: RoundNumber, refresh: bool
+) -> State[Any]:
+    """Judge what of the first round does not hang on the weights and costs nothing, so that one run tells all."""
+    judged = judge_round(run, number, refresh=refresh, waiting=waiting(run, number, done.red))
+    report_round(run, number, judged.results)
+    return Failed(
+        name=FAULT if judged.faults else red.name,
+        message=f"{done.sentence}; round {number}: {round_sentence(judged.results)}",
+    )
 
 
 def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: bool, on_red_revoke: bool) -> State[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,15 +39,19 @@ class JudgedRound:
         return round_passed(self.results, self.number)
 
 
-def judge_round(run: Run, number: int, *, refresh: bool = False) -> JudgedRound:
+def judge_round(
+    run: Run, number: int, *, refresh: bool = False, waiting: Mapping[str, str] | None = None
+) -> JudgedRound:
     """Evaluate every gate of a round, and those again whose evidence changed meanwhile or whose cache is damaged.
 
     Args:
         run: whose files and configuration.
         number: 1 or 2.
         refresh: evaluate everything, believe no cache.
+        waiting: gates that are not evaluated, with what each waits for.
     """
-    names = [spec.name for spec in gates_of_round(number)]
+    unreached = {name: GateResult(name, waits_for=why) for name, why in (waiting or {}).items()}
+    names = [spec.name for spec in gates_of_round(number) if spec.name not in unreached]
     verdicts = _judge(run, number, names, files_now(run), refresh)
     now = files_now(run)
     doubtful = [name for name in names if not _holds(verdicts[name], now)]
@@ -56,7 +60,10 @@ def judge_round(run: Run, number: int, *, refresh: bool = False) -> JudgedRound:
         verdicts |= _judge(run, number, doubtful, now, True)
         now = files_now(run)
     results, faults = [], {}
-    for name in names:
+    for name in [spec.name for spec in gates_of_round(number)]:
+        if name in unreached:
+            results.append(unreached[name])
+            continue
         verdict = verdicts[name]
         if verdict.result is None:
             faults[name] = verdict.fault

@@ -211,12 +211,13 @@ class MeasuredRow(Row):
 
 
 class Status(StrEnum):
-    """How a gate ended. A gate that could not be evaluated is an `ERROR`, never a pass."""
+    """How a gate ended. One that could not be evaluated is an `ERROR`, one that was not reached `WAITING`: no pass."""
 
     PASSED = "passed"
     FAILED = "failed"
     WAIVED = "waived"
     ERROR = "error"
+    WAITING = "not judged"
 
 
 _COMPARES: Mapping[str, Callable[[Any, Any], bool]] = {">=": ge, "<=": le, "<": lt, ">": gt}
@@ -287,6 +288,7 @@ class GateResult:
         offenders: up to a few thousand `{id, reason, ...}` records of the rows at fault.
         waiver: why the gate was not enforced; empty unless `status` is `WAIVED`.
         error: why the gate could not be evaluated; empty unless `status` is `ERROR`.
+        waits_for: what has to be green before it is judged; empty unless `status` is `WAITING`.
     """
 
     name: str
@@ -295,12 +297,15 @@ class GateResult:
     offenders: tuple[Mapping[str, Any], ...] = ()
     waiver: str = ""
     error: str = ""
+    waits_for: str = ""
 
     @property
     def status(self) -> Status:
         """Red beats waived: a waiver never hides an error in evaluating the gate."""
         if self.error:
             return Status.ERROR
+        if self.waits_for:
+            return Status.WAITING
         if self.waiver:
             return Status.WAIVED
         if not any(check.op != "info" for check in self.checks):
@@ -331,4 +336,5 @@ class GateResult:
             offenders=tuple(body["offenders"]),
             waiver=body["waiver"],
             error=body["error"],
+            waits_for=body.get("waits_for", ""),
         )

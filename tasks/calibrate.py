@@ -9,12 +9,13 @@ from prefect import State, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.logging import get_run_logger
 
-from rc1_lib.calibration.stages import BY_NAME, STAGES, Weights
+from rc1_lib.artifacts import now, write_json
+from rc1_lib.calibration.stages import BY_NAME, REPORT, STAGES, Weights
 from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport
 from rc1_lib.progress import tell
-from rc1_lib.records import GateResult
+from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
 from tasks.gates import faulted, read_verdict, state_of
@@ -69,13 +70,37 @@ def adopt_weights(run: Run, weights: Weights, report: str) -> str:
 
 
 @task(name="calibration report")
-def report_calibration(run: Run, results: list[GateResult]) -> None:
-    """Put the stages' checks into the UI as one table."""
+def report_calibration(run: Run, results: list[GateResult], reports: Mapping[str, str]) -> str:
+    """Write every stage's verdict, those that were not reached included, and put the checks into the UI as one table.
+
+    Args:
+        run: whose calibration.
+        results: a verdict a stage.
+        reports: stage -> its own report.
+
+    Returns:
+        The report's path, relative to the workspace.
+    """
+    body = {
+        "pass": all(result.status is Status.PASSED for result in results),
+        "time": now(),
+        "profile": run.config.profile,
+        "config_sha256": run.config_sha256,
+        "stages": [
+            {
+                "gate": {**result.to_dict(), "offenders": len(result.offenders)},
+                "report": reports.get(result.name),
+            }
+            for result in results
+        ],
+    }
+    write_json(run.workspace.path(REPORT), body)
     create_table_artifact(
         key="rc1-calibration-gates",
         table=table(results),
         description=f"Calibration (profile {run.config.profile}): {stages_sentence(results, len(STAGES))}",
     )
+    return REPORT
 
 
 def _show(run: Run, outcome: GateReport) -> None:

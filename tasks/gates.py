@@ -103,7 +103,7 @@ def state_of(result: GateResult) -> State[dict[str, Any]]:
             return Completed(name=WAIVED, message=sentence, data=data)
         case Status.FAILED:
             return Failed(name=FAILED, message=sentence, data=data)
-        case Status.ERROR:
+        case Status.ERROR | Status.WAITING:
             return Failed(name=ERROR, message=sentence, data=data)
 
 

@@ -56,12 +56,12 @@ def table(results: Sequence[GateResult]) -> list[dict[str, str]]:
 
 
 _COLUMNS = ("gate", "outcome", "check", "value", "wanted", "certainty", "advice")
-_URGENCY = ("ERROR", "FAILED", "waived", "passed", "info")
+_URGENCY = ("ERROR", "FAILED", "not judged", "waived", "passed", "info")
+_WITHOUT_CHECKS = {Status.ERROR: "ERROR", Status.WAITING: "not judged", Status.WAIVED: "waived"}
 
 
 def _rows(result: GateResult) -> Iterator[dict[str, str]]:
-    if result.status in (Status.ERROR, Status.WAIVED):
-        outcome = "ERROR" if result.status is Status.ERROR else "waived"
+    if outcome := _WITHOUT_CHECKS.get(result.status):
         sentence = result.error or result.waiver or gate_sentence(result)
         yield {
             "gate": result.name,

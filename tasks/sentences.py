@@ -30,6 +30,8 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
         return result.error or "nothing was checked"
     if result.status is Status.WAIVED:
         return f"waived: {result.waiver}"
+    if result.status is Status.WAITING:
+        return f"not judged: waits for {result.waits_for}"
     if result.status is Status.PASSED:
         return f"{sum(check.op != 'info' for check in result.checks)} checks passed"
     return "; ".join(
@@ -38,19 +40,27 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
 
 
 def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
-    """`4 of 4 stages passed`, or which one of `stages` was the last, and why."""
-    red = [result for result in results if result.status is not Status.PASSED]
+    """`4 of 4 stages passed`, or which one of `stages` was the last that was judged, and why."""
+    judged = [result for result in results if result.status is not Status.WAITING]
+    red = [result for result in judged if result.status is not Status.PASSED]
     if not red:
-        return f"{len(results)} of {stages} stages passed"
-    return f"stage {len(results)} of {stages} failed: {red[-1].name} ({gate_sentence(red[-1], advice=False)})"
+        return f"{len(judged)} of {stages} stages passed"
+    sentence = f"stage {len(judged)} of {stages} failed: {red[-1].name} ({gate_sentence(red[-1], advice=False)})"
+    return sentence + _waiting(results)
 
 
 def round_sentence(results: Sequence[GateResult]) -> str:
     """`2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed and were waived."""
-    red = [result for result in results if result.status not in GREEN]
+    red = [result for result in results if result.status not in (*GREEN, Status.WAITING)]
     if red:
         causes = ", ".join(f"{result.name} ({gate_sentence(result, advice=False)})" for result in red)
-        return f"{len(red)} of {len(results)} gates failed: {causes}"
+        return f"{len(red)} of {len(results)} gates failed: {causes}" + _waiting(results)
     waived = [result.name for result in results if result.status is Status.WAIVED]
-    passed = f"{len(results) - len(waived)} of {len(results)} gates passed"
-    return passed + (f", {len(waived)} waived: {', '.join(waived)}" if waived else "")
+    passed = f"{sum(result.status is Status.PASSED for result in results)} of {len(results)} gates passed"
+    return passed + (f", {len(waived)} waived: {', '.join(waived)}" if waived else "") + _waiting(results)
+
+
+def _waiting(results: Sequence[GateResult]) -> str:
+    """What was not judged, or nothing."""
+    names = [result.name for result in results if result.status is Status.WAITING]
+    return f"; not judged: {', '.join(names)}" if names else ""

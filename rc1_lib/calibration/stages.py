@@ -22,6 +22,8 @@ from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 
 Weights = Mapping[str, float]
+REPORT = "reports/calibration_stages.json"
+"""Every stage's verdict, of the newest flow that calibrated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,19 @@ def run_stages(
     if found is not None:
         adopt(run, found.body["weights"], found.report)
     return done
+
+
+def behind(done: Sequence[GateResult], stages: Sequence[Stage] = STAGES) -> list[GateResult]:
+    """The verdicts on the stages that were not reached: each waits for the last one, which is red.
+
+    Args:
+        done: the verdicts of the stages that were run, in order.
+        stages: which there are, in order.
+    """
+    if not done:
+        return []
+    why = f"the stage '{done[-1].name}', which is red: nothing is asked or paid for behind it"
+    return [GateResult(stage.name, waits_for=why) for stage in stages[len(done) :]]
 
 
 def check_overwriting(run: Run, *, rebuild: bool) -> None:

@@ -87,12 +87,14 @@ def _run(
         session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket
     )
     reports = list(written_since(run, before, *_REPORTS).values())
-    if outcome.exit_code and not reports:  # it ended before the rounds
-        show_stages(session, run, stages_of(written_since(run, before, STAGE_REPORTS)))
+    calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
+    if any(one["gate"]["status"] != "passed" for one in calibrated):
+        show_stages(session, run, calibrated)
     issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
     _print(session, reports, issued, outcome.message if outcome.exit_code else "", seconds)
-    return tell_end(session, outcome, {"rounds": reports, "ticket": issued, "seconds": seconds})
+    document = {"calibration": calibrated, "rounds": reports, "ticket": issued, "seconds": seconds}
+    return tell_end(session, outcome, document)
 
 
 def _print(

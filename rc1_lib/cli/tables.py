@@ -16,6 +16,7 @@ _MARKS = {
     "failed": ("FAILED", "bold red"),
     "waived": ("waived", "yellow"),
     "error": ("ERROR", "bold red"),
+    "not judged": ("not judged", "yellow"),
 }
 _BAR = 24
 
@@ -128,6 +129,8 @@ def figure(value: Any) -> str:
 def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     if gate["status"] == "waived":
         return gate["waiver"], ""
+    if gate["status"] == "not judged":
+        return f"waits for {gate['waits_for']}", ""
     failed = [check for check in counted if not check["passed"]]
     if not failed and gate["error"]:
         return gate["error"], ""

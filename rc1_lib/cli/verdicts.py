@@ -84,16 +84,13 @@ def show_step(session: Session, run: Run, outcome: GateReport, further: dict[str
 
 
 def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Gate, pictures and report of every stage of a calibration among the reports, in the stages' order."""
-    from rc1_lib.calibration.stages import STAGES
+    """Gate, pictures and report of every stage of a calibration whose report is among these; none where it is not."""
+    from rc1_lib.calibration.stages import REPORT
 
-    order = [stage.name for stage in STAGES]
-    found = []
-    for relative, body in reports.items():
-        gate = body.get("gate") if isinstance(body, dict) else None
-        if isinstance(gate, dict) and gate.get("name") in order:
-            found.append({"gate": gate, "plots": body.get("plots", {}), "report": relative})
-    return sorted(found, key=lambda one: order.index(one["gate"]["name"]))
+    return [
+        {**one, "plots": reports.get(one["report"], {}).get("plots", {})}
+        for one in reports.get(REPORT, {}).get("stages", ())
+    ]
 
 
 def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> None:
@@ -105,7 +102,9 @@ def show_stages(session: Session, run: Run, done: Sequence[dict[str, Any]]) -> N
     session.show(tables.gates_table("calibration", [one["gate"] for one in done]))
     for one in done:
         session.show(*tables.red_lines(one["gate"], ""), *tables.undecided_lines([one["gate"]]))
-    session.show(*(f"report, {one['gate']['name']}: {run.workspace.path(one['report'])}" for one in done))
+    session.show(
+        *(f"report, {one['gate']['name']}: {run.workspace.path(one['report'])}" for one in done if one["report"])
+    )
     session.show(f"pictures: {run.workspace.path(PLOTS)}")
 
 

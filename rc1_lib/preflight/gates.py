@@ -28,7 +28,9 @@ from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
 from rc1_lib.records import GateResult
+from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
+from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double_checks import double_checks, said_double
 
 Round = int
@@ -45,6 +47,8 @@ class GateSpec:
         evaluate: from the evidence and the round to the verdict.
         rounds: in which rounds it stands.
         reads_world: whether it also reads what no file holds (disk, git, a provider, the clock): never cached.
+        asks: whether it asks the judge, which costs where it is a live one.
+        behind: the gates whose asking it looks at.
     """
 
     name: str
@@ -53,6 +57,8 @@ class GateSpec:
     evaluate: Callable[[Evidence, Round], GateResult]
     rounds: tuple[Round, ...] = (1, 2)
     reads_world: bool = False
+    asks: bool = False
+    behind: tuple[str, ...] = ()
 
 
 def _tasks(evidence: Evidence) -> list[str]:
@@ -151,16 +157,19 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec(
         "judge_probe", "does the judge answer", ("shadow", "judge_spec"), lambda e, _: judge_gates.probe(e),
-        reads_world=True,
+        reads_world=True, asks=True,
     ),
-    GateSpec("anti_simulation", "are the scores real", ("judge_spec",), judge_gates.anti_simulation, reads_world=True),
+    GateSpec(
+        "anti_simulation", "are the scores real", ("judge_spec",), judge_gates.anti_simulation, reads_world=True,
+        behind=("judge_probe",),
+    ),
     GateSpec(
         "judge_stability", "does the judge agree with itself", ("judge_spec",), lambda e, _: judge_gates.stability(e),
         reads_world=True,
     ),
     GateSpec(
         "shadow_run", "does the new reward order dialogues better", ("shadow", "weights", "judge_spec"),
-        _shadow_run, rounds=(2,), reads_world=True,
+        _shadow_run, rounds=(2,), reads_world=True, asks=True,
     ),
 )  # fmt: skip
 BY_NAME = {spec.name: spec for spec in PREFLIGHT}
@@ -169,6 +178,27 @@ BY_NAME = {spec.name: spec for spec in PREFLIGHT}
 def gates_of_round(number: Round) -> tuple[GateSpec, ...]:
     """The gates that stand in round 1 or 2, in order."""
     return tuple(spec for spec in PREFLIGHT if number in spec.rounds)
+
+
+def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
+    """What of a round cannot be judged behind a red stage of the calibration, and what each of these gates waits for.
+
+    Args:
+        run: whose judge, live or not.
+        number: the round.
+        red: the stage.
+    """
+    found: dict[str, str] = {}
+    for spec in gates_of_round(number):
+        if spec.name in run.config.gates.waivers:
+            continue
+        if WEIGHTS.name in spec.reads:
+            found[spec.name] = f"the calibration, whose stage '{red}' is red: there are no weights of it to judge"
+        elif spec.asks and run.config.judge.provider in LIVE:
+            found[spec.name] = f"the calibration, whose stage '{red}' is red: nothing is asked or paid for behind it"
+        elif asking := [name for name in spec.behind if name in found]:
+            found[spec.name] = f"{asking[0]}, which is not judged: it looks at what that one asks"
+    return found
 
 
 def evaluate(name: str, evidence: Evidence, number: Round) -> GateResult:

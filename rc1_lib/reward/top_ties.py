@@ -83,8 +83,8 @@ def top_ties(old: ArrayLike, new: ArrayLike, share: float, weights: ArrayLike) -
     forwards = np.arange(len(counts))
     highest = top_overlap(_broken(one, other, forwards), _broken(other, one, forwards), share, counts)
     lowest = top_overlap(_broken(one, -other, forwards), _broken(other, -one, -forwards), share, counts)
-    borders = (_border(scores, share, counts) for scores in (one, other))
-    return TopTies(share * float(counts.sum()), *borders, lowest, highest)
+    by_old, by_new = _border(one, share, counts), _border(other, share, counts)
+    return TopTies(share * float(counts.sum()), by_old, by_new, lowest, highest)
 
 
 def _broken(scores: Vector, then_by: Vector, last_by: NDArray[np.intp]) -> Vector:

@@ -59,6 +59,12 @@ def test_waiver_and_error_are_told_in_words() -> None:
     assert red_lines(gate(error="no such file"), "") == ["length: no such file"]
 
 
+def test_a_gate_that_was_not_reached_says_what_it_waits_for() -> None:
+    text = drawn(gate(waits_for="the calibration"))
+    assert "not judged" in text and "waits for the calibration" in text
+    assert "passed" not in text
+
+
 def test_notes_name_waivers_and_changed_thresholds() -> None:
     report = {"waived": {"git": "why"}, "thresholds_changed": [{"key": "gates.a", "value": 1, "published": [1, 2]}]}
     assert notes(report) == ["waived: git (why)", "threshold changed: gates.a = 1, published 1 to 2"]

@@ -19,9 +19,9 @@ from prefect.client.schemas.objects import Artifact, TaskRun
 from flows.calibrate import calibrate
 from flows.preflight import preflight
 from rc1_lib.artifacts import read_json
-from rc1_lib.calibration.stages import STAGES
+from rc1_lib.calibration.stages import REPORT, STAGES
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import evaluate
+from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.records import Status
@@ -144,7 +144,12 @@ def test_a_red_stage_is_the_last_one_keeps_the_weights_and_revokes_the_ticket(
     state = ended(calibrate, run)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
     assert "calibration: stage 2 of 4 failed: calibration (" in str(state.message)
+    assert str(state.message).endswith("; not judged: overclar_ablation, shadow_run")
     assert stage_states(state) == {"shadow_baseline": "GatePassed", "calibration": "GateFailed"}
+    stages = read_json(run.workspace.path(REPORT))["stages"]
+    assert [one["gate"]["status"] for one in stages] == ["passed", "failed", "not judged", "not judged"]
+    assert "'calibration', which is red" in stages[3]["gate"]["waits_for"]
+    assert str(artifacts(state)["rc1-calibration-gates"].data).count('"not judged"') == 2
     assert weights_file(run).read_bytes() == before
     assert len(list(run.workspace.path("reports").glob("calibration_report_*_refused.json"))) == 1
     assert "stage 2 of 4" in read_ticket(run)["revoked"]["reason"]
@@ -180,20 +185,24 @@ def test_what_cannot_be_asked_for_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_judges_key_stands_in_no_report_and_in_no_artifact(
-    built: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_red_calibration_asks_nobody_behind_it_and_the_key_stands_in_no_report_and_in_no_artifact(
+    built: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_gates: Only
 ) -> None:
+    only_gates("judge_probe", "anti_simulation", "judge_stability")
     monkeypatch.setenv("SCORER_API_KEY", KEY)
     with running(Behaviour(api_key=KEY)) as server:
         run = copied(
             built, tmp_path / "workspace", "judge.provider=openai", f"judge.base_url={server.base_url}",
             "judge.model=rc1-test-double-1", "judge.samples=1", "judge.limits.rps=500", "judge.limits.max_rps=500",
-            "gates.shadow_run.min_outcomes=1000", weights=False,
+            "gates.shadow_run.min_outcomes=1000", "gates.waivers={}", weights=False,
         )  # fmt: skip
-        state = ended(calibrate, run)
+        state = ended(preflight, run, build="auto")
         asked = server.stats().answered
-    assert asked >= 100, "the judge was asked live, which it allows with the key only"
+    assert asked == run.config.shadow.n, "the judge was asked live, which it allows with the key only, and no probe was"
     assert stage_states(state) == {"shadow_baseline": "GateFailed"}
+    judged = statuses(read_json(run.workspace.path(PASSED[1])))
+    assert (judged["judge_probe"], judged["anti_simulation"]) == ("not judged", "not judged")
+    assert judged["judge_stability"] == "error", "one sample a dialogue says nothing of its noise"
     shown = artifacts(state)
     assert "TEST DOUBLE" in str(shown["rc1-calibration-gates"].data)
     assert KEY not in str(state.message) + "".join(str(artifact) for artifact in shown.values())
@@ -279,10 +288,26 @@ def test_weights_that_somebody_edited_are_named_and_left_alone(
     assert read_ticket(run)["revoked"] is not None
 
 
-def test_a_red_calibration_keeps_the_preflight_from_its_rounds(built: Run, tmp_path: Path) -> None:
-    run = copied(built, tmp_path / "workspace", "gates.shadow_run.min_outcomes=1000", weights=False)
+def test_beside_a_red_calibration_the_other_gates_of_round_1_are_judged_and_nothing_behind_it(
+    preflighted: Ended, tmp_path: Path, only_gates: Only
+) -> None:
+    only_gates("length", "weights", "overclar_ablation", "judge_probe")
+    run = copied(
+        preflighted.run, tmp_path / "workspace", "gates.shadow_run.min_outcomes=1000",
+        "gates.length.min_len=300", weights=False,
+    )  # fmt: skip
     state = ended(preflight, run, build="auto")
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
     assert "calibration: stage 1 of 4 failed: shadow_baseline (" in str(state.message)
-    assert not any(run.workspace.path(path).exists() for path in (PASSED[1], *ROUND_2, TICKET))
+    assert f"; round 1: 1 of {len(gates_of_round(1))} gates failed: length (" in str(state.message)
+    report = read_json(run.workspace.path(PASSED[1]))
+    judged = statuses(report)
+    assert report["pass"] is False and list(judged) == [spec.name for spec in gates_of_round(1)]
+    assert {name for name, status in judged.items() if status == "not judged"} == {"weights", "overclar_ablation"}
+    assert {judged["length"], judged["judge_probe"]} == {"failed", "passed"}, "the rubric bills nobody"
+    waits = {gate["name"]: gate["waits_for"] for gate in report["gates"]}
+    assert "the calibration, whose stage 'shadow_baseline' is red" in waits["weights"]
+    assert "waits for the calibration" in str(artifacts(state)["rc1-round1-gates"].data)
+    assert not any(run.workspace.path(path).exists() for path in ROUND_2)
     assert not weights_file(run).exists()
+    assert "stage 1 of 4" in read_ticket(run)["revoked"]["reason"]
