@@ -34,14 +34,19 @@ def code_sha256(*roots: str) -> str:
     Args:
         roots: modules, such as `rc1_lib.pool.seed`, or packages, of which every module counts.
     """
-    digest = hashlib.sha256(platform.python_version().encode())
-    for library in _LIBRARIES:
-        digest.update(f"{library}=={version(library)}\n".encode())
+    digest = hashlib.sha256(_ground())
     for path in covered(*roots):
         digest.update(
             f"{path.relative_to(PROJECT_ROOT).as_posix()}\0{hashlib.sha256(_content(path)).hexdigest()}\n".encode()
         )
     return digest.hexdigest()
+
+
+@cache
+def _ground() -> bytes:
+    """The versions of Python and of the libraries."""
+    lines = (f"{library}=={version(library)}\n" for library in _LIBRARIES)
+    return "".join([platform.python_version(), *lines]).encode()
 
 
 def covered(*roots: str) -> list[Path]:
@@ -61,7 +66,6 @@ def forget() -> None:
     code_sha256.cache_clear()
     _file_of.cache_clear()
     _content.cache_clear()
-    _imports.cache_clear()
 
 
 def _below(name: str) -> list[Path]:
@@ -119,12 +123,16 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
-@cache
 def _imports(path: Path) -> tuple[str, ...]:
     """The names that a module imports: modules, and what may be modules of a package it imports from."""
-    package = path.relative_to(PROJECT_ROOT).parent.parts
+    return _named_in(_content(path), path.relative_to(PROJECT_ROOT).parent.parts)
+
+
+@cache
+def _named_in(source: bytes, package: tuple[str, ...]) -> tuple[str, ...]:
+    """What `source` imports, as a module of `package`; it hangs on nothing else, so `forget` may leave it."""
     names: list[str] = []
-    for node in _statements(ast.parse(_content(path)).body):
+    for node in _statements(ast.parse(source).body):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
+from fnmatch import fnmatch
 
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from tests.house.test_arrows import imports
 from tests.own_workspace import is_own
 
 
@@ -31,6 +34,35 @@ def test_the_code_is_formatted() -> None:
 def test_mypy_strict_finds_nothing() -> None:
     done = run("mypy")
     assert done.returncode == 0, done.stdout
+
+
+CHECKED = ("rc1_lib", "tasks", "flows", "deployments")
+UNTYPED = {"datasets", "rensa", "daqp"}
+"""Come without types: what they give is `Any` to mypy, whether it is told to skip them or not."""
+
+
+def test_what_mypy_is_told_to_skip_is_imported_by_nobody() -> None:
+    """Else it would be `Any` without a word."""
+    with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
+        settings = tomllib.load(stream)["tool"]["mypy"]
+    assert settings["files"] == list(CHECKED)
+    skipped, read = (
+        [pattern for one in settings["overrides"] if one["follow_imports"] == how for pattern in one["module"]]
+        for how in ("skip", "normal")
+    )
+
+    def is_one_of(module: str, patterns: list[str]) -> bool:
+        return any(fnmatch(module, pattern) or module == pattern.removesuffix(".*") for pattern in patterns)
+
+    imported = {
+        module
+        for folder in CHECKED
+        for path in (PROJECT_ROOT / folder).rglob("*.py")
+        for module in imports(path)
+        if module.partition(".")[0] not in UNTYPED
+    }
+    assert "transformers.AutoTokenizer" in imported
+    assert [one for one in sorted(imported) if is_one_of(one, skipped) and not is_one_of(one, read)] == []
 
 
 def test_the_library_never_imports_prefect() -> None:
