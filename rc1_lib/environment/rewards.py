@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from rc1_lib.config import RunConfig
 from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import Bucket
@@ -40,6 +41,21 @@ class RewardSettings:
     beta: float
     malformed: float
     turn: float
+
+    @classmethod
+    def of(cls, config: RunConfig) -> RewardSettings:
+        """What the terms weigh in a run's training; penalty and factor are those of the gates."""
+        reward = config.training.reward
+        return cls(
+            success=reward.success,
+            judge=reward.judge,
+            alpha=config.overclar.alpha,
+            cap=config.overclar.cap,
+            use_penalty=config.use_overclar_penalty,
+            beta=config.difficulty_beta,
+            malformed=reward.malformed,
+            turn=reward.turn,
+        )
 
     def __post_init__(self) -> None:
         """Refuses negative weights and prices."""

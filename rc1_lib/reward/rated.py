@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import polars as pl
 
 from rc1_lib.records import Message, Rule
 from rc1_lib.reward.rules import RULES, add_rules
+from rc1_lib.reward.terms import add_main
 from rc1_lib.rows.chat import MESSAGES
 from rc1_lib.scoring.judged import Judged
 
@@ -20,8 +20,8 @@ class Rated:
     """The reward of one dialogue.
 
     Attributes:
-        reward: sum of weight times median over the judge's dimensions, and of weight times rule; None where the judge
-            gave no scores.
+        reward: sum of weight times median over the judge's dimensions, and of weight times rule: `main` as
+            `rc1_lib.reward.terms` adds it up; None where the judge gave no scores.
         reason: why there is none; empty where there is one.
         unstable: whether the judge's samples disagree on a dimension by more than `gates.stability.max_variance`.
         models: the versions of the judge that answered.
@@ -45,12 +45,11 @@ def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mappi
     rows = judged.rows
     if rules:
         rows = add_rules(rows.with_columns(_messages(dialogues)), rules).drop("messages")
-    return [_rated(row, weights) for row in rows.iter_rows(named=True)]
-
-
-def _rated(row: Mapping[str, Any], weights: Mapping[str, float]) -> Rated:
-    reward = math.fsum(weight * row[name] for name, weight in weights.items()) if row["scored"] else None
-    return Rated(reward, row["reason"], row["unstable"], tuple(row["models"]))
+    found = add_main(rows, weights).select("main", "scored", "reason", "unstable", "models")
+    return [
+        Rated(main if scored else None, reason, unstable, tuple(models))
+        for main, scored, reason, unstable, models in found.iter_rows()
+    ]
 
 
 def _messages(dialogues: Sequence[Sequence[Message]]) -> pl.Series:

@@ -32,6 +32,18 @@ def add_old_score(frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataF
     return frame.with_columns(_terms(OLD, weights)).with_columns(old=_sum(OLD, weights))
 
 
+def add_main(frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
+    """Add `main`, the judged score, and one column `new.<d>` for each dimension weighed.
+
+    Nobody else adds it up: what gates audit and what training pays is the same number, to the last bit.
+
+    Raises:
+        RowError: when `frame` lacks a dimension.
+    """
+    _need(frame, weights)
+    return frame.with_columns(_terms(NEW, weights)).with_columns(main=_sum(NEW, weights))
+
+
 def add_reward(
     frame: pl.DataFrame,
     weights: Mapping[str, float],
@@ -63,8 +75,8 @@ def add_reward(
         penalty = over_clarification_penalties(counts, needs, alpha=alpha, cap=cap)
     main, priced, factor = pl.col("main"), pl.col("penalty"), pl.col("factor")
     return (
-        frame.with_columns(_terms(NEW, weights))
-        .with_columns(main=_sum(NEW, weights), penalty=penalty, factor=difficulty_factors(pl.col("bucket"), beta))
+        add_main(frame, weights)
+        .with_columns(penalty=penalty, factor=difficulty_factors(pl.col("bucket"), beta))
         .with_columns(reward=main - priced, total=main * factor - priced)
     )
 

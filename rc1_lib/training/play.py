@@ -33,16 +33,7 @@ class Playground:
         self._limits = Limits.of(training.limits)
         self._batching = Batching(rows=training.rollout.rows, prefill_tokens=training.rollout.prefill_tokens)
         self._turn_tokens = config.rollout_len
-        self._settings = RewardSettings(
-            success=training.reward.success,
-            judge=training.reward.judge,
-            alpha=config.overclar.alpha,
-            cap=config.overclar.cap,
-            use_penalty=config.use_overclar_penalty,
-            beta=config.difficulty_beta,
-            malformed=training.reward.malformed,
-            turn=training.reward.turn,
-        )
+        self._settings = RewardSettings.of(config)
 
     def play(
         self,

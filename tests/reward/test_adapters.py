@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 import os
 import signal
 import threading
@@ -14,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error
@@ -49,7 +49,9 @@ def expected(run: Run, *numbers: int) -> list[float]:
         judged = open_judge(run, store).score([dialogue(number) for number in numbers])
     assert judged.calls == 0
     weights = WEIGHTS["weights"]
-    return [math.fsum(weights[name] * row[name] for name in weights) for row in judged.rows.to_dicts()]
+    return (
+        judged.rows.select(pl.sum_horizontal([weights[name] * pl.col(name) for name in weights])).to_series().to_list()
+    )
 
 
 # ---- TRL ----

@@ -7,15 +7,21 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
-from rc1_lib.calibration.judged_rows import judge_rows
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_file, write_json
+from rc1_lib.calibration.judged_rows import judge_rows, with_reward
+from rc1_lib.environment.episode import Episode, as_row
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.outcome import EpisodeStatus
+from rc1_lib.environment.rewards import RewardSettings, reward_terms
+from rc1_lib.environment.world import World
+from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.rubric import DIMENSIONS
@@ -74,14 +80,52 @@ def wavering() -> Callable[[int, str, dict[str, str]], Reply]:
 # ---- what a score is ----
 
 
-def test_scores_are_the_weighted_sums_that_the_preflight_calibrates(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
+def acted(row: dict[str, Any], number: int) -> Episode:
+    """An episode on `row`: questions, an empty one too, a malformed turn, a page, and now and then an answer."""
+    limits = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=2000, argument_chars=300)
+    episode = Episode(World(row), limits)
+    for turn in range(1 + number % 4):
+        question = "" if turn == 3 else "Which one do you mean?"
+        calls = [{"id": "c", "type": "function", "function": {"name": "ask_user", "arguments": ""}}]
+        calls[0]["function"]["arguments"] = json.dumps({"question": question})
+        episode.send({"role": "assistant", "content": "", "tool_calls": calls})
+    if number % 3 == 0:
+        episode.say("<tool_call>no call</tool_call>")
+    if number % 4 and episode.status is EpisodeStatus.RUNNING:
+        answer = row["answer"] if number % 2 else "nobody knows"
+        episode.send({"role": "assistant", "content": f"It is so. Answer: {answer}"})
+    return episode
+
+
+def test_what_training_pays_is_to_the_last_bit_what_the_gates_audit(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
+    """The judged score, the penalty, the factor and their total, on the teacher's dialogues and on episodes."""
+    alone = ("training.reward.success=0", "training.reward.malformed=0", "training.reward.turn=0")
+    run = weigh(tiny("training.reward.judge=1", *alone))
+    episodes = [acted(row, number) for number, row in enumerate(pool[:40])]
+    rows = [as_row(row, one) for row, one in zip(pool, episodes, strict=False)]
+    audited = with_reward(run, judge_rows(run, pl.DataFrame([*pool[40:60], *rows])).frame, WEIGHTS)
+    found = EpisodeJudge(run).score([row["messages"] for row in [*pool[40:60], *rows]], SEED)
+    assert list(found.values) == audited["main"].to_list()
+    assert len(set(found.values)) > 8 and all(value is not None and 0 <= value <= 1 for value in found.values)
+    assert (found.unstable, found.metrics()["judge/scored"]) == (0, 1.0)
+    settings = RewardSettings.of(run.config)
+    paid = [
+        reward_terms(one.outcome(), bucket, settings, judged=score)
+        for one, bucket, score in zip(episodes, audited["bucket"][20:], found.values[20:], strict=True)
+    ]
+    assert [one.penalty for one in paid] == audited["penalty"][20:].to_list()
+    assert [one.total for one in paid] == audited["total"][20:].to_list()
+    assert sum(one.penalty > 0 for one in paid) > 5
+
+
+def test_weights_that_changed_after_the_ticket_are_refused(tiny: Tiny) -> None:
     run = weigh(tiny("training.reward.judge=1"))
-    frame = judge_rows(run, pl.DataFrame(pool[:40])).frame
-    expected = [math.fsum(weight * row[name] for name, weight in WEIGHTS.items()) for row in frame.to_dicts()]
-    found = EpisodeJudge(run).score([row["messages"] for row in pool[:40]], SEED)
-    assert found.values == pytest.approx(expected)
-    assert len(set(found.values)) > 3 and all(value is not None and 0 <= value <= 1 for value in found.values)
-    assert (found.unstable, found.metrics()) == (0, {"judge/scored": 1.0, "judge/unstable": 0.0})
+    vouched = {"weights": sha256_file(run.workspace.path(run.config.weights))}
+    vouched["judge_spec"] = sha256_file(PROJECT_ROOT / "configs/judge/v1.yaml")
+    assert EpisodeJudge(replace(run, vouched=vouched)).sha256 == EpisodeJudge(run).sha256
+    weigh(run, OF_JUDGE)  # calibrated and adopted in all form, but not what the ticket was issued for
+    with pytest.raises(TicketError, match=r"weights\.json has changed since the ticket"):
+        EpisodeJudge(replace(run, vouched=vouched))
 
 
 def test_the_replies_are_kept_apart_from_those_that_the_preflights_gates_read(tiny: Tiny) -> None:
