@@ -27,7 +27,9 @@ from rc1_lib.scoring.identity import scoring_settings
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.prompt import dialogue_sha256
+from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double import NOTICE
+from rc1_lib.scoring.unbilled import score_unbilled
 
 _LOG = logging.getLogger("rc1.reward")
 REPLIES = "replies.sqlite"
@@ -52,8 +54,10 @@ class EpisodeScores:
         return sum(value is not None for value in self.values)
 
     def metrics(self) -> dict[str, float]:
-        """Shares of the step: `judge/scored`, and `judge/unstable` of those that are."""
+        """`judge/score`, the mean; and shares of the step: `judge/scored`, and `judge/unstable` of those that are."""
+        known = [value for value in self.values if value is not None]
         return {
+            **({"judge/score": fmean(known)} if known else {}),
             "judge/scored": self.scored / len(self.values),
             "judge/unstable": self.unstable / self.scored if self.scored else 0.0,
         }
@@ -107,12 +111,7 @@ class EpisodeJudge:
         path = self._run.workspace.path(f"{self._run.config.training.reward.scores}/{STEPS}/{key[:2]}/{key}.json")
         if path.exists():
             return _read(path)
-        judged = finish(partial(self._ask, dialogues, seed))
-        if judged.stopped:
-            raise RC1Error(f"the judge stopped: {judged.stopped}. What was paid for is kept; run again to go on")
-        self._tell(judged)
-        found = rated(judged, dialogues, self._weights)
-        self._check_models(found)
+        found, judged = self._rated(dialogues, self._spending_of(seed))
         scores = EpisodeScores(
             _steadied(found, self._run.config.reward.unstable_weight),
             sum(one.unstable for one in found if one.reward is not None),
@@ -121,9 +120,40 @@ class EpisodeJudge:
         write_json(path, asdict(scores))
         return scores
 
-    async def _ask(self, dialogues: Sequence[Sequence[Message]], seed: int) -> Judged:
+    def audit(self, dialogues: Sequence[Sequence[Message]]) -> tuple[float | None, ...]:
+        """The scores of dialogues that nothing is learned from, each as it is; None where it is unscored.
+
+        Raises:
+            ConfigError: when they may take more calls than the judge's budget has, before any is made.
+            RC1Error: when the judge stopped, or answers in another version than the weights were calibrated on.
+        """
         judge = self._run.config.judge
-        spending = self._spending.setdefault(seed, Spending(judge.budget, judge.prices))
+        needed = len({dialogue_sha256(messages) for messages in dialogues}) * judge.samples
+        if judge.provider in LIVE and judge.budget.max_calls is not None and judge.budget.max_calls < needed:
+            raise ConfigError(
+                f"judge.budget.max_calls is {judge.budget.max_calls:,}, but the evaluation may have to ask {needed:,} "
+                f"times (judge.samples for each episode); raise it, or lower training.held_out.judged"
+            )
+        found, _ = self._rated(dialogues, Spending(judge.budget, judge.prices))
+        return tuple(one.reward for one in found)
+
+    def _rated(self, dialogues: Sequence[Sequence[Message]], spending: Spending) -> tuple[list[Rated], Judged]:
+        judged = finish(partial(self._ask, dialogues, spending))
+        if judged.stopped:
+            raise RC1Error(f"the judge stopped: {judged.stopped}. What was paid for is kept; run again to go on")
+        self._tell(judged)
+        found = rated(judged, dialogues, self._weights)
+        self._check_models(found)
+        return found, judged
+
+    def _spending_of(self, seed: int) -> Spending:
+        judge = self._run.config.judge
+        return self._spending.setdefault(seed, Spending(judge.budget, judge.prices))
+
+    async def _ask(self, dialogues: Sequence[Sequence[Message]], spending: Spending) -> Judged:
+        config = self._run.config
+        if config.judge.provider not in LIVE:
+            return await score_unbilled(dialogues, config.judge, self._spec, config.gates.stability.max_variance)
         with open_store(self._run) as store:
             # The instructions are those that the fingerprint names, whatever has become of the file since.
             judging = replace(open_judge(self._run, store), spec=self._spec, spending=spending, stage=STAGE)
@@ -196,6 +226,8 @@ def _calibrated_on(run: Run) -> tuple[str, ...]:
 def _check_budget(run: Run) -> None:
     """Refuse what would end in the middle of a training."""
     config, most = run.config, run.config.judge.budget.max_calls
+    if config.judge.provider not in LIVE or not config.training.reward.judge:
+        return
     needed = config.steps * config.batch_size * config.judge.samples
     if most is not None and most < needed:
         raise ConfigError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
@@ -23,8 +24,9 @@ from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.run import Run
-from rc1_lib.scoring.judge import open_judge, open_store
+from rc1_lib.scoring.judge import open_judge, open_store, read_spec
 from rc1_lib.scoring.rubric import DIMENSIONS
+from rc1_lib.scoring.unbilled import score_unbilled
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.episode_judge import EpisodeJudge
@@ -128,13 +130,45 @@ def test_weights_that_changed_after_the_ticket_are_refused(tiny: Tiny) -> None:
         EpisodeJudge(replace(run, vouched=vouched))
 
 
-def test_the_replies_are_kept_apart_from_those_that_the_preflights_gates_read(tiny: Tiny) -> None:
-    run = weigh(tiny("training.reward.judge=1"))
+def test_the_replies_are_kept_apart_from_those_that_the_preflights_gates_read(tiny: Tiny, server: JudgeServer) -> None:
+    run = live(tiny, server)
     EpisodeJudge(run).score(dialogues(3), SEED)
     assert run.workspace.path(REPLIES).is_file()
     assert not run.workspace.path(run.config.judge.store.path).exists()
     with pytest.raises(ConfigError, match=r"judge\.store\.path is .*, below training\.reward\.scores"):
         tiny("judge.store.path=data/judge/episodes/replies.sqlite")
+
+
+def test_the_rubric_is_read_in_memory_and_says_what_it_says_through_the_store(tiny: Tiny) -> None:
+    """What nobody is paid for needs no store; what it leaves unscored, and why, is the same."""
+    run = weigh(tiny("training.reward.judge=1"))
+    several = dialogues(6)
+    with open_store(run) as store:
+        stored = open_judge(run, store).score(several)
+    alone = asyncio.run(score_unbilled(several, run.config.judge, read_spec(run), 0.08))
+    assert alone.rows.drop("replayed").equals(stored.rows.drop("replayed"))
+    assert (alone.usd, alone.calls, alone.stopped) == (0, 0, "")
+    EpisodeJudge(run).score(several, SEED)
+    assert not run.workspace.path(REPLIES).exists()
+    other = read_spec(run).model_copy(update={"dimensions": {"charm": "How charming it is."}})
+    (reason,) = asyncio.run(score_unbilled(several[:1], run.config.judge, other, 0.08)).rows["reason"]
+    assert reason.startswith("the reply lacks charm")
+
+
+def test_an_audit_is_each_score_as_it_is_and_asks_no_more_than_the_budget(tiny: Tiny, server: JudgeServer) -> None:
+    run = live(tiny, server, "judge.budget.max_calls=18", "steps=1", "batch_size=2")
+    judge = EpisodeJudge(run)
+    assert judge.audit([*dialogues(4), *dialogues(2)]) == judge.score([*dialogues(4), *dialogues(2)], SEED).values
+    asked = server.stats().requests
+    with pytest.raises(ConfigError, match=r"max_calls is 18, but the evaluation may have to ask 21 times"):
+        judge.audit(dialogues(7))
+    assert server.stats().requests == asked
+
+
+def test_an_audit_leaves_unscored_what_is_unscored(tiny: Tiny) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
+        found = EpisodeJudge(live(tiny, refusing)).audit(dialogues(30))
+    assert 0 < found.count(None) < 30
 
 
 def test_equal_dialogues_are_asked_about_once(tiny: Tiny, server: JudgeServer) -> None:
@@ -243,11 +277,12 @@ def test_without_weights_there_is_no_judge(tiny: Tiny) -> None:
         EpisodeJudge(tiny("training.reward.judge=1"))
 
 
-def test_a_budget_that_ends_in_the_middle_is_refused(tiny: Tiny) -> None:
-    run = weigh(tiny("training.reward.judge=1", "judge.budget.max_calls=95", "steps=4", "batch_size=8"))
+def test_a_budget_that_ends_in_the_middle_is_refused(tiny: Tiny, server: JudgeServer) -> None:
+    run = live(tiny, server, "judge.budget.max_calls=95", "steps=4", "batch_size=8")
     with pytest.raises(ConfigError, match=r"max_calls is 95, but a seed's training may have to ask 96 times \(steps"):
         EpisodeJudge(run)
-    assert EpisodeJudge(tiny("training.reward.judge=1", "judge.budget.max_calls=96", "steps=4", "batch_size=8"))
+    assert EpisodeJudge(live(tiny, server, "judge.budget.max_calls=96", "steps=4", "batch_size=8"))
+    assert EpisodeJudge(weigh(tiny("training.reward.judge=1", "judge.budget.max_calls=1"))), "nobody is billed"
 
 
 def test_weights_that_somebody_edited_are_refused(tiny: Tiny) -> None:
