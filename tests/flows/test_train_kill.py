@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from prefect.settings import PREFECT_API_URL
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.names import steps
+from tests.forks import Fork, Forks
+from tests.training.killed import IMPORTED
 
 from .trainings import RUN, Ended, copied, logged, prints
 
@@ -24,51 +23,42 @@ pytestmark = pytest.mark.timeout(1800)  # several processes, one behind the othe
 SEED = 20250820
 """Of the moments; they hang on how far the training has come, so that every kill hits it at work."""
 
-PROGRAM = """
-import sys
-from flows.train import train
-state = train(workspace=sys.argv[1], overrides=sys.argv[2:], evaluate=False, return_state=True)
-print(state.name, state.message)
-sys.exit(0 if state.is_completed() else 1)
-"""
 
-
-def process(run: Run, storage: Path) -> subprocess.Popen[str]:
-    """The flow in a process of its own, as a worker starts it."""
+@pytest.fixture
+def flows(tmp_path: Path) -> Iterator[Forks]:
+    """Where flows are started as a worker starts them: in processes of their own."""
     environment = {
-        **os.environ, "PYTHONPATH": str(PROJECT_ROOT), "PREFECT_API_URL": str(PREFECT_API_URL.value()),
-        "PREFECT_LOCAL_STORAGE_PATH": str(storage), "PREFECT_LOGGING_TO_API_ENABLED": "false",
+        "PREFECT_API_URL": str(PREFECT_API_URL.value()), "PREFECT_LOCAL_STORAGE_PATH": str(tmp_path / "storage"),
+        "PREFECT_LOGGING_TO_API_ENABLED": "false",
     }  # fmt: skip
-    command = [sys.executable, "-c", PROGRAM, str(run.workspace.root), *run.overrides]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with Forks(tmp_path / "forks", "tests.flows.trainings", *IMPORTED, environment=environment) as interpreter:
+        yield interpreter
 
 
 def lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-def kill_at_work(flow: subprocess.Popen[str], run: Run, logged_before: int, step: int) -> None:
+def kill_at_work(flow: Fork, run: Run, logged_before: int, step: int) -> None:
     """Kill the flow once it has logged something of its own and `step` steps are measured."""
     log, metrics = run.workspace.path("logs/train.log"), run.workspace.path("reports/metrics.jsonl")
     while lines(log) == logged_before or lines(metrics) < step:
-        assert flow.poll() is None, f"it was to be killed at work, and has ended: {flow.communicate()[0]}"
+        assert flow.poll() is None, f"it was to be killed at work, and has ended: {flow.told()}"
         time.sleep(0.01)
-    flow.kill()
-    flow.communicate()
-    assert flow.returncode == -signal.SIGKILL
+    assert flow.kill() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.long)])
 def test_a_flow_killed_at_any_moment_ends_with_the_same_bytes(
-    kills: int, done: Ended, opened: Run, tmp_path: Path
+    kills: int, done: Ended, opened: Run, tmp_path: Path, flows: Forks
 ) -> None:
     run, moments = copied(opened, tmp_path / "workspace"), random.Random(SEED + kills)
     for _ in range(kills):
         there = max(steps(run.workspace.path(RUN)), default=0)
-        flow, logged_before = process(run, tmp_path / "storage"), lines(run.workspace.path("logs/train.log"))
+        logged_before = lines(run.workspace.path("logs/train.log"))
+        flow = flows.start("tests.flows.trainings.as_a_process", run.workspace.root, *run.overrides)
         kill_at_work(flow, run, logged_before, there + moments.randint(0, 3 - there))
-    flow = process(run, tmp_path / "storage")
-    told, _ = flow.communicate(timeout=600)
-    assert flow.returncode == 0, told
+    flow = flows.start("tests.flows.trainings.as_a_process", run.workspace.root, *run.overrides)
+    assert flow.wait() == 0, flow.told()
     assert prints(run) == prints(done.run)
     assert logged(run) == [1, 2, 3, 4]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,13 @@ def start(run: Run, **parameters: Any) -> State[Any]:
     chosen = {"overrides": list(run.overrides), "workspace": str(run.workspace.root), "evaluate": False}
     state: State[Any] = train(**{**chosen, **parameters}, return_state=True)
     return state
+
+
+def as_a_process(workspace: str, *overrides: str) -> None:
+    """Train as a worker's process does, and end as it ends."""
+    state: State[Any] = train(workspace=workspace, overrides=list(overrides), evaluate=False, return_state=True)
+    print(state.name, state.message)
+    sys.exit(0 if state.is_completed() else 1)
 
 
 def copied(run: Run, root: Path) -> Run:

@@ -12,7 +12,9 @@ import torch
 
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
+from tests.forks import Forks
 from tests.once import copy_of
+from tests.training.killed import IMPORTED
 from tests.training.tiny_world import learned_tokenizer, pool_rows, tiny_run, write_base, write_pool
 
 
@@ -66,3 +68,10 @@ def tiny(tiny_workspace: Path, tmp_path: Path) -> Callable[..., Run]:
         return tiny_run(root, *overrides)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """What is killed while it trains is forked from here."""
+    with Forks(tmp_path_factory.mktemp("forks"), *IMPORTED) as interpreter:
+        yield interpreter

@@ -1,30 +1,34 @@
-"""Training in processes that are killed at random moments, until one gets to its end.
-
-It runs in an interpreter of its own, which imports everything once and forks the processes that are killed: forks of
-the tests' own interpreter would inherit locks of threads that other tests have started.
-"""
+"""Training in processes that are killed, until one gets to its end."""
 
 from __future__ import annotations
 
 import multiprocessing
 import random
-import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from tests.forks import Forks
+
+IMPORTED = (
+    "tests.training.killed", "tests.training.tiny_world", "rc1_lib.training.ppo_run", "rc1_lib.training.warm_start",
+    "rc1_lib.training.supervised_run", "rc1_lib.training.engines.torch_ppo", "rc1_lib.training.engines.trl_sft",
+)  # fmt: skip
+FEW = {"train": (0, 1, 3), "warm": (0, 0, 1)}
+"""When there is a kill: after so many steps measured, or folders begun. At once, half way, near the end."""
+MANY = 60
 
 
-def until_done(what: str, workspace: Path, *overrides: str) -> int:
+def until_done(forks: Forks, what: str, workspace: Path, *overrides: str, many: bool = False) -> int:
     """Do `what` (`train` to step 4, or `warm` up) in `workspace`; returns how often it was killed on the way."""
-    command = [sys.executable, "-m", "tests.training.killed", what, str(workspace), *overrides]
-    done = subprocess.run(command, cwd=PROJECT_ROOT, capture_output=True, text=True, check=False, timeout=800)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return int(done.stdout.splitlines()[-1])
+    done = forks.start("tests.training.killed.main", what, "many" if many else "few", workspace, *overrides)
+    assert done.wait() == 0, done.told()[-2000:]
+    return int(done.told().splitlines()[-1])
 
 
-def work_of(what: str, workspace: Path, overrides: list[str]) -> Callable[[], object]:
+def work_of(what: str, workspace: Path, overrides: tuple[str, ...]) -> Callable[[], object]:
     """What is to be done, with all that is not to be killed done already."""
     import torch
 
@@ -46,15 +50,43 @@ def work_of(what: str, workspace: Path, overrides: list[str]) -> Callable[[], ob
     return lambda: reference_of(run, rows, form)
 
 
-def main() -> None:
+def come_to(what: str, workspace: Path) -> int:
+    """How far it is: steps that were measured, or folders that were begun."""
+    if what == "warm":
+        return len(list(workspace.glob("checkpoints/.new-*")))
+    metrics = workspace / "reports/metrics.jsonl"
+    return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
+
+
+def few(what: str, workspace: Path) -> Iterator[Callable[[BaseProcess], None]]:
+    """Waits for a kill soon after the work has come to each of `FEW`; the last waits for its end."""
+    moments = random.Random(11)
+    for wanted in FEW[what]:
+
+        def wait(process: BaseProcess, wanted: int = wanted) -> None:
+            while come_to(what, workspace) < wanted and process.is_alive():
+                time.sleep(0.001)
+            process.join(moments.uniform(0.01, 0.1))
+
+        yield wait
+    yield BaseProcess.join
+
+
+def many() -> Iterator[Callable[[BaseProcess], None]]:
+    """Waits of random length. Short ones come often, later ones let it come further: steps and writes are hit."""
+    moments = random.Random(11)
+    for kills in range(MANY):
+        yield lambda process, most=0.6 * (1 + kills): process.join(moments.uniform(0.05, most))
+
+
+def main(what: str, how: str, root: str, *overrides: str) -> None:
     """Print how often the work was killed before it got to its end."""
-    what, workspace, *overrides = sys.argv[1:]
-    work, moments = work_of(what, Path(workspace), overrides), random.Random(11)
-    for kills in range(60):
+    workspace = Path(root)
+    work = work_of(what, workspace, overrides)
+    for kills, wait in enumerate(many() if how == "many" else few(what, workspace)):
         process = multiprocessing.get_context("fork").Process(target=work)
         process.start()
-        # Early kills come often, later ones let it come further: both a step and a write are hit.
-        process.join(moments.uniform(0.05, 0.6 * (1 + kills)))
+        wait(process)
         if process.is_alive():
             process.kill()
         process.join()
@@ -62,8 +94,4 @@ def main() -> None:
             print(kills)
             return
         assert process.exitcode == -9, f"it ended by itself with {process.exitcode}"
-    raise AssertionError("it never got to its end")
-
-
-if __name__ == "__main__":
-    main()
+    sys.exit("it never got to its end")

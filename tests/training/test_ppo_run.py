@@ -24,6 +24,7 @@ from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import paths_of
+from tests.forks import Forks
 from tests.scoring.bench import overrides
 from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
@@ -268,9 +269,12 @@ def test_the_checkpoint_of_another_seed_is_refused(tiny: Tiny, whole: Path) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(tiny: Tiny, whole: Path) -> None:
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
+    tiny: Tiny, whole: Path, forks: Forks, many: bool
+) -> None:
     root = tiny().workspace.root
-    assert until_done("train", root) >= 1
+    assert until_done(forks, "train", root, many=many) >= 2
     assert end_of(root) == end_of(whole)
     assert measured(root) == [1, 2, 3, 4]
 

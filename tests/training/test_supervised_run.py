@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from rc1_lib.training.checkpoint.names import resolve, steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.supervised_run import SmallResult, train_small
+from tests.forks import Forks
 from tests.training.tiny import write_base
 
 SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
@@ -111,26 +112,23 @@ def test_resumed_from_any_checkpoint_the_end_is_the_same(
     assert [(line["step"], line["loss"]) for line in after] == [(line["step"], line["loss"]) for line in before]
 
 
+def killed_in_a_checkpoint(workspace: str, base: str) -> None:
+    """Train, and die at the rename that would put the checkpoint of step 4 in its place. In a process of its own."""
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "os.rename" and str(arguments[1]).endswith("step_00004"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    torch.set_num_threads(1)
+    sys.addaudithook(hook)
+    train_small(SHIPPED, Workspace(Path(workspace)), None, [f"model.base={base}", *SHORT])
+
+
 def test_killed_within_a_checkpoint_and_resumed_in_a_new_process_the_end_is_the_same(
-    undisturbed: Path, base: Path, tmp_path: Path
+    undisturbed: Path, base: Path, tmp_path: Path, forks: Forks
 ) -> None:
-    script = f"""
-import os, signal, sys
-import torch
-torch.set_num_threads(1)
-from pathlib import Path
-from rc1_lib.artifacts import Workspace
-from rc1_lib.training.supervised_run import train_small
-
-def hook(name, args):
-    if name == "os.rename" and str(args[1]).endswith("step_00004"):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(hook)
-train_small(Path({str(SHIPPED)!r}), Workspace(Path({str(tmp_path)!r})), None, {[f"model.base={base}", *SHORT]!r})
-"""
-    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT_ROOT, capture_output=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+    done = forks.start(f"{__name__}.killed_in_a_checkpoint", tmp_path, base)
+    assert done.wait() == -signal.SIGKILL, done.told()[-2000:]
     assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == [1, 2, 3, 4]
     train(tmp_path, base, resume="latest")
     ours, theirs = (resolve(6, folder / "checkpoints/local") for folder in (tmp_path, undisturbed))

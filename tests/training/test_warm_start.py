@@ -26,6 +26,7 @@ from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.warm_start import RECORD, Reference, reference_of
+from tests.forks import Forks
 from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
 
@@ -197,11 +198,12 @@ def test_a_folder_that_is_not_what_was_made_is_made_again(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_kill_half_way_leaves_nothing_that_is_taken_for_whole(
-    tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs
+    tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs, forks: Forks, many: bool
 ) -> None:
     run = tiny(*FEW)
-    assert until_done("warm", run.workspace.root, *FEW) >= 1
+    assert until_done(forks, "warm", run.workspace.root, *FEW, many=many) >= 2
     when = made_at(run)
     assert reference(run, inputs).sha256 == warm[1].sha256
     assert made_at(run) == when
