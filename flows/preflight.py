@@ -20,10 +20,12 @@ from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, ROUNDS_PASSED, TIC
 from flows.failures import leave_failure
 from flows.rounds import JudgedRound, judge_round
 from rc1_lib.build_policy import Build
+from rc1_lib.calibration.judge_baseline import check_baseline
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.preflight.gates import waiting
+from rc1_lib.preflight.gates import NIGHTLY, gates_of_round, round_name, round_title, waiting
 from rc1_lib.run import Run, open_run
+from tasks.calibrate import judge_baseline
 from tasks.endings import REFUSED, outcome
 from tasks.reports import issue, report_nightly, report_round, revoke, verify
 from tasks.sentences import round_sentence
@@ -73,11 +75,14 @@ def preflight(
 def _preflight(
     run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: bool, ticket: bool, on_red_revoke: bool
 ) -> State[Any]:
+    if build != "never":
+        check_baseline(run)
     prepare(run, build)
     if is_due(run, build):
         done = calibrated(run)
         if red := ending(run, done, on_red_revoke):
             return _beside_red_calibration(run, done, red, min(rounds), refresh)
+    recorded = judge_baseline(run, build, return_state=True)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, refresh=refresh))
@@ -86,6 +91,7 @@ def _preflight(
             return _red(run, judged[-1], on_red_revoke)
     sentence = _green_sentence(judged)
     if ticket and 2 in rounds:
+        outcome(recorded)  # what kept it from being recorded is the user's to mend, and the rounds came first
         issued = outcome(issue(run, return_state=True))
         return Completed(name=TICKET_ISSUED, message=f"{sentence}; ticket until {issued['expires']}")
     return Completed(name=ROUNDS_PASSED, message=sentence)
@@ -118,7 +124,9 @@ def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: boo
         report_round(run, number, judged[-1].results, write=False)
         if not judged[-1].passed:
             break
-    found = {f"round{one.number}": one.results for one in judged}
+    judged.append(_judge_at_night(run, judged[-1]))
+    found = {round_name(one.number): one.results for one in judged}
+    judged = judged[: 1 + next((place for place, one in enumerate(judged) if not one.passed), len(judged))]
     if not judged[-1].passed:
         report_nightly(run, round_sentence(judged[-1].results), False, found)
         return _red(run, judged[-1], on_red_revoke)
@@ -127,12 +135,21 @@ def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: boo
     return Completed(name=TICKET_CONFIRMED, message=sentence)
 
 
+def _judge_at_night(run: Run, before: JudgedRound) -> JudgedRound:
+    """The gates that stand in no round; behind a red one they wait, since they ask the judge."""
+    why = f"{round_title(before.number)}, which is red: nothing is asked or paid for behind it"
+    unreached = {} if before.passed else {spec.name: why for spec in gates_of_round(NIGHTLY)}
+    judged = judge_round(run, NIGHTLY, waiting=unreached)
+    report_round(run, NIGHTLY, judged.results, write=False)
+    return judged
+
+
 def _red(run: Run, judged: JudgedRound, on_red_revoke: bool) -> State[Any]:
-    sentence = f"round {judged.number}: {round_sentence(judged.results)}"
+    sentence = f"{round_title(judged.number)}: {round_sentence(judged.results)}"
     if on_red_revoke:
         revoke(run, sentence)
     return Failed(name=FAULT if judged.faults else GATES_FAILED, message=sentence)
 
 
 def _green_sentence(judged: Sequence[JudgedRound]) -> str:
-    return "; ".join(f"round {one.number}: {round_sentence(one.results)}" for one in judged)
+    return "; ".join(f"{round_title(one.number)}: {round_sentence(one.results)}" for one in judged)

@@ -11,7 +11,7 @@ from prefect.futures import wait
 from prefect.logging import get_run_logger
 
 from rc1_lib.code import code_sha256
-from rc1_lib.preflight.gates import gates_of_round
+from rc1_lib.preflight.gates import gates_of_round, round_name, round_title
 from rc1_lib.preflight.rounds import GREEN, round_passed
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
@@ -24,7 +24,7 @@ class JudgedRound:
     """The verdicts of a round.
 
     Attributes:
-        number: the round.
+        number: the round; `NIGHTLY` for the gates that stand in none.
         results: one verdict a gate, in the round's order; never fewer than its gates.
         faults: gates that could not be evaluated because of a fault in program or machine -> the fault.
     """
@@ -46,7 +46,7 @@ def judge_round(
 
     Args:
         run: whose files and configuration.
-        number: 1 or 2.
+        number: 1, 2 or `NIGHTLY`.
         refresh: evaluate everything, believe no cache.
         waiting: gates that are not evaluated, with what each waits for.
     """
@@ -73,7 +73,7 @@ def judge_round(
         else:
             results.append(GateResult(name, error="its files changed while it was evaluated; run again when at rest"))
     green = sum(result.status in GREEN for result in results)
-    tell(f"round {number}", len(results), len(results), f"{green} of {len(results)} gates green")
+    tell(round_title(number), len(results), len(results), f"{green} of {len(results)} gates green")
     return JudgedRound(number, results, faults)
 
 
@@ -88,7 +88,7 @@ class _Verdict:
 
 def _judge(run: Run, number: int, names: Sequence[str], files: AllFiles, refresh: bool) -> dict[str, _Verdict]:
     code = code_sha256()
-    this_round = gate.with_options(tags=[f"round{number}"], refresh_cache=refresh)
+    this_round = gate.with_options(tags=[round_name(number)], refresh_cache=refresh)
     futures = {name: this_round.submit(run, name, number, files_read(name, files), code) for name in names}
     wait(list(futures.values()))
     return {name: _verdict(name, future.state) for name, future in futures.items()}

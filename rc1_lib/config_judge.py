@@ -77,6 +77,15 @@ class Budget(Section):
     """Most calls."""
 
 
+class JudgeBaseline(Section):
+    """The fixed set of dialogues that the nightly asks the judge about again, with its first scores."""
+
+    path: WrittenPath
+    """The file; what the nightly asks is kept beside it."""
+    n: Positive
+    """Dialogues of the shadow set in it; each night they are asked `samples` times each."""
+
+
 class Judge(Section):
     """The judge that scores dialogues. Keys come from the environment, never from here."""
 
@@ -100,6 +109,7 @@ class Judge(Section):
     limits: JudgeLimits
     prices: Prices
     budget: Budget
+    baseline: JudgeBaseline
 
 
 class Reward(Section):

@@ -176,6 +176,20 @@ class StabilityGate(Section):
     """Of the reported intervals."""
 
 
+class DriftGate(Section):
+    """Thresholds of the nightly comparison of the judge with its own first scores."""
+
+    min_coverage: Share
+    """Least share of the fixed set that must be scored again."""
+    min_dialogues: Positive
+    """Fewest dialogues to compare; with fewer no baseline is recorded either."""
+    false_alarms: Annotated[float, Field(gt=0, lt=0.5)]
+    """Share of the nights on which an unchanged judge may be red: the bounds of all figures follow from it and from
+    the noise between the judge's samples."""
+    deals: Annotated[int, Field(ge=1000, le=1_000_000)]
+    """How often the samples are dealt out anew to measure that noise."""
+
+
 class ShadowRunGate(Section):
     """Thresholds of the comparison of the old score with the new reward on the shadow set."""
 
@@ -318,6 +332,7 @@ class Gates(Section):
     git: GitGate
     probe: ProbeGate
     stability: StabilityGate
+    drift: DriftGate
     anti_simulation: AntiSimulationGate
     shadow_run: ShadowRunGate
     calibration: CalibrationGate

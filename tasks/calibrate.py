@@ -10,6 +10,8 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.logging import get_run_logger
 
 from rc1_lib.artifacts import now, write_json
+from rc1_lib.build_policy import Build
+from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.stages import BY_NAME, REPORT, STAGES, Weights
 from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.errors import RC1Error
@@ -67,6 +69,32 @@ def adopt_weights(run: Run, weights: Weights, report: str) -> str:
     adopt(run, weights, report)
     get_run_logger().info("%s: written, from %s", run.config.weights, report)
     return run.config.weights
+
+
+@task(
+    name="judge baseline",
+    task_run_name="judge baseline",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+)
+@refusable
+def judge_baseline(run: Run, build: Build) -> str | None:
+    """Record the fixed set that the nightly asks the judge about again, where there is none yet.
+
+    Args:
+        run: whose judge.
+        build: `never` records nothing. `always` records no other one either: that takes a command of its own.
+
+    Returns:
+        When the baseline was recorded; None with `never`.
+    """
+    if build == "never":
+        return None
+    provide_scorer_key(run)
+    body = record_baseline(run)
+    tell("judge baseline", 1, 1, f"{len(body['dialogues'])} dialogues, recorded {body['recorded']}")
+    return str(body["recorded"])
 
 
 @task(name="calibration report")

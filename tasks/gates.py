@@ -12,7 +12,7 @@ from prefect.transactions import get_transaction
 
 from rc1_lib.artifacts import sha256_json
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
+from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round, round_name, round_title
 from rc1_lib.preflight.rounds import fingerprints
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
@@ -57,7 +57,7 @@ def gate_key(_context: TaskRunContext | None, parameters: Mapping[str, Any]) -> 
         "config": run.config_sha256,
         "code": parameters["code"],
     }
-    return f"rc1-round{number}-{name}-{sha256_json(decisive)}"
+    return f"rc1-{round_name(number)}-{name}-{sha256_json(decisive)}"
 
 
 @task(
@@ -87,7 +87,7 @@ def gate(run: Run, name: str, number: int, files: Files, code: str) -> State[dic
     if "judge_spec" in BY_NAME[name].reads:
         provide_scorer_key(run)
     result = evaluate(name, Evidence(run), number)
-    tell(f"round {number}", names.index(name) + 1, len(names), f"{name} {result.status.value}")
+    tell(round_title(number), names.index(name) + 1, len(names), f"{name} {result.status.value}")
     if result.status is not Status.PASSED:
         leave_uncached()
     return state_of(result)

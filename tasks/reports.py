@@ -9,6 +9,7 @@ from prefect import task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from rc1_lib.artifacts import now, write_json
+from rc1_lib.preflight.gates import round_name, round_title
 from rc1_lib.preflight.rounds import round_passed, write_round
 from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
 from rc1_lib.records import GateResult, Status
@@ -42,9 +43,10 @@ def report_round(run: Run, number: int, results: Sequence[GateResult], *, write:
     path = write_round(run, number, results) if write else None
     verdict = "passed" if round_passed(results, number) else "FAILED"
     create_table_artifact(
-        key=f"rc1-round{number}-gates",
+        key=f"rc1-{round_name(number)}-gates",
         table=table(results),
-        description=f"Round {number} {verdict} (profile {run.config.profile}): {round_sentence(results)}",
+        description=f"{round_title(number).capitalize()} {verdict} (profile {run.config.profile}): "
+        f"{round_sentence(results)}",
     )
     return run.workspace.name(path) if path else None
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
@@ -80,6 +81,7 @@ def _build(root: Path) -> None:
     write_metrics(run)
     write_balanced(run)
     assert [outcome.gate.failures for outcome in run_stages(run, evaluate_here)] == [()] * len(STAGES)
+    record_baseline(run)
 
 
 @pytest.fixture(scope="session")

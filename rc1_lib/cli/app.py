@@ -78,6 +78,8 @@ for _name, _function in (
     ("validate-difficulty", difficulty.validate_difficulty),
     ("probe-scorer", judge.probe_scorer),
     ("assert-not-simulated", judge.assert_not_simulated),
+    ("judge-baseline", judge.judge_baseline),
+    ("judge-drift", judge.judge_drift),
     ("score", score.score),
     ("failpack", failures.failpack),
 ):

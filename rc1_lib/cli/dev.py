@@ -39,6 +39,9 @@ def judge_server(
         list[str] | None,
         typer.Option(metavar="KIND=RATE", help="Share of requests that go wrong, for example reset=0.1; repeatable."),
     ] = None,
+    shift: Annotated[
+        float, typer.Option(min=-1, max=1, help="Added to every grade, as by a judge that has become milder.")
+    ] = 0.0,
     model: Annotated[
         str, typer.Option(help="Model version that it reports; begins with rc1-test-double.")
     ] = "rc1-test-double-1",
@@ -63,6 +66,7 @@ def judge_server(
         concurrent=concurrent,
         retry_after=retry_after,
         idempotent=idempotent,
+        shift=shift,
     )
     with running(behaviour, port=port) as server:
         session.show(*_invitation(server))

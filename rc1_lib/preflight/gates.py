@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
@@ -34,6 +35,8 @@ from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double_checks import double_checks, said_double
 
 Round = int
+NIGHTLY: Round = 0
+"""The gates that stand in no round: the nightly judges them behind both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +174,26 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         "shadow_run", "does the new reward order dialogues better", ("shadow", "weights", "judge_spec"),
         _shadow_run, rounds=(2,), reads_world=True, asks=True,
     ),
+    GateSpec(
+        "judge_drift", "does the judge grade as it did", (JUDGE_BASELINE.name, "judge_spec"),
+        lambda e, _: drift_verdict(e.run), rounds=(NIGHTLY,), reads_world=True, asks=True,
+    ),
 )  # fmt: skip
 BY_NAME = {spec.name: spec for spec in PREFLIGHT}
 
 
+def round_name(number: Round) -> str:
+    """`round1`, `round2` or `nightly`, as reports and the UI call it."""
+    return f"round{number}" if number != NIGHTLY else "nightly"
+
+
+def round_title(number: Round) -> str:
+    """`round 1`, `round 2` or `nightly`, for people."""
+    return f"round {number}" if number != NIGHTLY else "nightly"
+
+
 def gates_of_round(number: Round) -> tuple[GateSpec, ...]:
-    """The gates that stand in round 1 or 2, in order."""
+    """The gates that stand in round 1 or 2, or in neither (`NIGHTLY`), in order."""
     return tuple(spec for spec in PREFLIGHT if number in spec.rounds)
 
 

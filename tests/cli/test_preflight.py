@@ -18,9 +18,16 @@ def test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked(rc1: R
     assert done.code == 0, body["message"]
     assert [report["round"] for report in body["rounds"]] == ["round1", "round2"]
     assert body["ticket"]["profile"] == "local"
+    assert body["ticket"]["files"]["judge_baseline"]["path"] == "data/judge/baseline/judge_baseline.json"
     assert body["failpack"] is None
 
     assert "valid:" in rc1("ticket", "verify", *place).out
+    assert "40 dialogues, judge rubric" in rc1("judge-baseline", *place).out
+    assert rc1("judge-drift", *place).code == 0
+    assert "valid:" in rc1("ticket", "verify", *place).out, "neither command altered what it vouches for"
+    again = rc1("judge-baseline", *place, "--new").out
+    assert "a new baseline: it replaces that of" in again and "is refused from now on" in again
+    assert "judge_baseline.json has changed" in rc1("ticket", "verify", *place).err
     assert "another one" in rc1("ticket", "verify", *place, "--set", "pool.seed=1").err
     assert "not verified" in rc1("ticket", "show", *place).out
     assert rc1("ticket", "revoke", *place, "--reason", "a test").code == 0

@@ -121,8 +121,8 @@ def test_one_byte_of_any_covered_file_makes_another_fingerprint(
 
 def test_a_ticket_binds_what_is_read_and_nothing_that_is_made_after_it(built: Run) -> None:
     assert list(bound(built)) == [
-        "shadow", "takes", "pool", "metrics", "balanced", "weights", "config", "judge_spec", "templates",
-        "reference_templates", "base",
+        "shadow", "takes", "pool", "metrics", "balanced", "weights", "judge_baseline", "config", "judge_spec",
+        "templates", "reference_templates", "base",
     ]  # fmt: skip
 
 

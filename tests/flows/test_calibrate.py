@@ -194,7 +194,8 @@ def test_a_red_calibration_asks_nobody_behind_it_and_the_key_stands_in_no_report
         run = copied(
             built, tmp_path / "workspace", "judge.provider=openai", f"judge.base_url={server.base_url}",
             "judge.model=rc1-test-double-1", "judge.samples=1", "judge.limits.rps=500", "judge.limits.max_rps=500",
-            "gates.shadow_run.min_outcomes=1000", "gates.waivers={}", weights=False,
+            "gates.shadow_run.min_outcomes=1000", "gates.waivers={}",
+            "judge.baseline.path=data/judge/baseline/of_another.json", weights=False,
         )  # fmt: skip
         state = ended(preflight, run, build="auto")
         asked = server.stats().answered
@@ -202,6 +203,7 @@ def test_a_red_calibration_asks_nobody_behind_it_and_the_key_stands_in_no_report
     assert stage_states(state) == {"shadow_baseline": "GateFailed"}
     judged = statuses(read_json(run.workspace.path(PASSED[1])))
     assert (judged["judge_probe"], judged["anti_simulation"]) == ("not judged", "not judged")
+    assert not run.workspace.path(run.config.judge.baseline.path).exists()
     assert judged["judge_stability"] == "error", "one sample a dialogue says nothing of its noise"
     shown = artifacts(state)
     assert "TEST DOUBLE" in str(shown["rc1-calibration-gates"].data)

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from prefect.blocks.system import Secret
 from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
 from rc1_lib.artifacts import read_json
+from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.failpack import write_failpack
 from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.ticket import read_ticket
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_store
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
@@ -54,8 +57,10 @@ def verdicts(run: Run, number: int) -> dict[str, dict[str, Any]]:
 def test_both_rounds_ask_live_and_earn_a_ticket(
     fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer, only_gates: Only
 ) -> None:
-    only_gates(*JUDGES)
-    run = fresh_copy(*live(server))
+    only_gates(*JUDGES, "judge_drift")
+    run = fresh_copy(*live(server, "judge.baseline.n=30", "judge.limits.rps=400", "judge.limits.max_rps=400"))
+    record_baseline(run, new=True)
+    recorded = server.stats().answered
     state = run_flow(run)
     assert state.name == "TicketIssued", state.message
     for number in (1, 2):
@@ -63,9 +68,16 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
         assert {gates[name]["status"] for name in JUDGES} == {"passed"}
         assert all("TEST DOUBLE" in str(gates[name]["checks"]) for name in JUDGES)
     probed = 2 * run.config.gates.probe.n * run.config.judge.samples
-    assert server.stats().answered == probed
+    assert server.stats().answered - recorded == probed
     with open_store(run) as store:
-        assert len(store.log()) == server.stats().requests == probed
+        assert len(store.log()) == probed
+
+    server.behaviour = replace(server.behaviour, shift=-0.1)
+    state = run_flow(run, rounds=[1], refresh=True, recheck=True, ticket=False)
+    assert (state.is_failed(), state.name) == (True, "GatesFailed")
+    assert "nightly: 1 of 1 gates failed: judge_drift (" in str(state.message)
+    assert server.stats().answered - recorded == 1.5 * probed + 30 * run.config.judge.samples, "it was really asked"
+    assert "judge_drift" in read_ticket(run)["revoked"]["reason"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from prefect.artifacts import Artifact
 
 from rc1_lib.artifacts import read_json
 from rc1_lib.errors import TicketError
-from rc1_lib.preflight.gates import gates_of_round
+from rc1_lib.gates.machine import resources_gate
+from rc1_lib.preflight.gates import BY_NAME, gates_of_round
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
+from rc1_lib.thresholds import ResourcesGate
 from tasks.reports import NIGHTLY
 
 Start = Callable[..., State[Any]]
@@ -85,11 +88,41 @@ def test_a_red_preflight_may_be_told_to_leave_the_ticket(green_copy: Run, run_fl
 def test_the_nightly_confirms_a_ticket_without_touching_what_it_vouches_for(
     green_copy: Run, run_flow: Start, only_gates: Only
 ) -> None:
-    only_gates()
+    only_gates("judge_drift")
     state = run_flow(green_copy, **NIGHTLY_PARAMETERS, rounds=[1])
     assert state.name == "TicketConfirmed", state.message
+    assert str(state.message).endswith("; nightly: 1 of 1 gates passed")
     assert verify_ticket(green_copy)
-    assert read_json(green_copy.workspace.path(NIGHTLY))["pass"] is True
+    report = read_json(green_copy.workspace.path(NIGHTLY))
+    assert report["pass"] is True
+    (drift,) = report["rounds"]["nightly"]
+    assert (drift["name"], drift["status"]) == ("judge_drift", "passed")
+    assert drift["evidence"].keys() == {green_copy.config.judge.baseline.path, "configs/judge/v1.yaml"}
+    card = Artifact.get("rc1-nightly-gates")
+    assert card is not None and "overall: medians moved by" in str(card.data)
+
+
+def test_behind_a_red_round_the_nightly_asks_nobody(
+    green_copy: Run, run_flow: Start, only_gates: Only, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_gates("judge_drift")
+    full = replace(BY_NAME["resources"], evaluate=lambda _, __: resources_gate(0.0, ResourcesGate(min_free_gb=1)))
+    monkeypatch.setitem(BY_NAME, "resources", full)
+    state = run_flow(green_copy, **NIGHTLY_PARAMETERS, rounds=[1])
+    assert (state.is_failed(), state.name) == (True, "GatesFailed")
+    assert "round 1: 1 of" in str(state.message) and "resources (" in str(state.message)
+    (drift,) = read_json(green_copy.workspace.path(NIGHTLY))["rounds"]["nightly"]
+    assert drift["status"] == "not judged"
+    assert "round 1, which is red" in drift["waits_for"]
+
+
+def test_another_judge_is_refused_before_anything_is_asked_or_built(green_copy: Run, run_flow: Start) -> None:
+    other = ("judge.provider=openai", "judge.model=any", "judge.base_url=http://127.0.0.1:9")
+    state = run_flow(green_copy, build="auto", overrides=[*green_copy.overrides, *other])
+    assert (state.is_failed(), state.name) == (True, "Refused")
+    assert "was recorded for the judge 'rubric' by 'v1'" in str(state.message)
+    assert "rc1 judge-baseline --new" in str(state.message)
+    assert verify_ticket(green_copy), "nothing was said of what the ticket vouches for"
 
 
 def test_the_nightly_revokes_the_ticket_after_one_byte_of_the_pool_changes(green_copy: Run, run_flow: Start) -> None:

@@ -26,8 +26,8 @@ from rc1_lib.vouched import read_vouched
 GIVEN = ("configs/local.yaml", "configs/judge/v1.yaml", "templates/pack_v1", "templates/pack_v2", "models/embedded")
 ROUNDS = {f"round{number}": path for number, path in PASSED.items()}
 KINDS = (
-    "shadow", "takes", "pool", "metrics", "balanced", "weights", "config", "judge_spec", "templates",
-    "reference_templates", "base", *ROUNDS,
+    "shadow", "takes", "pool", "metrics", "balanced", "weights", "judge_baseline", "config", "judge_spec",
+    "templates", "reference_templates", "base", *ROUNDS,
 )  # fmt: skip
 EVERY = pytest.mark.parametrize("kind", KINDS)
 

@@ -72,6 +72,8 @@ class Behaviour:
         request_ids: whether each reply has an id of its own, all the same one, or none.
         constant_reply: whether every reply's text is the same.
         delay: whether latencies vary, are all the median, or zero.
+        shift: what is added to every grade: a judge that has become milder, or with a negative number stricter.
+        shifted: the only dimension whose grades are shifted; None shifts all.
     """
 
     seed: int = 0
@@ -91,6 +93,8 @@ class Behaviour:
     request_ids: Literal["fresh", "same", "none"] = "fresh"
     constant_reply: bool = False
     delay: Literal["lognormal", "constant", "zero"] = "lognormal"
+    shift: float = 0.0
+    shifted: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no server could do.
@@ -110,6 +114,8 @@ class Behaviour:
         for name, value in (("latency_ms", min(self.latency_ms)), ("noise_sd", self.noise_sd)):
             if not 0.0 <= value < math.inf:
                 raise ConfigError(f"the test double's {name} is {value:g}, expected a number from 0 up")
+        if not -1.0 <= self.shift <= 1.0:
+            raise ConfigError(f"the test double's shift is {self.shift:g}, expected a number from -1 to 1")
         for name, limit in (("rps", self.rps), ("concurrent", self.concurrent)):
             if limit is not None and not 0.0 < limit < math.inf:
                 raise ConfigError(f"the test double's {name} is {limit:g}, expected a number above 0, or none")

@@ -59,7 +59,8 @@ def graded(behaviour: Behaviour, prompt: Prompt, draw: str) -> Graded:
 def _grade(behaviour: Behaviour, dialogue: str, draw: str, dimension: str) -> float:
     base = Random(f"grade\n{behaviour.seed}\n{dimension}\n{dialogue}").uniform(_LOWEST, _HIGHEST)
     noise = Random(f"noise\n{behaviour.seed}\n{dimension}\n{draw}\n{dialogue}").gauss(0.0, behaviour.noise_sd)
-    return round(min(1.0, max(0.0, base + noise)), _DIGITS)
+    shift = behaviour.shift if behaviour.shifted in (None, dimension) else 0.0
+    return round(min(1.0, max(0.0, base + noise + shift)), _DIGITS)
 
 
 def _split(prompt: Prompt) -> tuple[str, str]:

@@ -1,0 +1,225 @@
+"""The fixed set of dialogues with a judge's first scores, and the judge asked about them again.
+
+The set is written once. It is bound to whoever judges (provider, model asked for, instructions by their fingerprint),
+and to nothing else: neither other code nor another shadow set puts it out of date. Another judge, or the same one after
+it has drifted, gets a baseline of its own by an explicit command only, which keeps the old one: recording anew is the
+cheapest way to be green.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import orjson
+import polars as pl
+from numpy.typing import NDArray
+
+from rc1_lib.artifacts import FileState, atomic_write, file_state, now, read_json, recorded_write, sha256_file
+from rc1_lib.build_policy import NOT_OURS
+from rc1_lib.derived import Artifact
+from rc1_lib.errors import RC1Error
+from rc1_lib.gates.judge_drift import AskedAgain, judge_drift_gate
+from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.pool.derived import SHADOW
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run
+from rc1_lib.scoring.drift import shifts
+from rc1_lib.scoring.identity import judge_identity
+from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
+from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.prompt import dialogue_sha256
+from rc1_lib.scoring.store import Store
+from rc1_lib.scoring.test_double_checks import double_checks
+
+_KIND = "judge_baseline"
+_ANEW = "rc1 judge-baseline --new records another one and keeps this one beside it"
+Body = dict[str, Any]
+
+
+def _look(run: Run) -> FileState:
+    """What became of the file; stale where somebody else judges now."""
+    where = run.config.judge.baseline.path
+    state = file_state(run.workspace, where, None, _KIND)
+    if state not in (FileState.FRESH, FileState.STALE):
+        return state
+    # Without other inputs it is stale only where a kill left it without its checksum: the bytes are the manifest's.
+    try:
+        return FileState.FRESH if _read(run)["judge"] == judge_identity(run) else FileState.STALE
+    except RC1Error:
+        return FileState.ALTERED
+
+
+JUDGE_BASELINE = Artifact(
+    _KIND, lambda run: run.config.judge.baseline.path, None, "rc1_lib.calibration.judge_baseline.record_baseline",
+    "rc1 judge-baseline", look=_look, vouched=True,
+)  # fmt: skip
+
+
+def check_baseline(run: Run) -> FileState:
+    """Refuse a baseline that is of no use for whoever judges now, before anything is paid for.
+
+    Returns:
+        `FRESH`, or `MISSING` or `INTERRUPTED` where none was recorded yet.
+
+    Raises:
+        RC1Error: naming what befell the one that is there, and the command that records another.
+    """
+    path, state = JUDGE_BASELINE.path(run), JUDGE_BASELINE.state(run)
+    if state is FileState.MISSING and run.workspace.checksum_path(run.config.judge.baseline.path).exists():
+        raise RC1Error(f"{path}: was recorded and is gone; bring it back, or rc1 judge-baseline --new records another")
+    if state in NOT_OURS:
+        raise RC1Error(f"{path}: {NOT_OURS[state]}; {_ANEW}")
+    if state is FileState.STALE:
+        then, today = _read(run)["judge"], judge_identity(run)
+        raise RC1Error(
+            f"{path}: was recorded for the judge {_named(then)}, and {_named(today)} judges now, whose scores cannot "
+            f"be compared with those; {_ANEW}"
+        )
+    return state
+
+
+def record_baseline(run: Run, *, new: bool = False) -> Body:
+    """Record the fixed set with its first scores, where there is none yet.
+
+    Args:
+        run: whose shadow set and judge. Scores that are stored and count are taken, the rest is asked.
+        new: record another one in any case. The old one is kept, and the judge is asked about everything anew: what is
+            stored may be of the judge as it was.
+
+    Returns:
+        The baseline, recorded now or earlier.
+
+    Raises:
+        RC1Error: as `check_baseline`; or when too few dialogues are scored.
+    """
+    if not new and check_baseline(run) is FileState.FRESH:
+        return _read(run)
+    config, thresholds = run.config, run.config.gates.drift
+    rows = _chosen(rows_of(run, SHADOW), config.judge.baseline.n)
+    check_judge(run)
+    with _asked(run) if new else open_store(run) as store:
+        judged = open_judge(run, store).score(rows["messages"].to_list(), fresh=new)
+    judged.require(thresholds.min_coverage)
+    samples = _samples(judged, tuple(read_spec(run).dimensions))
+    if len(samples) < thresholds.min_dialogues:
+        raise RC1Error(
+            f"no baseline of the judge: {len(samples)} dialogues of the shadow set are scored, expected at least "
+            f"gates.drift.min_dialogues ({thresholds.min_dialogues}); raise shadow.n or judge.baseline.n"
+        )
+    body: Body = {
+        "recorded": now(),
+        "judge": judge_identity(run),
+        "models": _models(judged),
+        "test_double": judged.test_double,
+        "dimensions": list(read_spec(run).dimensions),
+        "replaces": _keep_old(run) if new else None,
+        "dialogues": [
+            {"id": row["id"], "messages": row["messages"], "scores": samples[name].tolist()}
+            for row in rows.iter_rows(named=True)
+            if (name := dialogue_sha256(row["messages"])) in samples
+        ],
+    }
+    with recorded_write(run.workspace, config.judge.baseline.path, {"kind": _KIND, "judge": body["judge"]}) as stream:
+        stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
+    return body
+
+
+def drift_verdict(run: Run) -> GateResult:
+    """Ask the judge about the fixed set again, past everything that is stored, and compare.
+
+    Raises:
+        RC1Error: when there is no baseline of this judge, or the judge cannot be asked or stopped early.
+    """
+    if check_baseline(run) is not FileState.FRESH:
+        raise RC1Error(
+            f"{JUDGE_BASELINE.path(run)}: there is no baseline to compare with; rc1 judge-baseline records it"
+        )
+    body, thresholds = _read(run), run.config.gates.drift
+    dialogues = [one["messages"] for one in body["dialogues"]]
+    check_judge(run)
+    with _asked(run) as store:
+        judged = open_judge(run, store).score(dialogues, fresh=True)
+        lines = store.log(judged.run_id)
+    if judged.stopped:
+        raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}")
+    again = _samples(judged, tuple(body["dimensions"]))
+    both = [
+        (one["scores"], again[name])
+        for one, messages in zip(body["dialogues"], dialogues, strict=True)
+        if (name := dialogue_sha256(messages)) in again
+    ]
+    found = shifts(
+        np.array([then for then, _ in both], np.float64), np.array([today for _, today in both], np.float64),
+        body["dimensions"], false_alarms=thresholds.false_alarms, deals=thresholds.deals, seed=run.config.shadow.seed,
+    )  # fmt: skip
+    asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, lines)
+    about = {
+        "baseline recorded": str(body["recorded"]),
+        "it replaced one of": str((body["replaces"] or {}).get("recorded", "none")),
+        "model versions then": ", ".join(body["models"]),
+        "model versions now": ", ".join(_models(judged)),
+    }
+    gate = judge_drift_gate(found, asked, thresholds, about)
+    marks = double_checks(run, judged.test_double or body["test_double"])
+    return GateResult(gate.name, (*gate.checks, *marks))
+
+
+def _read(run: Run) -> Body:
+    path = JUDGE_BASELINE.path(run)
+    try:
+        body = read_json(path)
+    except (OSError, ValueError) as error:
+        raise RC1Error(f"{path}: cannot be read as a baseline ({error}); {_ANEW}") from None
+    if not isinstance(body, dict) or not {"judge", "dialogues", "dimensions", "recorded"} <= body.keys():
+        raise RC1Error(f"{path}: is no baseline of a judge; {_ANEW}")
+    return body
+
+
+def _asked(run: Run) -> Store:
+    """The store of what is asked about the set beside the scores in use, which it must not take the place of."""
+    path = JUDGE_BASELINE.path(run).with_name("asked.sqlite")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return Store(path, ttl_days=run.config.judge.store.ttl_days)
+
+
+def _chosen(rows: pl.DataFrame, n: int) -> pl.DataFrame:
+    """`n` rows, the same whatever order they stand in."""
+    order = [hashlib.sha256(str(name).encode()).hexdigest() for name in rows["id"]]
+    return rows.with_columns(order=pl.Series(order, dtype=pl.String)).sort("order").head(n)
+
+
+def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
+    """Dialogue -> its samples' scores, shape (samples, dimensions); of the scored dialogues alone."""
+    scored = judged.rows.filter("scored")["dialogue"].unique()
+    replies = judged.replies.filter(pl.col("dialogue").is_in(scored.implode())).sort("dialogue", "sample")
+    grouped = replies.partition_by("dialogue", as_dict=True)
+    return {str(name): part.select(dimensions).to_numpy() for (name,), part in grouped.items()}
+
+
+def _models(judged: Judged) -> list[str]:
+    return sorted(str(model) for model in judged.rows["models"].explode().drop_nulls().unique())
+
+
+def _keep_old(run: Run) -> Mapping[str, str] | None:
+    """Move the old baseline aside, and tell what it was; None where there is none."""
+    path = JUDGE_BASELINE.path(run)
+    if not path.exists():
+        return None
+    sha256 = sha256_file(path)
+    try:
+        recorded = str(_read(run)["recorded"])
+    except RC1Error:
+        recorded = "unknown"
+    aside = path.with_name(f"{path.stem}.until_{datetime.now(UTC):%Y%m%dT%H%M%S%f}.json")
+    with atomic_write(aside) as stream:
+        stream.write(path.read_bytes())
+    return {"path": run.workspace.name(aside), "sha256": sha256, "recorded": recorded}
+
+
+def _named(judge: Mapping[str, str]) -> str:
+    model = f" {judge['model']}" if judge["model"] else ""
+    return f"'{judge['provider']}{model}' by '{judge['spec']}' ({judge['spec_sha256'][:8]})"

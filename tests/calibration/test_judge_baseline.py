@@ -1,0 +1,204 @@
+"""The fixed set and the nightly's gate, with a judge over loopback that drifts, stays, fails or is another one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import FileState, read_json
+from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline, drift_verdict, record_baseline
+from rc1_lib.errors import RC1Error
+from rc1_lib.evidence import Evidence
+from rc1_lib.preflight.gates import NIGHTLY, evaluate
+from rc1_lib.records import Check, GateResult, Status
+from rc1_lib.run import Run, open_run
+from rc1_lib.scoring.judge import open_store
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.conftest import SMALL
+
+N, K = 40, 3
+USUAL = Behaviour(latency_ms=(1.0, 0.1), noise_sd=0.05)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[JudgeServer]:
+    with running(USUAL) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def recorded(built: Run, server: JudgeServer, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A workspace with a baseline of the live judge. Never write into it: take `night`."""
+    root = tmp_path_factory.mktemp("recorded") / "workspace"
+    shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+    run = live(root, server)
+    server.behaviour = USUAL
+    record_baseline(run, new=True)
+    return run
+
+
+@pytest.fixture
+def night(recorded: Run, server: JudgeServer, tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """`night("a.b=c")`: a copy of the workspace that has a baseline; the judge is the usual one again afterwards."""
+
+    def copied(*overrides: str) -> Run:
+        root = tmp_path / "workspace"
+        shutil.copytree(recorded.workspace.root, root)
+        return live(root, server, *overrides)
+
+    yield copied
+    server.behaviour = USUAL
+
+
+def live(root: Path, server: JudgeServer, *overrides: str) -> Run:
+    return open_run(
+        profile="local", workspace=root,
+        overrides=(
+            *SMALL, f"judge.baseline.n={N}", "judge.provider=openai", f"judge.base_url={server.base_url}",
+            "judge.model=rc1-test-double-1", "judge.limits.rps=1000", "judge.limits.max_rps=1000", *overrides,
+        ),
+    )  # fmt: skip
+
+
+def moved(result: GateResult) -> set[str]:
+    """The dimensions whose checks failed."""
+    return {check.name.partition(":")[0] for check in result.failures}
+
+
+def check_of(result: GateResult, name: str) -> Check:
+    return next(check for check in result.checks if check.name == name)
+
+
+def test_the_same_judge_with_its_usual_noise_is_green_and_is_really_asked_each_time(
+    night: Callable[..., Run], server: JudgeServer
+) -> None:
+    run = night()
+    for _ in range(3):
+        before = server.stats().answered
+        result = drift_verdict(run)
+        assert result.failures == ()
+        assert server.stats().answered - before == N * K, "no cached score answers for the judge"
+        assert check_of(result, "samples that somebody really gave").value == N * K
+    with open_store(run) as store:
+        assert store.log().is_empty(), "the scores in use are left alone"
+
+
+@pytest.mark.parametrize(("behaviour", "red"), [
+    (replace(USUAL, shift=0.1), "overall"),
+    (replace(USUAL, shift=-0.1, model="rc1-test-double-2"), "overall"),
+    (replace(USUAL, shift=0.15, shifted="grounded"), "grounded"),
+])  # fmt: skip
+def test_a_judge_that_moved_is_red_whatever_its_version_is_called(
+    behaviour: Behaviour, red: str, night: Callable[..., Run], server: JudgeServer
+) -> None:
+    run = night()
+    server.behaviour = behaviour
+    result = drift_verdict(run)
+    assert result.status is Status.FAILED
+    assert red in moved(result)
+    if behaviour.shifted:
+        assert moved(result) <= {"grounded", "overall"}
+    assert check_of(result, "model versions now").value == behaviour.model
+    assert "rc1 judge-baseline --new" in result.failures[0].advice
+
+
+def test_dialogues_without_a_score_are_no_zeros_and_too_few_are_red(
+    night: Callable[..., Run], server: JudgeServer
+) -> None:
+    run = night("judge.limits.bad_reply_attempts=1")
+    server.behaviour = replace(USUAL, faults={FaultKind.REFUSAL: 0.04})
+    result = drift_verdict(run)
+    scored = check_of(result, "dialogues compared").value
+    assert isinstance(scored, int) and 30 <= scored < N
+    assert not moved(result) - {"scored again, share"}, "an unscored dialogue does not pull the medians down"
+    server.behaviour = replace(USUAL, faults={FaultKind.REFUSAL: 0.5})
+    result = drift_verdict(run)
+    assert {"scored again, share", "dialogues compared"} <= {check.name for check in result.failures}
+    assert "declined to grade" in check_of(result, "scored again, share").advice
+
+
+def test_a_spent_budget_ends_it_as_an_error(night: Callable[..., Run]) -> None:
+    result = evaluate("judge_drift", Evidence(night("judge.budget.max_calls=20")), NIGHTLY)
+    assert result.status is Status.ERROR
+    assert "max_calls" in result.error
+
+
+def test_another_judge_or_other_instructions_need_a_new_baseline_by_command(
+    night: Callable[..., Run], server: JudgeServer
+) -> None:
+    run = night()
+    first = JUDGE_BASELINE.path(run).read_bytes()
+    other = live(run.workspace.root, server, "judge.model=rc1-test-double-2")
+    assert JUDGE_BASELINE.state(other) is FileState.STALE
+    for refused in (lambda: record_baseline(other), lambda: drift_verdict(other)):
+        with pytest.raises(RC1Error, match=r"'openai rc1-test-double-1' by 'v1' .* 'openai rc1-test-double-2' by 'v1'"):
+            refused()
+    assert JUDGE_BASELINE.path(run).read_bytes() == first
+    spec = run.workspace.path("configs/judge/v1.yaml")
+    spec.parent.mkdir(parents=True, exist_ok=True)
+    shipped = Path(__file__).parents[2] / "configs/judge/v1.yaml"
+    spec.write_text(shipped.read_text(encoding="utf-8").replace("You grade", "You kindly grade", 1) + "\n# other\n")
+    assert JUDGE_BASELINE.state(run) is FileState.STALE
+    spec.unlink()
+
+    body = record_baseline(other, new=True)
+    assert check_baseline(other) is FileState.FRESH
+    assert body["replaces"]["recorded"] == read_json(run.workspace.path(body["replaces"]["path"]))["recorded"]
+    assert run.workspace.path(body["replaces"]["path"]).read_bytes() == first
+    result = drift_verdict(other)
+    assert result.failures == ()
+    assert check_of(result, "it replaced one of").value == body["replaces"]["recorded"]
+
+
+def test_a_drifted_judge_gets_its_new_baseline_from_answers_of_today(
+    night: Callable[..., Run], server: JudgeServer
+) -> None:
+    run = night()
+    server.behaviour = replace(USUAL, shift=0.1)
+    assert drift_verdict(run).failures
+    record_baseline(run)
+    assert drift_verdict(run).failures, "without being told to, nothing is recorded anew"
+    record_baseline(run, new=True)
+    assert drift_verdict(run).failures == ()
+
+
+def test_a_baseline_that_was_edited_or_taken_away_is_named(night: Callable[..., Run]) -> None:
+    run = night()
+    path = JUDGE_BASELINE.path(run)
+    body = path.read_text()
+    path.write_text(body.replace('"recorded": "2', '"recorded": "1', 1))
+    for refused in (record_baseline, drift_verdict):
+        with pytest.raises(RC1Error, match=r"was altered after RC1 wrote it.*judge-baseline --new"):
+            refused(run)
+    path.unlink()
+    with pytest.raises(RC1Error, match="was recorded and is gone"):
+        record_baseline(run)
+    record_baseline(run, new=True)
+    assert check_baseline(run) is FileState.FRESH
+
+
+def test_the_first_baseline_takes_what_is_stored_and_a_second_call_leaves_it(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy()
+    before = JUDGE_BASELINE.path(run).read_bytes()
+    assert record_baseline(run)["judge"]["provider"] == "rubric"
+    assert JUDGE_BASELINE.path(run).read_bytes() == before
+    result = drift_verdict(run)
+    assert (result.status, result.failures) == (Status.PASSED, ()), "a judge by rule grades as it did"
+
+
+def test_without_a_baseline_the_gate_is_an_error(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy("judge.baseline.path=data/judge/baseline/other.json")
+    result = evaluate("judge_drift", Evidence(run), NIGHTLY)
+    assert result.status is Status.ERROR
+    assert "no baseline" in result.error or "there is no such file" in result.error
+
+
+def test_too_small_a_shadow_set_records_nothing(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy("judge.baseline.path=data/judge/baseline/other.json", "judge.baseline.n=20")
+    with pytest.raises(RC1Error, match="20 dialogues of the shadow set are scored"):
+        record_baseline(run)
+    assert not JUDGE_BASELINE.path(run).exists()
