@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.artifacts import read_json, read_manifest
+from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
@@ -49,6 +50,7 @@ def test_every_gate_that_asks_about_the_rows_is_green(real: Run) -> None:
 @pytest.mark.long
 def test_every_gate_of_both_rounds_is_green_and_a_ticket_is_issued(real: Run) -> None:
     assert [outcome.gate.failures for outcome in run_stages(real, evaluate_here)] == [()] * len(STAGES)
+    record_baseline(real)
     evidence = Evidence(real)
     for number in (1, 2):
         results = [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)]
