@@ -251,8 +251,13 @@ class Check:
             KeyError: when a part is missing.
             TypeError: when a part is of another kind.
         """
-        check = cls(**{**body, "interval": CheckInterval.from_dict(body.get("interval"))})
+        said = {name: part for name, part in body.items() if name != "undecided"}
+        check = cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
         return replace(check, passed=check.passed is True and check.holds())
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready copy; where the interval leaves the value undecided it says so in words."""
+        return {**asdict(self), **({"undecided": words} if (words := self.undecided) else {})}
 
     @property
     def undecided(self) -> str:
@@ -319,7 +324,12 @@ class GateResult:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready copy that names the status."""
-        return {**asdict(self), "evidence": dict(self.evidence), "status": self.status.value}
+        return {
+            **asdict(self),
+            "checks": [check.to_dict() for check in self.checks],
+            "evidence": dict(self.evidence),
+            "status": self.status.value,
+        }
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> GateResult:

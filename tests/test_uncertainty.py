@@ -75,6 +75,8 @@ def test_so_many_rows_do_decide() -> None:
 def test_an_interval_survives_the_report() -> None:
     checks = (at_least("a", 0.8, 0.75, "", interval(math.nan, 0.9)), at_least("b", 0.8, 0.75, "", interval(0.7, 0.9)))
     body = GateResult("x", checks).to_dict()
+    assert "undecided" not in body["checks"][0]
+    assert body["checks"][1]["undecided"] == checks[1].undecided, "a report says it in words"
     body["checks"][0]["interval"]["low"] = None  # as JSON has it
     again = GateResult.from_dict(body)
     assert [check.undecided for check in again.checks] == [check.undecided for check in checks]

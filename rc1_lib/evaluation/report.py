@@ -124,6 +124,7 @@ def evaluation_markdown(report: Mapping[str, Any]) -> str:
     gate = report["gate"]
     verdict = "passed" if report["pass"] else gate["error"] or "; ".join(
         f"{check['name']}: {_shown(check['value'])}, wanted {check['op']} {check['threshold']:g}"
+        + (f", {check['undecided']}" if check.get("undecided") else "")
         for check in gate["checks"]
         if not check["passed"]
     )  # fmt: skip
