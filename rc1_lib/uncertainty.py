@@ -66,7 +66,7 @@ class CheckInterval:
             return ""
         span = f"its {100 * self.confidence:g} % interval {self.low:.4g} to {self.high:.4g}"
         wanted = self.rows_to_decide(value, threshold)
-        if wanted > _MOST_ROWS:
+        if not wanted <= _MOST_ROWS:
             return f"undecided: {span} covers the threshold, and the value all but lies on it; no number would decide"
         return (
             f"undecided: {span} covers the threshold; about {_rounded_up(wanted):,} {self.of} would decide it "

@@ -8,7 +8,6 @@ from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
-from rc1_lib.reward.top_ties import TopTies
 from rc1_lib.thresholds import ShadowRunGate
 from rc1_lib.uncertainty import CheckInterval
 
@@ -49,7 +48,7 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         ),
         at_least(
             "top10_overlap", value["top10_overlap"], thresholds.min_top10,
-            _top_advice(compared.top, thresholds.min_top10), interval["top10_overlap"],
+            _top_advice(compared, thresholds.min_top10), interval["top10_overlap"],
         ),
         above(
             "corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE,
@@ -63,6 +62,8 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         constant_shown(compared.constant),
         info("ties at the border of the top tenth", compared.top.in_words()),
         info("ties make the top tenth arbitrary", compared.top.arbitrary(thresholds.min_top10)),
+        info("ties there, scores in hundredths", compared.near_top.in_words()),
+        info("less than a hundredth decides the top tenth", compared.near_top.arbitrary(thresholds.min_top10)),
         *_shown(compared, wanted),
     )  # fmt: skip
     return GateResult("shadow_run", checks)
@@ -79,14 +80,19 @@ def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> 
     ]
 
 
-def _top_advice(top: TopTies, threshold: float) -> str:
-    """Whether the reward or the ties are at fault."""
-    if not top.arbitrary(threshold):
-        return "other dialogues stand on top than before; look at them in the report before training on them"
-    return (
-        f"ties make the top tenth arbitrary ({top.in_words()}): the scores are too coarse to tell a best tenth, so "
-        f"this says little of the reward; take a judge with finer grades, or compare on more dialogues"
-    )
+def _top_advice(compared: Comparison, threshold: float) -> str:
+    """Whether the reward is at fault, or scores that hardly differ at the top."""
+    if compared.top.arbitrary(threshold):
+        return (
+            f"ties make the top tenth arbitrary ({compared.top.in_words()}): the scores are too coarse to tell a best "
+            f"tenth, so this says little of the reward; take a judge with finer grades, or compare on more dialogues"
+        )
+    if compared.near_top.arbitrary(threshold):
+        return (
+            f"differences of less than a hundredth decide the top tenth ({compared.near_top.in_words()}): the scores "
+            f"crowd at the top, so this says little of the reward; take a judge that tells good from best"
+        )
+    return "other dialogues stand on top than before; look at them in the report before training on them"
 
 
 def intervals_of(compared: Comparison) -> dict[str, CheckInterval]:

@@ -31,6 +31,8 @@ from rc1_lib.reward.top_ties import TopTies, top_ties
 
 Floats = NDArray[np.float64]
 _SHARES = {"top10_overlap": 0.10, "top20_overlap": 0.20}
+_NEAR = 2
+"""Places of a score beyond which no judge can mean a difference."""
 _BEST = 0.5
 """Share of the dialogues that a selection by score keeps, for the split by difficulty and task."""
 
@@ -49,6 +51,7 @@ class Comparison:
         constant: weighed dimensions that hold one score in all of them, and so tell no dialogue from another, with
             that score.
         top: the borders of the two best tenths, and what ties there leave to chance.
+        near_top: the same for scores in hundredths: what differences smaller than that decide.
     """
 
     figures: Mapping[str, Interval]
@@ -59,6 +62,7 @@ class Comparison:
     solved: int
     constant: Mapping[str, float]
     top: TopTies
+    near_top: TopTies
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; what is undefined is None."""
@@ -83,6 +87,7 @@ class Comparison:
             "unsolved": self.rows - self.solved,
             "constant": dict(self.constant),
             "top10_ties": self.top.to_dict(),
+            "top10_ties_in_hundredths": self.near_top.to_dict(),
         }
 
 
@@ -138,6 +143,7 @@ def compare(
         solved=int(success.sum()),
         constant={name: float(known[name][0]) for name in weighed if known[name].n_unique() == 1},
         top=top_ties(old, new, _SHARES["top10_overlap"], weight),
+        near_top=top_ties(old.round(_NEAR), new.round(_NEAR), _SHARES["top10_overlap"], weight),
     )
 
 

@@ -77,6 +77,7 @@ def comparison(
     solved: int = 10,
     constant: Mapping[str, float] = NOTHING,
     top: TopTies = UNTIED,
+    near_top: TopTies = UNTIED,
 ) -> Comparison:
     """Just good enough in everything, but for what is said."""
     values = {**AT_THRESHOLDS, **figures}
@@ -89,6 +90,7 @@ def comparison(
         solved=solved,
         constant=constant,
         top=top,
+        near_top=near_top,
     )
 
 
@@ -116,6 +118,8 @@ def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
     tied = TopTies(24.5, Border(60, 20), Border(0, 0), 0.3, 0.9)
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, top=tied), 0.98, SHADOW).failures
     assert "ties make the top tenth arbitrary (old score: 60 tie for 20 of the 24.5 places" in check.advice
+    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, near_top=tied), 0.98, SHADOW).failures
+    assert "differences of less than a hundredth decide the top tenth (old score: 60 tie" in check.advice
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}), 0.98, SHADOW).failures
     assert "other dialogues stand on top" in check.advice
     shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW).checks}
