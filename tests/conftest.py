@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import pickle
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +18,15 @@ from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.gates import evaluate, gates_of_round
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 from tests import own_workspace
 from tests.groups import ByGroup, turn_of
 from tests.once import copy_of
+
+Verdicts = dict[int, list[GateResult]]
+"""Round -> the verdicts of its gates."""
 
 SHARED_DATA = PROJECT_ROOT.parent / "shared" / "data"
 
@@ -28,6 +35,15 @@ SMALL = (
     "pool.n=1200", "pool.workers=1", "shadow.n=120", "calibration.n=300", "ablation.takes=3",
     "gates.resources.min_free_gb=0", "gates.git.require_commit=false",
 )  # fmt: skip
+
+
+gc.disable()  # until everything is imported and collected: nothing of that is garbage
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays for good, so the collector need not look at it again and again while tests run."""
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -91,16 +107,39 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="session")
-def opened(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def verdicts(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
+    """Both rounds' verdicts on the small pool; its files are the same in every copy of the workspace."""
+
+    def make(folder: Path) -> None:
+        evidence = Evidence(built)
+        found = {
+            number: [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)] for number in (1, 2)
+        }
+        folder.mkdir()
+        (folder / "verdicts").write_bytes(pickle.dumps(found))
+
+    found: Verdicts = pickle.loads((copy_of("verdicts", make, tmp_path_factory) / "verdicts").read_bytes())
+    return found
+
+
+@pytest.fixture(scope="session")
+def opened(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A workspace with a ticket, a tiny base and nothing trained. Never write into it: take a copy."""
     from tests.ticketed import TINY, copy_with_base, ticketed
 
     def make(root: Path) -> None:
         copy_with_base(built, root)
-        ticketed(root, built)
+        ticketed(root, built, verdicts)
 
     root = copy_of("opened", make, tmp_path_factory)
     return open_run(profile="local", workspace=root, overrides=(*built.overrides, *TINY))
+
+
+_SERVICES = (
+    "CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR",
+    "SCHEDULER",
+)  # fmt: skip
+"""What a server does every few seconds for schedules, workers and pauses; no test waits for any of it."""
 
 
 @pytest.fixture(scope="session")
@@ -109,22 +148,20 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     What uses it is of one group (`tests/groups.py`), so that one worker has it and no other one pays for a second.
     """
-    from prefect.settings import (
-        PREFECT_LOCAL_STORAGE_PATH,
-        PREFECT_LOGGING_TO_API_ENABLED,
-        PREFECT_SERVER_ANALYTICS_ENABLED,
-        temporary_settings,
-    )
+    from prefect import settings
     from prefect.testing.utilities import prefect_test_harness
 
     # The harness isolates the database, not the results: without a folder of its own a test would hit another's cache.
     storage = tmp_path_factory.mktemp("prefect_storage")
-    chosen = {
-        PREFECT_LOCAL_STORAGE_PATH: storage,
-        PREFECT_LOGGING_TO_API_ENABLED: False,
-        PREFECT_SERVER_ANALYTICS_ENABLED: False,
+    chosen: dict[str, Any] = {
+        "PREFECT_LOCAL_STORAGE_PATH": storage,
+        "PREFECT_LOGGING_TO_API_ENABLED": False,
+        "PREFECT_SERVER_ANALYTICS_ENABLED": False,
+        "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": False,
     }
-    with temporary_settings(chosen), prefect_test_harness(server_startup_timeout=120):
+    chosen |= {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": False for name in _SERVICES}
+    by_setting = {getattr(settings, name): value for name, value in chosen.items()}
+    with settings.temporary_settings(by_setting), prefect_test_harness(server_startup_timeout=120):
         yield
 
 

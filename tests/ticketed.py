@@ -13,6 +13,7 @@ from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.preflight.rounds import write_round
 from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.run import Run, open_run
+from tests.conftest import Verdicts
 from tests.training.tiny_world import OVERRIDES, write_base
 
 TINY = (
@@ -31,11 +32,20 @@ def copy_with_base(built: Run, root: Path) -> None:
     write_base(root / "base", rows[:200])
 
 
-def ticketed(root: Path, built: Run, *overrides: str) -> Run:
-    """The run of a workspace that holds pool and base, after two rounds that have passed under these very settings."""
+def ticketed(root: Path, built: Run, verdicts: Verdicts, *overrides: str) -> Run:
+    """The run of a workspace that holds pool and base, after two rounds that have passed under these very settings.
+
+    Args:
+        root: the workspace.
+        built: whose pool it is.
+        verdicts: on that pool; gates that read the configuration are evaluated anew.
+        overrides: settings of the training.
+    """
     run = open_run(profile="local", workspace=root, overrides=(*built.overrides, *TINY, *overrides))
-    for number in (1, 2):
-        evidence = Evidence(run)
-        write_round(run, number, [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)])
+    evidence = Evidence(run)
+    for number, found in verdicts.items():
+        specs = zip(gates_of_round(number), found, strict=True)
+        now = [evaluate(spec.name, evidence, number) if "config" in spec.reads else given for spec, given in specs]
+        write_round(run, number, now)
     issue_ticket(run)
     return run

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +14,8 @@ from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described
 from rc1_lib.run import Run
+from tests.evidence.building import OTHERS
+from tests.forks import Forks
 
 OF_CALIBRATION = tuple(one for one in DERIVED if one.name in ("weights", "overclar_ablation"))
 ALL = pytest.mark.parametrize("artifact", DERIVED, ids=lambda one: one.name)
@@ -126,25 +126,22 @@ def test_a_ticket_binds_what_is_read_and_nothing_that_is_made_after_it(built: Ru
     ]  # fmt: skip
 
 
-BUILD = """
-import importlib, sys
-from rc1_lib.run import open_run
-run = open_run(profile="local", workspace=sys.argv[2], overrides=sys.argv[3:])
-module, _, function = sys.argv[1].rpartition(".")
-getattr(importlib.import_module(module), function)(run)
-for one in list(sys.modules.values()):
-    print(getattr(one, "__file__", None))
-"""
+@pytest.fixture(scope="module")
+def builders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """Where artifacts are built in processes that have imported others' packages, and nothing of ours."""
+    with Forks(tmp_path_factory.mktemp("builders"), "tests.evidence.building", *OTHERS) as interpreter:
+        yield interpreter
 
 
 @pytest.mark.parametrize("name", ["pool", "metrics", "balanced", "weights", "overclar_ablation"])
-def test_whatever_a_builder_really_imports_is_covered(fresh_copy: Callable[..., Run], name: str) -> None:
+def test_whatever_a_builder_really_imports_is_covered(
+    fresh_copy: Callable[..., Run], builders: Forks, name: str
+) -> None:
     """What is imported by a name put together at run time would be seen here."""
     run, artifact = fresh_copy("calibration.boot=20", "gates.ablation.resamples=20"), described(name)
     assert isinstance(artifact, Artifact)
-    command = [sys.executable, "-c", BUILD, artifact.builder, str(run.workspace.root), *run.overrides]
-    done = subprocess.run(command, cwd=PROJECT_ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    loaded = {line.removeprefix(f"{PROJECT_ROOT}/") for line in done.stdout.splitlines()}
+    done = builders.start("tests.evidence.building.build", artifact.builder, run.workspace.root, *run.overrides)
+    assert done.wait() == 0, done.told()
+    loaded = {line.removeprefix(f"{PROJECT_ROOT}/") for line in done.told().splitlines()}
     assert {one for one in loaded if one.startswith("rc1_lib/")} - names(artifact) == set()
     assert f"{artifact.code_roots[0].replace('.', '/')}.py" in loaded

@@ -21,6 +21,7 @@ from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.metrics_log import MetricsLog
+from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT, Habits, table
 from tests.ticketed import ticketed
 
@@ -97,10 +98,10 @@ def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> N
 
 
 def test_a_judged_training_goes_by_the_weights_that_the_ticket_vouches_for(
-    built: Run, opened: Run, tmp_path: Path
+    built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
     copied(opened, tmp_path / "workspace")
-    run = ticketed(tmp_path / "workspace", built, "training.reward.judge=0.5")
+    run = ticketed(tmp_path / "workspace", built, verdicts, "training.reward.judge=0.5")
     state = start(run)
     assert (state.is_completed(), state.name) == (True, "PolicyTrained"), state.message
     lines = MetricsLog(run.workspace.path("reports/metrics.jsonl")).read()

@@ -23,6 +23,7 @@ from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.warm_start import RECORD
+from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT
 from tests.ticketed import ticketed
 
@@ -75,10 +76,10 @@ def test_what_is_swapped_right_after_the_ticket_was_verified_is_not_trained_on(
 
 @pytest.mark.parametrize("kind", ["weights", "judge_spec"])
 def test_what_a_judged_training_reads_is_compared_too(
-    built: Run, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     own(copied(opened, tmp_path / "workspace"))
-    run = ticketed(tmp_path / "workspace", built, "training.reward.judge=0.5")
+    run = ticketed(tmp_path / "workspace", built, verdicts, "training.reward.judge=0.5")
     after(monkeypatch, "verify", lambda: swap(run, kind))
     state = start(run)
     assert state.name == "Refused"
@@ -98,10 +99,10 @@ def test_the_pool_swapped_between_two_segments_ends_the_training(
 
 
 def test_a_warm_start_that_was_swapped_with_its_record_is_not_trained_from(
-    built: Run, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied(opened, tmp_path / "workspace")
-    run = ticketed(tmp_path / "workspace", built, "training.warm_start.steps=1")
+    run = ticketed(tmp_path / "workspace", built, verdicts, "training.warm_start.steps=1")
 
     def another() -> None:
         weights, record = (REFERENCE.path(run) / name for name in ("model.safetensors", RECORD))

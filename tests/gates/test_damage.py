@@ -35,8 +35,15 @@ class PoolGates:
         self.pack = load_pack(evidence.path("templates"))
         packs = [self.reference, self.pack]
         self.literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
+        self._judged: tuple[pl.DataFrame | None, dict[str, GateResult]] = (None, {})
 
     def judge(self, rows: pl.DataFrame) -> dict[str, GateResult]:
+        """Every gate's verdict; the last rows' verdicts are kept, for whoever looks at them twice."""
+        if self._judged[0] is not rows:
+            self._judged = (rows, self._judge(rows))
+        return self._judged[1]
+
+    def _judge(self, rows: pl.DataFrame) -> dict[str, GateResult]:
         gates, seed = self.config.gates, self.config.pool.seed
         results = [
             mix_gate(rows, gates.mix, self.config.datasets),

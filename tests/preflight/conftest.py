@@ -6,19 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.preflight.rounds import write_round
 from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-
-
-@pytest.fixture(scope="session")
-def verdicts(built: Run) -> dict[int, list[GateResult]]:
-    """Both rounds' verdicts on the small pool; its files are the same in every copy of the workspace."""
-    evidence = Evidence(built)
-    return {number: [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)] for number in (1, 2)}
 
 
 @pytest.fixture

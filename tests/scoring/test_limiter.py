@@ -27,7 +27,11 @@ async def send(gate: Limiter, seconds: float = 0.1) -> float:
 # ---- what it finds out ----
 
 
-@pytest.mark.parametrize("seed", range(3))
+SEEDS = pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
+"""Of the campaigns: one that is always run, and more in the long tests."""
+
+
+@SEEDS
 @pytest.mark.parametrize(("rps", "latency_s"), [(10.0, 0.3), (20.0, 0.2), (40.0, 0.05)])
 def test_a_limit_on_the_rate_is_used_and_hardly_exceeded(rps: float, latency_s: float, seed: int) -> None:
     outcome = campaign([Limits(2500.0 / rps, rps=rps)], seed=seed, latency_s=latency_s)
@@ -35,7 +39,7 @@ def test_a_limit_on_the_rate_is_used_and_hardly_exceeded(rps: float, latency_s: 
     assert outcome.share_429 <= 0.01
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 @pytest.mark.parametrize("concurrent", [2, 3, 6])
 def test_a_limit_on_concurrency_is_used_and_hardly_exceeded(concurrent: int, seed: int) -> None:
     outcome = campaign([Limits(800.0 / concurrent, concurrent=concurrent)], seed=seed, latency_s=0.4)
@@ -44,7 +48,7 @@ def test_a_limit_on_concurrency_is_used_and_hardly_exceeded(concurrent: int, see
     assert outcome.peak == concurrent
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 def test_without_a_limit_all_places_are_used(seed: int) -> None:
     outcome = campaign([Limits(120.0)], seed=seed, latency_s=0.4)
     assert outcome.utilisation >= 0.95
@@ -52,7 +56,7 @@ def test_without_a_limit_all_places_are_used(seed: int) -> None:
     assert outcome.peak == 8
 
 
-@pytest.mark.parametrize("seed", range(4))
+@SEEDS
 def test_a_rate_that_halves_and_doubles_is_followed(seed: int) -> None:
     phases = [Limits(120.0, rps=20.0), Limits(120.0, rps=10.0), Limits(120.0, rps=20.0)]
     outcome = campaign(phases, seed=seed, latency_s=0.2)
@@ -60,7 +64,7 @@ def test_a_rate_that_halves_and_doubles_is_followed(seed: int) -> None:
     assert outcome.share_429 <= 0.01
 
 
-@pytest.mark.parametrize("seed", range(4))
+@SEEDS
 def test_a_concurrency_that_halves_and_doubles_is_followed(seed: int) -> None:
     phases = [Limits(180.0, concurrent=6), Limits(180.0, concurrent=3), Limits(180.0, concurrent=6)]
     outcome = campaign(phases, seed=seed, latency_s=0.4)
@@ -68,7 +72,7 @@ def test_a_concurrency_that_halves_and_doubles_is_followed(seed: int) -> None:
     assert outcome.share_429 <= 0.01
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.08, 0.2])
 def test_refusals_at_random_do_not_slow_it(share: float, seed: int) -> None:
     """Of the most that it may send, 50 a second, it has what is not refused, once it has seen what goes on."""
@@ -78,7 +82,7 @@ def test_refusals_at_random_do_not_slow_it(share: float, seed: int) -> None:
     assert (whole.admitted - learning.admitted) / 60.0 >= 0.85 * 50.0 * (1.0 - share)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 def test_refusals_at_random_leave_slow_replies_all_places(seed: int) -> None:
     """Eight places for 0.325 s each, once it has seen what goes on."""
     learning = campaign([Limits(200.0, at_random=0.08)], seed=seed, latency_s=0.3)
@@ -86,14 +90,14 @@ def test_refusals_at_random_leave_slow_replies_all_places(seed: int) -> None:
     assert (whole.admitted - learning.admitted) / 100.0 >= 0.85 * 8.0 / 0.325
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 def test_refusals_at_random_that_begin_end_and_begin_again_do_not_slow_it(seed: int) -> None:
     phases = [Limits(60.0), Limits(60.0, at_random=0.08), Limits(60.0), Limits(60.0, at_random=0.08)]
     outcome = campaign(phases, seed=seed, latency_s=0.07)
     assert outcome.admitted / 240.0 >= 0.85 * 48.0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 @pytest.mark.parametrize(
     ("limits", "allowed"),
     [(Limits(300.0, rps=20.0, at_random=0.05), 20.0), (Limits(300.0, concurrent=6, at_random=0.05), 19.0)],
@@ -105,7 +109,7 @@ def test_a_limit_among_refusals_at_random_is_found(limits: Limits, allowed: floa
     assert (outcome.refused - outcome.refused_at_random) / (outcome.refused + outcome.admitted) <= 0.1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@SEEDS
 def test_a_limit_takes_the_place_of_refusals_at_random(seed: int) -> None:
     outcome = campaign([Limits(60.0, at_random=0.08), Limits(600.0, rps=20.0)], seed=seed, latency_s=0.2)
     only_random = campaign([Limits(60.0, at_random=0.08)], seed=seed, latency_s=0.2)
