@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from pathlib import Path
 
 import pytest
 
 from rc1_lib.preflight.rounds import write_round
 from rc1_lib.preflight.ticket import issue_ticket
-from rc1_lib.records import GateResult
-from rc1_lib.run import Run
+from rc1_lib.run import Run, open_run
+from tests.conftest import Verdicts
 
 
-@pytest.fixture
-def passed(fresh_copy: Callable[..., Run], verdicts: dict[int, list[GateResult]]) -> Run:
-    """A workspace whose two rounds have passed, without a ticket yet."""
-    run = fresh_copy()
-    for number in (1, 2):
-        write_round(run, number, verdicts[number])
+def _copied(run: Run, root: Path) -> Run:
+    shutil.copytree(run.workspace.root, root)
+    return open_run(profile="local", workspace=root, overrides=run.overrides)
+
+
+@pytest.fixture(scope="session")
+def both_passed(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A workspace whose two rounds have passed. Never write into it: take `passed`."""
+    root = tmp_path_factory.mktemp("both_passed") / "workspace"
+    shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+    run = open_run(profile="local", workspace=root, overrides=built.overrides)
+    for number, found in verdicts.items():
+        write_round(run, number, found)
+    return run
+
+
+@pytest.fixture(scope="session")
+def issued(both_passed: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A workspace with a valid ticket. Never write into it: take `ticketed`."""
+    run = _copied(both_passed, tmp_path_factory.mktemp("issued") / "workspace")
+    issue_ticket(run)
     return run
 
 
 @pytest.fixture
-def ticketed(passed: Run) -> Run:
-    """A workspace with a valid ticket."""
-    issue_ticket(passed)
-    return passed
+def passed(both_passed: Run, tmp_path: Path) -> Run:
+    """A workspace of the test's own whose two rounds have passed, without a ticket yet."""
+    return _copied(both_passed, tmp_path / "workspace")
+
+
+@pytest.fixture
+def ticketed(issued: Run, tmp_path: Path) -> Run:
+    """A workspace of the test's own with a valid ticket."""
+    return _copied(issued, tmp_path / "workspace")
