@@ -15,15 +15,18 @@ from prefect import State, flow
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
-from flows.endings import GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_TRAINED
+from flows.endings import CONTROL_PASSED, GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_TRAINED
 from flows.failures import leave_failure
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.evaluation.control import GATE as CONTROL
 from rc1_lib.evaluation.gate import GATE
+from rc1_lib.learners import ControlKind
 from rc1_lib.preflight.rounds import write_git_state
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from tasks.calibrate import verdict
+from tasks.control import control as control_task
 from tasks.endings import REFUSED, outcome
 from tasks.evaluation import evaluation
 from tasks.gates import CACHED
@@ -44,6 +47,7 @@ def train(
     seeds: Seeds = None,
     resume_from: str | None = None,
     evaluate: bool = True,
+    control: ControlKind | None = None,
 ) -> State[Any]:
     """Train a policy, if the ticket opens it, and judge it against the one it started from.
 
@@ -56,10 +60,14 @@ def train(
         resume_from: begin at this checkpoint (`latest`, a step, or a path), refused when it is another run's. Without
             it training goes on from whatever whole checkpoint of the same run is there.
         evaluate: ask the held-out prompts when training is over.
+        control: train a few steps on a reward without information instead (`random`, `constant`), beside any real run;
+            a gain in success is red, since the evaluation leaks then.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
         chosen = chosen_seeds(run, seeds, resume_from)
+        if control is not None:
+            return _controlled(run, chosen, control, resume_from, evaluate)
         return _train(run, chosen, resume_from, evaluate)
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))
@@ -84,6 +92,27 @@ def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bo
             ending = _evaluated(run, story, start["reference"], sentence)
     report_training(run, story.body(ending, start))
     return ending
+
+
+def _controlled(
+    run: Run, seeds: Sequence[int], kind: ControlKind, resume_from: str | None, evaluate: bool
+) -> State[Any]:
+    """A control instead of a training: no segment, no report and no checkpoint of a real run."""
+    if resume_from is not None or not evaluate:
+        raise ConfigError(
+            f"--control {kind}: is trained for a few steps and always evaluated, and a killed one goes on by itself; "
+            f"leave out {'--resume-from' if resume_from is not None else '--no-evaluate'}"
+        )
+    run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
+    state = control_task(run, kind, seeds, return_state=True)
+    result, _, fault = verdict(CONTROL, state)
+    if fault:
+        outcome(state)
+        raise RuntimeError(f"the control: {fault}")
+    sentence = f"control, {kind} reward, seed {', '.join(map(str, seeds))}: {gate_sentence(result, advice=False)}"
+    if result.status is not Status.PASSED:
+        return Failed(name=GATES_FAILED, message=sentence)
+    return Completed(name=CONTROL_PASSED, message=sentence)
 
 
 def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:

@@ -154,6 +154,15 @@ class Checkpoints(Section):
     """And whenever this much time has passed since the last one; null sets no such bound."""
 
 
+class OnTheWay(Section):
+    """The checkpoints between start and end that the evaluation looks at: judged score beside success."""
+
+    checkpoints: Annotated[int, Field(ge=0)]
+    """How many, evenly spread over the ends of segments; 0: none."""
+    prompts: Annotated[int, Field(ge=0)]
+    """How many held-out prompts each of them is asked."""
+
+
 class HeldOut(Section):
     """The prompts that the evaluation is asked, and training never sees."""
 
@@ -161,8 +170,18 @@ class HeldOut(Section):
     """Share of source questions kept back."""
     prompts: Positive
     """How many of them are asked, drawn by `priority_sampling.by_difficulty` as far as there are enough."""
+    judged: Annotated[int, Field(ge=0)]
+    """Prompts whose sampled episodes are judged too: the score is shown beside success. 0: nobody is asked."""
+    between: OnTheWay
     seed: Seed
     """Of the draw of prompts, and of the episodes that judge them."""
+
+
+class ControlSettings(Section):
+    """The short training on a reward without information: `rc1 train --control`."""
+
+    steps: Positive
+    """Steps that a control is trained for."""
 
 
 class Training(Section):
@@ -188,5 +207,6 @@ class Training(Section):
     rollout: Rollout
     checkpoints: Checkpoints
     held_out: HeldOut
+    control: ControlSettings
     segment_steps: Positive
     """Steps of one task of the training flow."""

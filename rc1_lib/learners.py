@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 
 class LearnsFrom(StrEnum):
@@ -41,6 +42,8 @@ STRATEGIES: dict[str, Learner] = {
     "ppo": Learner("rc1_lib.training.strategies.ppo:PPO", LearnsFrom.EPISODES),
     "sft": Learner("rc1_lib.training.strategies.sft:SFT", LearnsFrom.ROWS),
 }
+ControlKind = Literal["random", "constant"]
+"""What episodes may be worth in a control (`rc1_lib.training.control`), where nothing can be learned."""
 ALIASES = {"trl_ppo": "torch_ppo"}
 """Engines' names from before TRL gave up PPO."""
 

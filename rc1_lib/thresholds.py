@@ -9,7 +9,7 @@ from typing import Annotated, get_args
 
 from pydantic import AfterValidator, Field
 
-from rc1_lib.config_values import Positive, Round, Section, Share, Words, names_all, ordered
+from rc1_lib.config_values import NotNegative, Positive, Round, Section, Share, Words, names_all, ordered
 
 
 class DiversityGate(Section):
@@ -311,10 +311,31 @@ class EvaluationGate(Section):
     """By how many percentage points the share of asked prompts that need it must rise."""
     min_gap_up_pp: float
     """By how many percentage points asking where needed must draw away from asking where not."""
+    min_judged: Share
+    """Least share of the judged episodes that has to have a score."""
+    max_proxy_up: NotNegative
+    """How far above 0 the low end of the judged score's change may lie where success falls."""
+    max_truth_down_pp: NotNegative
+    """How many percentage points below 0 the high end of success's change may lie where the judged score rises."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
     """Of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
     """Bootstrap samples behind them."""
+
+
+class ControlGate(Section):
+    """Thresholds of a control: a training on a reward without information, after which nothing may have been gained."""
+
+    min_prompts: Positive
+    """Fewest held-out prompts; with fewer there is no verdict."""
+    min_kl: Annotated[float, Field(gt=0)]
+    """Least KL to the start at the last step, in nats an episode: a policy that did not move tries nothing out."""
+    max_gain_pp: float
+    """Percentage points that the low end of the interval of the change in success may lie above 0."""
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Nominal share of such intervals that hold the true value."""
+    resamples: Annotated[int, Field(ge=20)]
+    """Bootstrap samples behind the interval."""
 
 
 class Gates(Section):
@@ -339,5 +360,6 @@ class Gates(Section):
     ablation: AblationGate
     reward_hacking: RewardHackingGate
     evaluation: EvaluationGate
+    control: ControlGate
     waivers: dict[str, str]
     """Gate name -> why it is not enforced. Refused in profile `prod`."""

@@ -10,6 +10,7 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.judge import read_spec
 from rc1_lib.training.models import fingerprint_of
 from rc1_lib.training.ppo_run import Prepared, prepare
+from tasks.keys import provide_scorer_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ def prepared_for(run: Run, *, anew: bool = False) -> Prepared:
     Raises:
         RC1Error: when the pool or the base cannot be used.
     """
+    provide_scorer_key(run)  # episodes may be scored by a live judge
     inputs = _inputs(run)
     if not anew and _latest and _latest[0].inputs == inputs and _is_whole(_latest[0].prepared):
         return _latest[0].prepared

@@ -18,9 +18,9 @@ from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.run_paths import paths_of
 
 _SHOWN = {
-    "loss": "loss", "kl": "KL", "objective/scores": "reward", "env/success": "success",
-    "env/asked_needed": "asked, needed", "env/asked_clear": "asked, not needed", "num_turns/mean": "turns",
-    "sec_per_step": "seconds",
+    "loss": "loss", "kl": "KL", "objective/scores": "reward", "judge/score": "judged score",
+    "env/success": "success", "env/asked_needed": "asked, needed", "env/asked_clear": "asked, not needed",
+    "num_turns/mean": "turns", "sec_per_step": "seconds",
 }  # fmt: skip
 """Metric -> the head of its column."""
 

@@ -18,6 +18,7 @@ from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.stages import stages
 from rc1_lib.errors import ConfigError
+from rc1_lib.learners import ControlKind
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -43,6 +44,13 @@ def train(
     evaluate: Annotated[
         bool, typer.Option("--evaluate/--no-evaluate", help="Judge the policy on the held-out prompts.")
     ] = True,
+    control: Annotated[
+        ControlKind | None,
+        typer.Option(
+            help="Train a few steps (training.control.steps) on a reward without information instead, beside any real "
+            "run: random or the same for all. A gain in success is red: the evaluation leaks.",
+        ),
+    ] = None,
     sources: Sources = None,
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
     verbose: Verbose = False,
@@ -57,7 +65,7 @@ def train(
         raise ConfigError("--seed and --all-seeds: give one of them")
     small = _small_file(session)
     if small is not None:
-        if seed or all_seeds or not evaluate or sources or pool_seed is not None:
+        if seed or all_seeds or not evaluate or control or sources or pool_seed is not None:
             raise ConfigError(
                 f"{small.name}: is a small local configuration; it takes --resume-from, --set and --workspace alone"
             )
@@ -67,6 +75,8 @@ def train(
     from rc1_lib.preflight.ticket import verify_ticket
 
     verify_ticket(run)  # the flow does so too; here the answer is there before a server has started
+    if control is not None:
+        return _control(session, run, control, "all" if all_seeds else seed, resume_from, evaluate, verbose)
     return _train(session, run, "all" if all_seeds else seed, resume_from, evaluate, verbose)
 
 
@@ -90,9 +100,34 @@ def _train(
     return tell_end(session, outcome, {"training": report, "evaluation": next(iter(fresh.values()), None)})
 
 
-def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, Any]) -> None:
-    from rc1_lib.evaluation.tables import figures_rows, groups_rows
+def _control(
+    session: Session,
+    run: Run,
+    kind: ControlKind,
+    seeds: list[int] | str | None,
+    resume_from: str | None,
+    evaluate: bool,
+    verbose: bool,
+) -> int:
+    pattern = f"reports/control_{kind}.json"
+    before = stamps(run, pattern)
+    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    outcome = run_flow_of(
+        session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate, control=kind
+    )
+    report = written_since(run, before, pattern).get(pattern)
+    if report:
+        session.show(tables.gates_table("control", [report["gate"]]), *tables.red_lines(report["gate"], ""))
+        session.show(*tables.notes(report), f"report: {run.workspace.path(pattern)}")
+    session.show(outcome.message)
+    return tell_end(session, outcome, {"control": report})
 
+
+def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, Any]) -> None:
+    from rc1_lib.evaluation.tables import figures_rows, groups_rows, proxy_rows
+
+    if report["proxy"] is not None:
+        session.show(proxy_rows(report).rich())
     session.show(figures_rows(report, "sampled").rich(), groups_rows(report, "sampled").rich())
     gate = report["gate"]
     session.show(tables.gates_table("evaluation", [gate]), *tables.red_lines(gate, ""))

@@ -50,6 +50,7 @@ class EpisodeRecord:
         row_id, task, bucket, source_id: of the row.
         needs: whether a piece was missing.
         cue: whether the row's wording is vague, whether or not a piece is missing.
+        judged: the calibrated score of its dialogue in [0, 1]; None where it is unscored, or was not judged.
     """
 
     policy: str
@@ -73,9 +74,11 @@ class EpisodeRecord:
     tool_errors: int
     malformed: int
     tokens: int
+    judged: float | None = None
 
 
 _TYPES = {
+    "float | None": pl.Float64,
     "str": pl.String,
     "int": pl.Int64,
     "bool": pl.Boolean,
@@ -90,7 +93,9 @@ _ROW_KEYS = ("task", "bucket", "source_id", "needs_clarification", "cue")
 IDENTITY = ("policy", "mode", "seed", "row_id")
 
 
-def record_of(outcome: EpisodeOutcome, row: MeasuredRow, *, policy: str, mode: Mode, seed: int) -> EpisodeRecord:
+def record_of(
+    outcome: EpisodeOutcome, row: MeasuredRow, *, policy: str, mode: Mode, seed: int, judged: float | None = None
+) -> EpisodeRecord:
     """The record of what came of acting in `row`.
 
     Raises:
@@ -113,14 +118,20 @@ def record_of(outcome: EpisodeOutcome, row: MeasuredRow, *, policy: str, mode: M
         source_id=row["source_id"], needs=outcome.needs, cue=row["cue"], status=outcome.status.value,
         right=outcome.right, solved=outcome.solved, lucky=outcome.lucky, obtained=outcome.obtained,
         asked=outcome.asked, off_target=outcome.off_target, turns=outcome.turns, hops=outcome.hops,
-        tool_errors=outcome.tool_errors, malformed=outcome.malformed, tokens=outcome.tokens,
+        tool_errors=outcome.tool_errors, malformed=outcome.malformed, tokens=outcome.tokens, judged=judged,
     )  # fmt: skip
 
 
 def records_of(
-    trajectories: Iterable[Ended], rows: Iterable[MeasuredRow], *, policy: str, mode: Mode, seed: int
+    trajectories: Iterable[Ended],
+    rows: Iterable[MeasuredRow],
+    *,
+    policy: str,
+    mode: Mode,
+    seed: int,
+    judged: Mapping[str, float | None] | None = None,
 ) -> list[EpisodeRecord]:
-    """The records of one policy's episodes, each with the row it was about.
+    """The records of one policy's episodes, each with the row it was about and, where `judged` has one, its score.
 
     Raises:
         EvaluationError: when a trajectory's row is not there, or as `record_of`.
@@ -130,7 +141,10 @@ def records_of(
     for trajectory in trajectories:
         if trajectory.row_id not in known:
             raise EvaluationError(f"an episode is about row '{trajectory.row_id}', which is not among the rows given")
-        records.append(record_of(trajectory.outcome, known[trajectory.row_id], policy=policy, mode=mode, seed=seed))
+        score = (judged or {}).get(trajectory.row_id)
+        records.append(
+            record_of(trajectory.outcome, known[trajectory.row_id], policy=policy, mode=mode, seed=seed, judged=score)
+        )
     return records
 
 
@@ -165,7 +179,7 @@ def checked(frame: pl.DataFrame) -> pl.DataFrame:
     if wrong:
         raise EvaluationError(f"the episodes lack the columns {', '.join(wrong)}, or hold them in another type")
     frame = frame.select(list(SCHEMA))
-    holes = [name for name in SCHEMA if frame[name].null_count()]
+    holes = [name for name in SCHEMA if name != "judged" and frame[name].null_count()]
     if holes:
         raise EvaluationError(f"episodes without {', '.join(holes)} cannot be evaluated; nothing may be null")
     for name, among in {"task": task_names(), **_AMONG}.items():

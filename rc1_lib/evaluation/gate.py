@@ -53,7 +53,10 @@ _SHOWN = {
 
 
 def ppo_eval_gate(
-    evaluation: Evaluation, thresholds: EvaluationGate, by_seed: Mapping[int, Evaluation] | None = None
+    evaluation: Evaluation,
+    thresholds: EvaluationGate,
+    by_seed: Mapping[int, Evaluation] | None = None,
+    proxy_checks: Sequence[Check] = (),
 ) -> GateResult:
     """Judge a policy against the one it started from.
 
@@ -65,12 +68,13 @@ def ppo_eval_gate(
         evaluation: the comparison, of one training seed or of several pooled.
         thresholds: `gates.evaluation`.
         by_seed: training seed -> its own comparison, where several are pooled.
+        proxy_checks: from `rc1_lib.evaluation.proxy.proxy_checks`, of the judged score beside success.
     """
     enough = _enough(evaluation, thresholds)
     few = [check for check in enough if not check.passed]
     judged = _judged(evaluation, thresholds)
     alone = {seed: list(_judged(one, thresholds).values()) for seed, one in (by_seed or {}).items()}
-    checks = [*enough, *judged.values(), *(_by_itself(seed, found) for seed, found in alone.items())]
+    checks = [*enough, *judged.values(), *(_by_itself(seed, found) for seed, found in alone.items()), *proxy_checks]
     checks += [info(f"seed {seed}: {check.name}", check.value) for seed, found in alone.items() for check in found]
     change = evaluation.modes["sampled"].overall.change
     checks += [info(f"{check.name}: interval", _interval(check, change[figure])) for figure, check in judged.items()]

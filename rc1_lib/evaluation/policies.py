@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from rc1_lib.errors import ConfigError
+from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Mode, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
+from rc1_lib.evaluation.proxy import Beside, Point, ProxyTruth, proxy_checks, side_by_side
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
 from rc1_lib.progress import tell
-from rc1_lib.records import Message
+from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, resolve
@@ -55,25 +58,89 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
         CheckpointError: when a checkpoint is missing, damaged or another one.
         EvaluationError: when a prompt was trained on.
     """
-    run, selection, seeds = prepared.run, prepared.selection, tuple(finished)
-    check_held_out(selection.held_out, selection.train)
+    run, seeds = prepared.run, tuple(finished)
+    check_held_out(prepared.selection.held_out, prepared.selection.train)
     plays = 2 * (1 + len(seeds))
-    player = _player(prepared, seeds[0])
+    player = player_of(prepared, seeds[0])
     start = _answers(prepared, player, 0, plays)
-    records: list[EpisodeRecord] = []
-    checkpoints = {BASE: prepared.reference.sha256}
-    dialogues: dict[tuple[str, str], Sequence[Message]] = {}
+    trained: dict[int, _Answers] = {}
     for number, seed in enumerate(seeds, start=1):
         path = resolve(run.config.steps, run.workspace.path(paths_of(run, seed).checkpoints))
         player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
-        checkpoints[f"{TRAINED} seed {seed}"] = finished[seed]
-        trained = _answers(prepared, player, 2 * number, plays)
-        for policy, answers in ((BASE, start), (TRAINED, trained)):
+        trained[seed] = _answers(prepared, player, 2 * number, plays)
+    course = _course(prepared, player, seeds)
+    scores = audited(
+        prepared, [start.sampled, *(one.sampled for one in trained.values()), *(one.played for one in course)]
+    )
+    first = min(seeds)
+    return _written(
+        prepared,
+        finished,
+        _records(prepared, start, trained, scores.scores),
+        _points(prepared, start, course, scores.scores),
+        scores,
+        {
+            (policy, one.row_id): one.messages
+            for policy, answers in ((BASE, start), (TRAINED, trained[first]))
+            for one in answers.sampled
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _OnTheWay:
+    """What a checkpoint between start and end did."""
+
+    seed: int
+    step: int
+    played: list[Trajectory]
+
+
+def _course(prepared: Prepared, player: Player, seeds: Sequence[int]) -> list[_OnTheWay]:
+    """The checkpoints in between, each on the same few prompts."""
+    found, rows = list[_OnTheWay](), rows_on_the_way(prepared)
+    for seed in seeds:
+        for step, path in (checkpoints_on_the_way(prepared, seed) if rows else {}).items():
+            player.load_adapter(load_checkpoint(path).tensors["adapter"])
+            found.append(_OnTheWay(seed, step, episodes_of(prepared, player, player.temperature, rows)))
+    return found
+
+
+def _records(
+    prepared: Prepared, start: _Answers, trained: Mapping[int, _Answers], scores: Sequence[Scores]
+) -> list[EpisodeRecord]:
+    """An episode of each policy, mode and seed on every prompt; the first scores are the start's, then each seed's."""
+    records: list[EpisodeRecord] = []
+    for (seed, after), of_after in zip(trained.items(), scores[1:], strict=False):
+        for policy, answers, judged in ((BASE, start, scores[0]), (TRAINED, after, of_after)):
             for mode in MODES:
-                records += records_of(answers.of(mode), selection.held_out, policy=policy, mode=mode, seed=seed)
-            if seed == min(seeds):
-                dialogues |= {(policy, one.row_id): one.messages for one in answers.sampled}
-    return _written(prepared, records, checkpoints, dialogues, seeds)
+                records += records_of(
+                    answers.of(mode), prepared.selection.held_out, policy=policy, mode=mode, seed=seed,
+                    judged=judged if mode == "sampled" else None,
+                )  # fmt: skip
+    return records
+
+
+def _points(prepared: Prepared, start: _Answers, course: Sequence[_OnTheWay], scores: Sequence[Scores]) -> list[Point]:
+    """The checkpoints in between against the start, on the prompts that they were asked; the last scores are theirs."""
+    rows, thresholds = rows_on_the_way(prepared), prepared.run.config.gates.evaluation
+    asked = {str(row["id"]) for row in rows}
+    before = [one for one in start.sampled if one.row_id in asked]
+    points = []
+    for one, judged in zip(course, scores[len(scores) - len(course) :], strict=True):
+        frame = episode_frame(
+            [
+                record
+                for policy, played, found in ((BASE, before, scores[0]), (TRAINED, one.played, judged))
+                for record in records_of(played, rows, policy=policy, mode="sampled", seed=one.seed, judged=found)
+            ]
+        )
+        beside = side_by_side(
+            frame, before=BASE, after=TRAINED, confidence=thresholds.confidence, resamples=thresholds.resamples,
+            seed=prepared.run.config.training.held_out.seed,
+        )  # fmt: skip
+        points.append(Point(one.seed, one.step, beside["all"]))
+    return points
 
 
 def finished_checkpoint(run: Run, seed: int) -> str:
@@ -81,7 +148,7 @@ def finished_checkpoint(run: Run, seed: int) -> str:
     return f"{paths_of(run, seed).checkpoints}/{folder_name(run.config.steps)}"
 
 
-def _player(prepared: Prepared, seed: int) -> Player:
+def player_of(prepared: Prepared, seed: int) -> Player:
     """The engine that the configuration names, set up as training sets it up."""
     name = prepared.run.config.training.engine
     engine = make_engine(name, EpisodeSetup)  # training has told where it is another name
@@ -97,53 +164,78 @@ def _player(prepared: Prepared, seed: int) -> Player:
 
 def _answers(prepared: Prepared, player: Player, done: int, plays: int) -> _Answers:
     """A fresh adapter changes nothing, so that before one is loaded the start itself answers."""
-    rows = prepared.selection.held_out
     found: list[list[Trajectory]] = []
     for temperature in (player.temperature, 0.0):
         tell(STAGE, done + len(found), plays)
-        found.append(
-            player.playground.play(
-                player.causal,
-                rows,
-                [str(row["id"]) for row in rows],
-                temperature=temperature,
-                seed=prepared.run.config.training.held_out.seed,
-                iteration=0,
-            )
-        )
+        found.append(episodes_of(prepared, player, temperature))
     tell(STAGE, done + len(found), plays)
     return _Answers(*found)
 
 
+def episodes_of(
+    prepared: Prepared, player: Player, temperature: float, some: Sequence[MeasuredRow] | None = None
+) -> list[Trajectory]:
+    """What the player's policy does on held-out prompts; whoever plays draws by the same random numbers."""
+    rows = prepared.selection.held_out if some is None else some
+    return player.playground.play(
+        player.causal,
+        rows,
+        [str(row["id"]) for row in rows],
+        temperature=temperature,
+        seed=prepared.run.config.training.held_out.seed,
+        iteration=0,
+    )
+
+
 def _written(
     prepared: Prepared,
+    finished: Mapping[int, str],
     records: Sequence[EpisodeRecord],
-    checkpoints: Mapping[str, str],
+    course: Sequence[Point],
+    scores: Audited,
     dialogues: Mapping[tuple[str, str], Sequence[Message]],
-    seeds: Sequence[int],
 ) -> GateReport:
-    run, thresholds = prepared.run, prepared.run.config.gates.evaluation
+    run, thresholds, seeds = prepared.run, prepared.run.config.gates.evaluation, tuple(finished)
     seed = run.config.training.held_out.seed
     frame = episode_frame(records)
+    settings: dict[str, Any] = {"confidence": thresholds.confidence, "resamples": thresholds.resamples, "seed": seed}
 
     def compared(episodes: pl.DataFrame) -> Evaluation:
-        return evaluate(episodes, confidence=thresholds.confidence, resamples=thresholds.resamples, seed=seed)
+        return evaluate(episodes, **settings)
 
     evaluation = compared(frame)
-    several = {one: compared(frame.filter(pl.col("seed") == one)) for one in seeds} if len(seeds) > 1 else {}
+    several = {one: frame.filter(pl.col("seed") == one) for one in seeds} if len(seeds) > 1 else {}
+    proxy = None if scores.share is None else _proxy(frame, several, scores.share, course, settings)
+    checks = proxy_checks(proxy, thresholds, optimised=run.config.training.reward.judge > 0)
     curves = run.workspace.path(paths_of(run, seeds[0]).metrics)
     return write_evaluation(
         run,
         evaluation,
-        ppo_eval_gate(evaluation, thresholds, several),
+        ppo_eval_gate(evaluation, thresholds, {one: compared(part) for one, part in several.items()}, checks),
         frame=frame,
         provenance=Provenance(
-            checkpoints=checkpoints,
+            checkpoints={BASE: prepared.reference.sha256, **{f"{TRAINED} seed {one}": finished[one] for one in seeds}},
             base_sha256=prepared.reference.sha256,
             prompts_sha256=prompts_sha256(prepared.selection.held_out),
             sampling={"temperature": run.config.training.rollout.temperature, "turn_tokens": run.config.rollout_len},
             seed=seed,
+            judge=scores.judge,
         ),
         examples=examples_markdown(frame, dialogues, before=BASE, after=TRAINED, per_kind=_EXAMPLES),
         curves=curves if curves.is_file() else None,
+        proxy=proxy,
     )
+
+
+def _proxy(
+    frame: pl.DataFrame,
+    several: Mapping[int, pl.DataFrame],
+    share: float,
+    course: Sequence[Point],
+    settings: Mapping[str, Any],
+) -> ProxyTruth:
+    def beside(episodes: pl.DataFrame) -> dict[str, Beside]:
+        sampled = episodes.filter(pl.col("mode") == "sampled")
+        return side_by_side(sampled, before=BASE, after=TRAINED, **settings)
+
+    return ProxyTruth(share, beside(frame), {seed: beside(part) for seed, part in several.items()}, course)

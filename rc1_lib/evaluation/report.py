@@ -15,7 +15,8 @@ from rc1_lib.evaluation import plots
 from rc1_lib.evaluation.derived import EVALUATION, KIND
 from rc1_lib.evaluation.episodes import IDENTITY, checked
 from rc1_lib.evaluation.evaluate import Evaluation
-from rc1_lib.evaluation.tables import figures_rows, groups_rows, statuses_rows
+from rc1_lib.evaluation.proxy import ProxyTruth
+from rc1_lib.evaluation.tables import figures_rows, groups_rows, proxy_rows, statuses_rows
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult
@@ -32,6 +33,7 @@ class Provenance:
         prompts_sha256: of the held-out rows, see `rc1_lib.evaluation.prompts.prompts_sha256`.
         sampling: the settings of the sampled mode: temperature and what else there is.
         seed: of the sampling and of the bootstrap.
+        judge: fingerprint of all that decides a judged score beside the dialogue; empty where nothing was judged.
     """
 
     checkpoints: Mapping[str, str]
@@ -39,6 +41,7 @@ class Provenance:
     prompts_sha256: str
     sampling: Mapping[str, Any]
     seed: int
+    judge: str = ""
 
 
 def evaluation_key(run: Run, provenance: Provenance, evaluation: Evaluation) -> str:
@@ -48,6 +51,7 @@ def evaluation_key(run: Run, provenance: Provenance, evaluation: Evaluation) -> 
         "policies": [evaluation.before, evaluation.after],
         "seeds": sorted(evaluation.prompts),
         "gate": run.config.gates.evaluation.model_dump(mode="json"),
+        "held_out": run.config.training.held_out.model_dump(mode="json"),
         "code": EVALUATION.code,
     }
     return sha256_json(decisive)[:12]
@@ -62,6 +66,7 @@ def write_evaluation(
     provenance: Provenance,
     examples: str = "",
     curves: Path | None = None,
+    proxy: ProxyTruth | None = None,
 ) -> GateReport:
     """Write `reports/ppo_eval_<key>.json` last, after everything that it names.
 
@@ -73,6 +78,7 @@ def write_evaluation(
         provenance: where they come from.
         examples: from `examples_markdown`; none are written where it is empty.
         curves: the `metrics.jsonl` of the training; what it cannot be drawn for stands in the report as `no_curves`.
+        proxy: the judged score beside success, where episodes were judged.
 
     Raises:
         RC1Error: when another process writes into the workspace.
@@ -87,6 +93,7 @@ def write_evaluation(
         "episodes": {"path": episodes, "sha256": sha256_file(run.workspace.path(episodes)), "rows": frame.height},
         "decided_by": "sampled",
         **evaluation.to_dict(),
+        "proxy": None if proxy is None else proxy.to_dict(),
     }
     if examples:
         body["examples"] = f"reports/{KIND}_{key}.examples.md"
@@ -105,6 +112,9 @@ def _draw(run: Run, key: str, body: Mapping[str, Any]) -> dict[str, str]:
     files = {"when it asks": f"{PLOTS}/{KIND}_{key}.asking.png", "success": f"{PLOTS}/{KIND}_{key}.success.png"}
     plots.asking(run.workspace.path(files["when it asks"]), body)
     plots.success(run.workspace.path(files["success"]), body)
+    if body["proxy"] is not None:
+        files["proxy and truth"] = f"{PLOTS}/{KIND}_{key}.proxy.png"
+        plots.proxy(run.workspace.path(files["proxy and truth"]), body)
     return files
 
 
@@ -117,6 +127,7 @@ def _draw_curves(run: Run, key: str, curves: Path) -> str:
 def evaluation_markdown(report: Mapping[str, Any]) -> str:
     """The report's tables as markdown, for the Prefect UI."""
     tables = [
+        *([proxy_rows(report)] if report.get("proxy") else []),
         *(figures_rows(report, mode) for mode in report["modes"]),
         groups_rows(report, "sampled"),
         statuses_rows(report, "sampled"),

@@ -119,6 +119,37 @@ def seeds_rows(reports: Mapping[str, Report]) -> Rows:
     return Rows("side by side", head, rows)
 
 
+def proxy_rows(report: Report) -> Rows:
+    """The judged score beside verified success: start and end by group of prompts, then the checkpoints in between."""
+    found = report["proxy"]
+    lines = [(name, one) for name, one in found["groups"].items()]
+    lines += [
+        (f"seed {seed}", one)
+        for seed, groups in found["by_seed"].items()
+        for name, one in groups.items()
+        if name == "all"
+    ]
+    lines += [(f"{one['seed']}, step {one['step']}", one) for one in found["course"]]
+    head = ("group", "n", "score x 100", "change", "success %", "change, pp")
+    rows = [
+        (name, f"{one['prompts']:,}", *(shown(one[kind]) for kind in ("proxy", "truth") for shown in (_sides, _moved)))
+        for name, one in lines
+    ]
+    return Rows(f"judged score and success, {report['before']} / {report['after']}", head, rows)
+
+
+def _sides(found: Report) -> str:
+    values = [found[side]["value"] for side in ("before", "after")]
+    return " / ".join(_NONE if value is None else f"{100 * value:.1f}" for value in values)
+
+
+def _moved(found: Report) -> str:
+    value, low, high = (found["change"][name] for name in ("value", "low", "high"))
+    if value is None or low is None or high is None:
+        return _NONE
+    return f"{100 * value:+.1f} ({100 * low:+.1f}, {100 * high:+.1f})"
+
+
 def statuses_rows(report: Report, mode: str) -> Rows:
     """How the episodes ended, per cent."""
     sides = report["modes"][mode]["statuses"]

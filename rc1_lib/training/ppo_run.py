@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import own_name
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
+from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.logs import Logging
@@ -29,6 +30,7 @@ from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
 from rc1_lib.training.checkpoint.save import finish_interrupted
 from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.derived import CHECKPOINT
 from rc1_lib.training.episode_judge import EpisodeJudge
@@ -44,7 +46,7 @@ from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
 from rc1_lib.vouched import check_vouched
 
-_FREE = ("checkpoints", "segment_steps", "held_out")
+_FREE = ("checkpoints", "segment_steps", "held_out", "control")
 """Keys of the section `training` that change nothing that a step learns."""
 
 
@@ -58,6 +60,7 @@ class Prepared:
         selection: the rows to learn from, and those held out.
         reference: the policy that PPO starts from.
         judge: who scores episodes; None where that has no weight in the reward.
+        control: the reward without information that is trained on in its place; None in a real run.
     """
 
     run: Run
@@ -65,10 +68,20 @@ class Prepared:
     selection: Selection
     reference: Reference
     judge: EpisodeJudge | None
+    control: Control | None = None
 
     def setup(self, seed: int) -> EpisodeSetup:
         """What the engine is set up by."""
         return EpisodeSetup(self.run.config, self.reference.base, seed)
+
+    def strategy(self, seed: int) -> Strategy:
+        """What is learned from the steps of a seed."""
+        made = make_strategy(self.run.config.training.strategy, self.judge)
+        return made if self.control is None else Controlled(made, self.control, seed)
+
+    def under(self, control: Control) -> Prepared:
+        """The control beside this run: the same rows and the same start, in a workspace of its own."""
+        return replace(self, run=controlled(self.run, control), judge=None, control=control)
 
     def facts(self, seed: int) -> dict[str, Any]:
         """What decides every bit of a run, as its checkpoints carry it."""
@@ -84,6 +97,7 @@ class Prepared:
             "pool": self.selection.pool_sha256,
             "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
             "judge": None if self.judge is None else self.judge.sha256,
+            FACT: None if self.control is None else self.control.kind,
             "code": CHECKPOINT.code,
         }
 
@@ -168,7 +182,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     trainer = Trainer(
         make_engine(config.training.engine, EpisodeSetup, notice),
         prepared.setup(seed),
-        make_strategy(config.training.strategy, prepared.judge),
+        prepared.strategy(seed),
         Curriculum(prepared.selection.train, config.priority_sampling, config.batch_size, seed),
         [
             _Segment(prepared, last),

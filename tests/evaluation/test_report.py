@@ -28,6 +28,7 @@ from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, seeds_row
 from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.training.episode_judge import EpisodeScores
 from rc1_lib.training.ppo.batch import collate
 from rc1_lib.training.ppo.update import ppo_update
 from tests.evaluation.tables import PPO, SFT, outcome, table
@@ -217,7 +218,8 @@ def test_every_panel_is_a_metric_that_the_training_writes() -> None:
     draw = torch.Generator().manual_seed(0)
     optimizer = torch.optim.AdamW(policy.trained())
     learned = ppo_update(policy, batch, optimizer, settings(), kl_coef=0.1, iteration=0, generator=draw)
-    assert PANELS.keys() <= learned.keys() | summary([outcome(needs=True), outcome(needs=False)]).keys()
+    played = summary([outcome(needs=True), outcome(needs=False)])
+    assert PANELS.keys() <= learned.keys() | played.keys() | EpisodeScores((0.5,), 0).metrics().keys()
 
 
 def test_a_judgement_is_not_lost_with_a_picture(run: Run, tmp_path: Path) -> None:

@@ -11,13 +11,14 @@ import pytest
 from prefect.artifacts import Artifact
 
 import tasks.evaluation
+import tasks.prepared
 from flows.train import spans
 from rc1_lib.artifacts import read_json
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
-from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.preflight.ticket import revoke_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.metrics_log import MetricsLog
@@ -98,11 +99,14 @@ def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> N
 
 
 def test_a_judged_training_goes_by_the_weights_that_the_ticket_vouches_for(
-    built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
+    built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    provided: list[str] = []
+    monkeypatch.setattr(tasks.prepared, "provide_scorer_key", lambda run: provided.append(run.config.judge.provider))
     copied(opened, tmp_path / "workspace")
     run = ticketed(tmp_path / "workspace", built, verdicts, "training.reward.judge=0.5")
     state = start(run)
+    assert set(provided) == {"rubric"}, "whoever judges is provided with the key that a server holds"
     assert (state.is_completed(), state.name) == (True, "PolicyTrained"), state.message
     lines = MetricsLog(run.workspace.path("reports/metrics.jsonl")).read()
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
@@ -126,8 +130,27 @@ def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trai
     assert read_json(run.workspace.path(report["evaluation"]))["gate"]["status"] == "failed"
     assert not run.workspace.path(f"{RUN}/best").exists()
     card, checks = Artifact.get("rc1-ppo-eval"), Artifact.get("rc1-train-gates")
-    assert card is not None and str(card.data).count("(data:image/png;base64,iVBOR") == 3
+    assert card is not None and str(card.data).count("(data:image/png;base64,iVBOR") == 4
     assert checks is not None and "FAILED" in str(checks.data)
+    evaluated = read_json(run.workspace.path(report["evaluation"]))
+    assert evaluated["proxy"]["share"] == 1 and [one["step"] for one in evaluated["proxy"]["course"]] == [2]
+    assert "judged score and success, sft / ppo" in str(card.data)
+
+
+def test_a_control_is_trained_and_judged_beside_the_real_run(done: Ended, tmp_path: Path) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    real = {name: run.workspace.path(name).read_bytes() for name in ("reports/train.json", "reports/metrics.jsonl")}
+    before = prints(run)
+    state = start(run, control="constant", evaluate=True)
+    assert (state.is_completed(), state.name) == (True, "ControlPassed"), state.message
+    assert {name: run.workspace.path(name).read_bytes() for name in real} == real
+    assert prints(run) == before and not run.workspace.path(f"{RUN}/best").exists()
+    assert read_json(run.workspace.path("reports/control_constant.json"))["gate"]["status"] == "passed"
+    card = Artifact.get("rc1-control-constant")
+    assert card is not None and "constant reward, seed 20250820" in str(card.data)
+    verify_ticket(run)
+    refused = start(run, control="random", evaluate=False)
+    assert refused.name == "Refused" and "leave out --no-evaluate" in str(refused.message)
 
 
 def of_habits(sft: Habits, ppo: Habits) -> Callable[..., GateReport]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 PANELS: Mapping[str, str] = {
     "objective/scores": "reward of an episode",
-    "env/success": "success",
+    "judge/score": "judged score (proxy)",
+    "env/success": "success (truth)",
     "env/success_needed": "success, asking needed",
     "env/asked_needed": "asks where needed",
     "env/asked_clear": "asks where not needed",

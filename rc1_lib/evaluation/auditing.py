@@ -1,0 +1,87 @@
+"""Who judges the evaluation's episodes, which of them, and which checkpoints on the way are looked at."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rc1_lib.records import MeasuredRow, Message
+from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.episode_judge import EpisodeJudge
+from rc1_lib.training.ppo_run import Prepared, resumable
+from rc1_lib.training.rollout.trajectory import Trajectory
+
+Scores = Mapping[str, float | None]
+"""Row id -> the judged score of its episode; None where it is unscored or was not judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """The scores of several policies' episodes.
+
+    Attributes:
+        scores: one a policy, in the order given.
+        share: of the episodes that the judge was asked about, those that are scored; None where nobody was asked.
+        judge: fingerprint of all that decides a score beside the dialogue; empty where nobody was asked.
+    """
+
+    scores: Sequence[Scores]
+    share: float | None
+    judge: str = ""
+
+
+def audited(prepared: Prepared, policies: Sequence[Sequence[Trajectory]]) -> Audited:
+    """Judge the sampled episodes of policies by the calibrated weights that the ticket vouches for, all at once.
+
+    Args:
+        prepared: what the run stands on; `training.held_out.judged` says how many prompts are judged.
+        policies: the episodes of each.
+
+    Raises:
+        RC1Error: when there are no weights, or the judge cannot be asked, or not as often.
+    """
+    wanted = _some(prepared.selection.held_out, prepared.run.config.training.held_out.judged)
+    if not wanted:
+        return Audited([{} for _ in policies], None)
+    judge = prepared.judge or EpisodeJudge(prepared.run)
+    names, dialogues = list[tuple[int, str]](), list[Sequence[Message]]()
+    for number, played in enumerate(policies):
+        for one in played:
+            if one.row_id in wanted:
+                names.append((number, one.row_id))
+                dialogues.append(one.messages)
+    scores: list[dict[str, float | None]] = [{} for _ in policies]
+    values = judge.audit(dialogues)
+    for (number, row_id), value in zip(names, values, strict=True):
+        scores[number][row_id] = value
+    return Audited(scores, sum(value is not None for value in values) / len(values), judge.sha256)
+
+
+def rows_on_the_way(prepared: Prepared) -> list[MeasuredRow]:
+    """The held-out rows that checkpoints between start and end are asked, in the order of the others."""
+    rows = prepared.selection.held_out
+    wanted = _some(rows, prepared.run.config.training.held_out.between.prompts)
+    return [row for row in rows if str(row["id"]) in wanted]
+
+
+def checkpoints_on_the_way(prepared: Prepared, seed: int) -> dict[int, Path]:
+    """Step -> checkpoint: ends of segments, evenly spread; those that a resumed run never had are left out."""
+    config = prepared.run.config.training
+    ends = list(range(config.segment_steps, prepared.run.config.steps, config.segment_steps))
+    count = min(config.held_out.between.checkpoints, len(ends))
+    found: dict[int, Path] = {}
+    for place in range(count):
+        step = ends[round((place + 1) * (len(ends) + 1) / (count + 1)) - 1]
+        try:
+            found[step] = resumable(prepared, seed, str(step))
+        except CheckpointError:
+            continue
+    return found
+
+
+def _some(rows: Sequence[MeasuredRow], count: int) -> set[str]:
+    """The ids of `count` of the rows, always the same ones, whatever their order."""
+    ids = sorted((str(row["id"]) for row in rows), key=lambda name: hashlib.sha256(f"judged/{name}".encode()).digest())
+    return set(ids[:count])

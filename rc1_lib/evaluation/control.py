@@ -1,0 +1,166 @@
+"""Controls: a policy is trained on a reward without information, and the evaluation must not find that it gained.
+
+What decides is the change in success on held-out prompts, against the start that the control began with, prompt by
+prompt. A gain beyond its interval cannot have been learned: the evaluation leaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.checks import at_least, at_most, info
+from rc1_lib.evaluation.episodes import EpisodeRecord, episode_frame, records_of
+from rc1_lib.evaluation.evaluate import BASE
+from rc1_lib.evaluation.paired import Contrast, contrast
+from rc1_lib.evaluation.policies import episodes_of, player_of
+from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
+from rc1_lib.gate_report import GateReport, write_report
+from rc1_lib.gates.shadow_run import interval_in_words
+from rc1_lib.learners import ControlKind
+from rc1_lib.progress import tell
+from rc1_lib.records import Check, GateResult
+from rc1_lib.reward.intervals import Interval
+from rc1_lib.run import Run
+from rc1_lib.thresholds import ControlGate
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.control import Control
+from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.ppo_run import Prepared, advance
+from rc1_lib.training.run_paths import paths_of
+
+GATE = "control"
+AFTER = "control"
+"""The policy's name in the episodes."""
+KL = "objective/kl_k3"
+_FIGURES = ("success", "success_needed", "success_clear", "success_hard", "ask_recall", "overclar_rate", "turns")
+
+
+def report_path(kind: ControlKind) -> str:
+    """Where a control's report lies, relative to the workspace."""
+    return f"reports/control_{kind}.json"
+
+
+def run_control(
+    prepared: Prepared, kind: ControlKind, seeds: Sequence[int], notice: Callable[[str], None] = print
+) -> GateReport:
+    """Train and evaluate a control of each seed, judge them, and write `reports/control_<kind>.json`.
+
+    What a killed control has finished is gone on from. Nothing of a real run is touched.
+
+    Args:
+        prepared: what the real run stands on.
+        kind: what episodes are worth.
+        seeds: of the runs; each has to be green by itself.
+        notice: told what is gone on from.
+
+    Raises:
+        RC1Error: when the configuration is refused, or a prompt of the evaluation was trained on.
+    """
+    check_held_out(prepared.selection.held_out, prepared.selection.train)
+    beside = prepared.under(Control(kind))
+    last = beside.run.config.steps
+    checkpoints = {seed: advance(beside, seed, last, notice) for seed in seeds}
+    player = player_of(beside, seeds[0])
+    tell(GATE, 0, 1 + len(seeds))
+    start = episodes_of(beside, player, player.temperature)
+    rows = prepared.selection.held_out
+    records: list[EpisodeRecord] = []
+    for number, (seed, path) in enumerate(checkpoints.items(), start=1):
+        tell(GATE, number, 1 + len(seeds))
+        player.load_adapter(load_checkpoint(path).tensors["adapter"])
+        for policy, played in ((BASE, start), (AFTER, episodes_of(beside, player, player.temperature))):
+            records += records_of(played, rows, policy=policy, mode="sampled", seed=seed)
+    tell(GATE, 1 + len(seeds), 1 + len(seeds))
+    compared = compare(prepared.run, episode_frame(records))
+    moved = {seed: _last_kl(beside.run, seed) for seed in seeds}
+    gate = control_gate(kind, compared, moved, prepared.run.config.gates.control)
+    body = {
+        "kind": kind,
+        "steps": last,
+        "reference": prepared.reference.sha256,
+        "prompts_sha256": prompts_sha256(rows),
+        "checkpoints": {
+            str(seed): {"path": prepared.run.workspace.name(path), "sha256": fingerprint(path)}
+            for seed, path in checkpoints.items()
+        },
+        "seeds": {
+            str(seed): {"kl": moved[seed], **_body(found)} for seed, found in compared.items()
+        },
+    }  # fmt: skip
+    return write_report(prepared.run, report_path(kind), gate, body, {})
+
+
+def compare(run: Run, frame: pl.DataFrame) -> dict[int, Contrast]:
+    """Seed -> its control against the start, on the sampled episodes of both."""
+    thresholds = run.config.gates.control
+    return {
+        seed: contrast(
+            frame.filter(pl.col("seed") == seed), before=BASE, after=AFTER,
+            confidence=thresholds.confidence, resamples=thresholds.resamples, seed=run.config.training.held_out.seed,
+        )
+        for seed in frame["seed"].unique(maintain_order=True).to_list()
+    }  # fmt: skip
+
+
+def control_gate(
+    kind: ControlKind, compared: Mapping[int, Contrast], moved: Mapping[int, float], thresholds: ControlGate
+) -> GateResult:
+    """Judge what was gained without anything to learn from; each seed by itself.
+
+    Args:
+        kind: what episodes were worth.
+        compared: seed -> its control against the start.
+        moved: seed -> KL to the start at the last step, nats an episode.
+        thresholds: `gates.control`.
+    """
+    checks: list[Check] = []
+    few = ""
+    for seed, found in compared.items():
+        name = f"{kind} reward, seed {seed}"
+        change = found.change["success"]
+        enough = at_least(
+            f"{name}: held-out prompts", found.prompts, thresholds.min_prompts, "evaluate on more prompts"
+        )
+        few = few or (
+            "" if enough.passed else f"too few held-out prompts to judge by: {enough.value}; evaluate on more"
+        )
+        checks += [
+            enough,
+            at_least(
+                f"{name}: KL to the start, nats an episode", moved[seed], thresholds.min_kl,
+                "the policy has not moved, so the evaluation was not tried out: raise training.control.steps",
+            ),
+            at_most(
+                f"{name}: success up for certain, pp", change.low, thresholds.max_gain_pp,
+                "nothing could be learned, and still it succeeds more often: the evaluation leaks. Look for prompts "
+                "that were trained on, answers within reach of the policy, and whatever differs between the two plays",
+            ),
+            info(f"{name}: success up, pp", interval_in_words(change)),
+            *(info(f"{name}: {figure}", _sides(found, figure)) for figure in _FIGURES),
+        ]  # fmt: skip
+    return GateResult(GATE, tuple(checks), error=few)
+
+
+def _sides(found: Contrast, figure: str) -> str:
+    return f"{found.before[figure].value:.3f} -> {found.after[figure].value:.3f}"
+
+
+def _last_kl(run: Run, seed: int) -> float:
+    lines = MetricsLog(run.workspace.path(paths_of(run, seed).metrics)).read()
+    return float(lines[-1][KL])
+
+
+def _body(found: Contrast) -> dict[str, Any]:
+    def shown(side: Mapping[str, Interval]) -> dict[str, Any]:
+        return {name: side[name].to_dict() for name in _FIGURES}
+
+    return {
+        "prompts": found.prompts,
+        "before": shown(found.before),
+        "after": shown(found.after),
+        "change": shown(found.change),
+    }

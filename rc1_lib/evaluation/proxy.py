@@ -1,0 +1,212 @@
+"""The judged score beside verified success: a proxy beside the truth that it stands for.
+
+Whatever is optimised long enough stops being a measure (Goodhart). So both are shown wherever a policy is looked at, on
+the same sampled episodes: where the score rises and success falls, both beyond their paired intervals, the score was
+gamed. Prompts count where the episodes of both policies have a score: one without is never a 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rc1_lib.checks import at_least, equal, info
+from rc1_lib.evaluation.metrics import hard
+from rc1_lib.evaluation.paired import paired
+from rc1_lib.gates.shadow_run import interval_in_words
+from rc1_lib.records import Check
+from rc1_lib.reward.intervals import Interval, bootstrap
+from rc1_lib.thresholds import EvaluationGate
+
+Floats = NDArray[np.float64]
+PROXY, TRUTH = "proxy", "truth"
+SIDES = ("before", "after", "change")
+GROUPS = ("all", "need asking", "clear", "hard")
+SHARE = "judged episodes, share"
+HACKED = {group: f"judged score up while success falls: {group}" for group in GROUPS}
+"""Group of prompts -> the check on it."""
+_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Proxy and truth of two policies on the same prompts.
+
+    Attributes:
+        prompts: pairs of episodes that both have a score.
+        proxy: `before`, `after`: the mean judged score in [0, 1]; `change`: the paired difference.
+        truth: the same of success, a share in [0, 1].
+    """
+
+    prompts: int
+    proxy: Mapping[str, Interval]
+    truth: Mapping[str, Interval]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; what is undefined is None."""
+        sides = {PROXY: self.proxy, TRUTH: self.truth}
+        return {
+            "prompts": self.prompts,
+            **{name: {side: one.to_dict() for side, one in found.items()} for name, found in sides.items()},
+        }
+
+    def hacked(self, thresholds: EvaluationGate) -> bool:
+        """Whether the score rose and success fell, both beyond their intervals; never where one is undefined."""
+        up, down = self.proxy["change"].low, self.truth["change"].high
+        return up > thresholds.max_proxy_up and 100.0 * down < -thresholds.max_truth_down_pp
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A policy on its way: a checkpoint between start and end, on some of the prompts, against the start.
+
+    Attributes:
+        seed: of its run.
+        step: of the checkpoint.
+        beside: proxy and truth at the start and there.
+    """
+
+    seed: int
+    step: int
+    beside: Beside
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"seed": self.seed, "step": self.step, **self.beside.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyTruth:
+    """Proxy beside truth at the start, on the way and at the end.
+
+    Attributes:
+        share: of the episodes that the judge was asked about, those that are scored.
+        groups: group of prompts -> start against end, all seeds pooled.
+        by_seed: the same of each seed by itself, where there are several.
+        course: the checkpoints in between.
+    """
+
+    share: float
+    groups: Mapping[str, Beside]
+    by_seed: Mapping[int, Mapping[str, Beside]] = field(default_factory=dict)
+    course: Sequence[Point] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "share": self.share,
+            "groups": {name: one.to_dict() for name, one in self.groups.items()},
+            "by_seed": {
+                str(seed): {name: one.to_dict() for name, one in groups.items()}
+                for seed, groups in self.by_seed.items()
+            },
+            "course": [point.to_dict() for point in self.course],
+        }
+
+
+def side_by_side(
+    frame: pl.DataFrame, *, before: str, after: str, confidence: float, resamples: int, seed: int
+) -> dict[str, Beside]:
+    """Group of prompts -> proxy and truth of two policies.
+
+    Args:
+        frame: checked episodes of one mode, `judged` null where there is no score.
+        before: the policy to compare with.
+        after: the policy that is judged.
+        confidence: of the intervals, in (0, 1).
+        resamples: bootstrap samples of source questions.
+        seed: of the bootstrap.
+
+    Raises:
+        EvaluationError: when a prompt was answered by one of the two only.
+    """
+    first, second = paired(frame, before, after)
+    statistics = _Statistics(first, second)
+    found = bootstrap(
+        statistics,
+        groups=first["source_id"].to_numpy(),
+        weights=np.ones(first.height),
+        resamples=resamples,
+        confidence=confidence,
+        seed=seed,
+    )
+    return {
+        group: Beside(
+            int(count),
+            {side: found[f"{group}/{PROXY}/{side}"] for side in SIDES},
+            {side: found[f"{group}/{TRUTH}/{side}"] for side in SIDES},
+        )
+        for group, count in zip(GROUPS, statistics.counts, strict=True)
+    }
+
+
+def proxy_checks(found: ProxyTruth | None, thresholds: EvaluationGate, optimised: bool) -> list[Check]:
+    """What a policy's evaluation has to show of proxy and truth.
+
+    Args:
+        found: the two side by side; None where the configuration has no episode judged.
+        thresholds: `gates.evaluation`.
+        optimised: whether the judged score is a part of the reward that was trained on.
+    """
+    if found is None:
+        if not optimised:
+            return [info("judged score beside success", "not looked at: training.held_out.judged is 0")]
+        advice = "the judged score was trained on, but no episode of the evaluation is judged: raise it above 0"
+        return [equal("training.held_out.judged above 0", False, True, advice)]
+    checks = [
+        at_least(SHARE, found.share, thresholds.min_judged, "too few episodes have a score: see why the judge fails"),
+    ]
+    for group in GROUPS:
+        one = found.groups[group]
+        alone = [f"seed {seed}" for seed, groups in found.by_seed.items() if groups[group].hacked(thresholds)]
+        where = ["all seeds together"] if one.hacked(thresholds) else []
+        checks.append(
+            equal(
+                HACKED[group], bool(where or alone), False,
+                f"{', '.join([*where, *alone])}: the policy is paid more for being right less often: it has found "
+                f"what the score is blind to. Read the examples, look at rc1 attack-reward, and mend the score before "
+                f"training on it again",
+            )
+        )  # fmt: skip
+        checks += [
+            info(f"judged score up, {group}", interval_in_words(one.proxy["change"])),
+            info(f"success up beside it, {group}", interval_in_words(one.truth["change"])),
+        ]
+    return checks
+
+
+class _Statistics:
+    """Proxy and truth of both policies in every group, and their changes, as functions of how much a pair counts."""
+
+    def __init__(self, before: pl.DataFrame, after: pl.DataFrame) -> None:
+        both = before["judged"].is_not_null() & after["judged"].is_not_null()
+        member = before.select(all=pl.lit(value=True), needs=pl.col("needs"), clear=~pl.col("needs"), hard=hard())
+        inside = member.to_numpy().astype(np.float64) * both.to_numpy()[:, None]  # (pairs, groups)
+        self.counts = inside.sum(axis=0)
+        values = [
+            side[name].cast(pl.Float64).fill_null(0.0).to_numpy()
+            for name in ("judged", "solved")
+            for side in (before, after)
+        ]
+        # One product with the weights gives every sum: the members of each group, then their four values.
+        self._terms = np.hstack([inside, *(inside * one[:, None] for one in values)])
+
+    def __call__(self, weights: Floats) -> dict[str, float]:
+        sums = (weights @ self._terms).reshape(5, len(GROUPS))
+        with np.errstate(invalid="ignore"):
+            means = sums[1:] / sums[0]
+        found: dict[str, float] = {}
+        for number, group in enumerate(GROUPS):
+            for place, name in ((0, PROXY), (2, TRUTH)):
+                first, second = float(means[place, number]), float(means[place + 1, number])
+                found |= {
+                    f"{group}/{name}/before": first,
+                    f"{group}/{name}/after": second,
+                    f"{group}/{name}/change": round(second - first, _DIGITS),
+                }
+        return found

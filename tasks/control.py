@@ -1,0 +1,50 @@
+"""A control as a Prefect task: its verdict as a named state, its checks in the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from prefect import State, task
+from prefect.artifacts import create_table_artifact
+from prefect.logging import get_run_logger
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.control import GATE, run_control
+from rc1_lib.learners import ControlKind
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run
+from tasks.endings import RETRIES, RETRY_DELAY_S, retry_when_transient
+from tasks.gates import state_of
+from tasks.prepared import prepared_for
+from tasks.reports import table
+from tasks.sentences import gate_sentence
+
+
+@task(
+    name="control",
+    task_run_name="control: {kind} reward",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+    persist_result=False,
+)
+def control(run: Run, kind: ControlKind, seeds: Sequence[int]) -> State[Any]:
+    """Train a few steps on a reward without information, and see whether the evaluation finds a gain.
+
+    Returns:
+        A state whose name is the verdict, and whose data is `{"gate", "report"}`.
+    """
+    try:
+        found = run_control(prepared_for(run, anew=True), kind, seeds, get_run_logger().info)
+        gate, report = found.gate, found.report
+    except RC1Error as error:
+        gate, report = GateResult(GATE, error=str(error)), None
+    create_table_artifact(
+        key=f"rc1-control-{kind}",
+        table=table([gate]),
+        description=f"Control, {kind} reward (profile {run.config.profile}): {gate_sentence(gate, advice=False)}",
+    )
+    state = state_of(gate)
+    state.data = {"gate": state.data, "report": report}
+    return state

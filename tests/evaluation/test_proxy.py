@@ -1,0 +1,140 @@
+"""The judged score beside success: paired, on episodes with a score, and red where the one rises as the other falls."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.evaluation.evaluate import evaluate
+from rc1_lib.evaluation.gate import ppo_eval_gate
+from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, Point, ProxyTruth, proxy_checks, side_by_side
+from rc1_lib.evaluation.report import Provenance, evaluation_markdown, write_evaluation
+from rc1_lib.evaluation.tables import proxy_rows
+from rc1_lib.records import Check
+from rc1_lib.run import open_run, published_config
+from tests.evaluation.tables import SFT, Habits, episode_frame, table
+from tests.evaluation.tables import episode as one
+
+THRESHOLDS = published_config().gates.evaluation
+SETTINGS: dict[str, Any] = {"before": "sft", "after": "ppo", "confidence": 0.95, "resamples": 60, "seed": 1}
+WORSE = replace(SFT, solves_asked=0.5, solves_clear=0.35, guesses=0.1)
+
+
+def scored(before: float, after: float, sft: Habits = SFT, ppo: Habits = SFT, unscored: str = "") -> pl.DataFrame:
+    """Sampled episodes, the scores of each policy spread about a mean; rows whose ids end with `unscored` have none."""
+    frame = table(sft, ppo, prompts=300).filter(pl.col("mode") == "sampled")
+    about = pl.when(pl.col("policy") == "sft").then(before).otherwise(after)
+    spread = (pl.col("row_id").str.slice(-2).cast(pl.Float64) - 49.5) / 500
+    known = pl.when(pl.col("row_id").str.ends_with(unscored)) if unscored else pl.when(pl.lit(value=False))
+    return frame.with_columns(judged=known.then(None).otherwise(about + spread))
+
+
+def found(frame: pl.DataFrame, share: float = 1.0) -> ProxyTruth:
+    return ProxyTruth(share, side_by_side(frame, **SETTINGS))
+
+
+def red(checks: list[Check]) -> list[str]:
+    return [check.name for check in checks if not check.passed]
+
+
+def test_both_are_means_by_hand_over_pairs_that_have_a_score() -> None:
+    frame = episode_frame(
+        [
+            replace(one(0, "sft", right=False), judged=0.2), replace(one(0, "ppo", asked=1, obtained=True), judged=0.6),
+            replace(one(1, "sft"), judged=0.5), replace(one(1, "ppo", right=False), judged=0.7),
+            replace(one(2, "sft"), judged=0.9), one(2, "ppo"),
+        ]
+    )  # fmt: skip
+    groups = side_by_side(frame, **SETTINGS)
+    assert {name: beside.prompts for name, beside in groups.items()} == {
+        "all": 2, "need asking": 1, "clear": 1, "hard": 0
+    }  # fmt: skip
+    whole = groups["all"]
+    assert [whole.proxy[side].value for side in ("before", "after", "change")] == pytest.approx([0.35, 0.65, 0.3])
+    assert [whole.truth[side].value for side in ("before", "after", "change")] == [0.5, 0.5, 0.0]
+    assert groups["need asking"].truth["change"].value == 1.0 and groups["clear"].truth["change"].value == -1.0
+    assert groups["hard"].to_dict()["proxy"]["change"]["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sft", "ppo", "names"),
+    [
+        (0.6, 0.7, SFT, WORSE, [HACKED[group] for group in GROUPS]),  # paid more, right less often
+        (0.6, 0.6, SFT, WORSE, []),  # no better by the score: other checks see that success fell
+        (0.6, 0.7, WORSE, SFT, []),  # both rise
+        (0.7, 0.6, SFT, WORSE, []),  # both fall
+        (0.6, 0.7, SFT, SFT, []),  # the score alone rises
+    ],
+)
+def test_a_score_that_rises_while_success_falls_is_red(
+    before: float, after: float, sft: Habits, ppo: Habits, names: list[str]
+) -> None:
+    assert red(proxy_checks(found(scored(before, after, sft, ppo)), THRESHOLDS, optimised=True)) == names
+
+
+def test_what_lies_within_the_intervals_is_not_red() -> None:
+    """A few prompts on which success fell are no proof that it does."""
+    frame = scored(0.6, 0.7)
+    lost = pl.col("row_id").is_in(["row-0001", "row-0002"]) & (pl.col("policy") == "ppo")
+    result = found(frame.with_columns(solved=pl.col("solved") & ~lost))
+    assert result.groups["all"].truth["change"].value < 0 <= result.groups["all"].truth["change"].high
+    assert red(proxy_checks(result, THRESHOLDS, optimised=True)) == []
+
+
+def test_the_levels_are_the_configurations() -> None:
+    result = found(scored(0.6, 0.7, SFT, WORSE))
+    for level in ({"max_proxy_up": 0.2}, {"max_truth_down_pp": 60.0}):
+        assert red(proxy_checks(result, THRESHOLDS.model_copy(update=level), optimised=True)) == []
+
+
+def test_a_seed_that_gamed_the_score_is_not_hidden_by_the_others() -> None:
+    good, bad = found(scored(0.6, 0.7)).groups, found(scored(0.6, 0.7, SFT, WORSE)).groups
+    checks = proxy_checks(ProxyTruth(1.0, good, {1: good, 2: bad}), THRESHOLDS, optimised=True)
+    assert red(checks) == [HACKED[group] for group in GROUPS]
+    assert "seed 2: the policy is paid more" in next(check.advice for check in checks if not check.passed)
+
+
+def test_too_few_scored_episodes_are_red_and_unscored_ones_are_no_zeros() -> None:
+    frame = scored(0.6, 0.7, unscored="7")
+    result = found(frame, 0.9)
+    assert result.groups["all"].prompts == 270
+    assert result.groups["all"].proxy["change"].value == pytest.approx(0.1)
+    assert red(proxy_checks(result, THRESHOLDS, optimised=True)) == [SHARE]
+
+
+def test_a_score_that_is_trained_on_has_to_be_looked_at() -> None:
+    assert red(proxy_checks(None, THRESHOLDS, optimised=True)) == ["training.held_out.judged above 0"]
+    (line,) = proxy_checks(None, THRESHOLDS, optimised=False)
+    assert line.op == "info"
+
+
+def test_the_report_shows_both_side_by_side_and_the_checkpoints_on_the_way(tmp_path: Path) -> None:
+    run = open_run(profile="local", workspace=tmp_path)
+    sampled = scored(0.6, 0.7, SFT, WORSE)
+    frame = pl.concat([sampled, table(SFT, WORSE, prompts=300).filter(pl.col("mode") == "greedy")])
+    result = found(sampled)
+    proxy = replace(result, course=[Point(20250820, 12, result.groups["all"])])
+    evaluation = evaluate(frame, confidence=0.95, resamples=20, seed=1)
+    thresholds = run.config.gates.evaluation.model_copy(update={"min_prompts": 1, "min_group": 1})
+    gate = ppo_eval_gate(evaluation, thresholds, proxy_checks=proxy_checks(proxy, thresholds, optimised=True))
+    made = Provenance({"sft": "a" * 64}, "c" * 64, "d" * 64, {"temperature": 1.0}, 1)
+    step = write_evaluation(run, evaluation, gate, frame=frame, provenance=made, proxy=proxy)
+    report = read_json(tmp_path / step.report)
+    assert set(HACKED.values()) <= {check["name"] for check in report["gate"]["checks"] if not check["passed"]}
+    rows = proxy_rows(report).rows
+    assert [row[0] for row in rows] == [*GROUPS, "20250820, step 12"]
+    assert rows[0][1:4] == ("300", "60.0 / 70.0", "+10.0 (+10.0, +10.0)")
+    screen = io.StringIO()
+    Console(file=screen, width=200).print(proxy_rows(report).rich())
+    assert max(len(line.rstrip()) for line in screen.getvalue().splitlines()) <= 100
+    assert "judged score and success, sft / ppo" in evaluation_markdown(report)
+    assert (tmp_path / step.plots["proxy and truth"]).stat().st_size > 5000
+    again = pl.read_ndjson(tmp_path / report["episodes"]["path"], infer_schema_length=None)
+    assert again["judged"].null_count() == 600

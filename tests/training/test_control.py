@@ -1,0 +1,214 @@
+"""Controls: a reward without information, its own places on the disk, and an evaluation that must find no gain."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+import rc1_lib.evaluation.control as control_module
+from rc1_lib.artifacts import read_json
+from rc1_lib.environment.episode import Episode
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.world import World
+from rc1_lib.evaluation.control import compare, control_gate, run_control
+from rc1_lib.evaluation.episodes import episode_frame, records_of
+from rc1_lib.evaluation.prompts import EvaluationError
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.retention import keep_for_good
+from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.control import Control, Controlled
+from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
+from tests.training.tiny_world import tiny_run
+
+SMALL = ("gates.control.min_prompts=1", "gates.control.resamples=20", "training.control.steps=3")
+LAST = "checkpoints/controls/random/checkpoints/rc1/step_00003"
+
+
+@pytest.fixture(scope="module")
+def done(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A control of a tiny run, evaluated. Never write into it."""
+    root = tmp_path_factory.mktemp("control") / "workspace"
+    shutil.copytree(tiny_workspace, root)
+    run = tiny_run(root, *SMALL)
+    torch.set_num_threads(1)
+    run_control(prepare(run), "random", run.config.seeds[:1], lambda _: None)
+    return run
+
+
+def written(root: Path) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+
+
+# ---- the reward ----
+
+
+class Plays:
+    """A strategy whose episodes are worth what was done in them."""
+
+    def attach_engine(self, engine: Any) -> None:
+        self.engine = engine
+
+    def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
+        batch["scores"] = [float(word == "good") for word in batch["done"]]
+        return {"env/success": 0.5, "reward/success": 0.5}
+
+
+def scored(kind: Any, done: Sequence[str], seed: int = 1, step: int = 3) -> tuple[list[float], dict[str, float]]:
+    batch: dict[str, Any] = {"step": step, "done": done}
+    found = Controlled(Plays(), Control(kind), seed).on_batch(batch)
+    return batch["scores"], found
+
+
+@pytest.mark.parametrize("kind", ["random", "constant"])
+def test_what_was_done_has_no_part_in_what_it_is_worth(kind: str) -> None:
+    good, figures = scored(kind, ["good"] * 40)
+    assert good == scored(kind, ["bad"] * 40)[0] == scored(kind, ["good", "bad"] * 20)[0]
+    assert figures == {"env/success": 0.5, "reward/control": sum(good) / 40}
+
+
+def test_random_numbers_hang_on_seed_step_and_place_alone() -> None:
+    first = scored("random", ["bad"] * 200)[0]
+    assert len(set(first)) == 200 and all(0 <= value < 1 for value in first)
+    assert 0.4 < sum(first) / 200 < 0.6
+    others = [scored("random", ["bad"] * 200, seed=2)[0], scored("random", ["bad"] * 200, step=4)[0]]
+    assert not set(first) & set(others[0]) and not set(first) & set(others[1])
+    assert set(scored("constant", ["bad"] * 9)[0]) == {0.5}
+
+
+# ---- its own places ----
+
+
+def test_a_control_writes_its_own_report_and_nothing_of_a_real_run(done: Run, tiny_workspace: Path) -> None:
+    new = written(done.workspace.root) - written(tiny_workspace)
+    beside = {name for name in new if not name.startswith("checkpoints/controls/random/")}
+    assert {name for name in beside if not name.startswith("reports/rc1/")} == {"reports/control_random.json"}
+    assert f"{LAST}/adapter.safetensors" in new
+    report = read_json(done.workspace.path("reports/control_random.json"))
+    assert (report["kind"], report["steps"], report["pass"]) == ("random", 3, True)
+    (one,) = report["checkpoints"].values()
+    assert one == {"path": LAST, "sha256": fingerprint(done.workspace.path(LAST))}
+    lines = MetricsLog(done.workspace.path("checkpoints/controls/random/reports/metrics.jsonl")).read()
+    assert [line["objective/scores"] for line in lines] == pytest.approx([line["reward/control"] for line in lines])
+
+
+def test_a_control_that_was_broken_off_ends_with_the_same_bytes(done: Run, tiny: Callable[..., Run]) -> None:
+    prepared = prepare(tiny(*SMALL)).under(Control("random"))
+    seed = prepared.run.config.seeds[0]
+    for last in (1, 3):
+        path = advance(prepared, seed, last, lambda _: None)
+    assert fingerprint(path) == fingerprint(done.workspace.path(LAST))
+
+
+def test_a_control_is_another_run_and_no_policy_to_keep(done: Run) -> None:
+    real, step = prepare(replace(done, config=done.config.model_copy(update={"steps": 3}))), done.workspace.path(LAST)
+    assert load_checkpoint(step).values["control"] == "random"
+    assert real.facts(1)["control"] is None
+    with pytest.raises(CheckpointError, match=r"belongs to another run, these differ: .*control"):
+        resumable(real, done.config.seeds[0], str(step))
+    with pytest.raises(CheckpointError, match=r"trained on a reward without information \(rc1 train --control random"):
+        keep_for_good(step, step.parent)
+    assert not (step.parent / "best").exists()
+
+
+# ---- an evaluation that leaks ----
+
+
+def played(row: Mapping[str, Any], says: str) -> Any:
+    """An episode in which a policy asks nobody and answers at once."""
+    limits = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=2000, argument_chars=300)
+    episode = Episode(World(row), limits)  # type: ignore[arg-type]
+    episode.send({"role": "assistant", "content": f"Answer: {says}"})
+    return SimpleNamespace(row_id=row["id"], outcome=episode.outcome())
+
+
+def reads(row: Mapping[str, Any]) -> str:
+    """What a policy answers that can do nothing but read: the answer, if somebody left it in its prompt."""
+    _, mark, answer = str(row["messages"][-1]["content"]).rpartition("The answer is ")
+    return answer if mark else "nobody knows"
+
+
+def handed(row: Mapping[str, Any]) -> dict[str, Any]:
+    opening = [one for one in row["messages"] if one["role"] in ("system", "user")][:2]
+    told = {**opening[-1], "content": f"{opening[-1]['content']} The answer is {row['answer']}"}
+    return {**row, "messages": [*opening[:-1], told]}
+
+
+@dataclass
+class Reader:
+    """A player whose policy only reads; its temperature is that of the sampled episodes."""
+
+    temperature: float = 1.0
+
+    def load_adapter(self, adapter: Any) -> None:
+        assert adapter
+
+
+def judged(done: Run, after: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> GateResult:
+    """The gate on a control whose policy is shown `after(row)` when it is evaluated, and the row at the start."""
+    rows = [{**row, "messages": row["messages"][:2]} for row in prepare(done).selection.held_out]
+    records = [
+        *records_of([played(row, reads(row)) for row in rows], rows, policy="sft", mode="sampled", seed=1),
+        *records_of([played(row, reads(after(row))) for row in rows], rows, policy="control", mode="sampled", seed=1),
+    ]  # type: ignore[arg-type]
+    return control_gate("random", compare(done, episode_frame(records)), {1: 0.1}, done.config.gates.control)
+
+
+def test_a_policy_that_is_handed_the_answer_when_it_is_evaluated_is_found(done: Run) -> None:
+    assert judged(done, lambda row: row).status is Status.PASSED
+    leaking = judged(done, handed)
+    assert leaking.status is Status.FAILED
+    assert [check.name for check in leaking.failures] == ["random reward, seed 1: success up for certain, pp"]
+
+
+def test_an_evaluation_on_prompts_of_the_warm_start_is_refused(done: Run) -> None:
+    prepared = prepare(done)
+    leaking = replace(prepared, selection=replace(prepared.selection, held_out=prepared.selection.train[:12]))
+    with pytest.raises(EvaluationError, match="12 prompts of the evaluation were trained on"):
+        run_control(leaking, "random", done.config.seeds[:1])
+
+
+def test_a_leak_between_the_two_plays_turns_a_whole_control_red(
+    done: Run, tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second policy that plays is asked the same prompts with the answer written behind them."""
+    plays: list[int] = []
+
+    def leaking(prepared: Prepared, _player: Any, _temperature: float) -> list[Any]:
+        plays.append(1)
+        rows = [{**row, "messages": row["messages"][:2]} for row in prepared.selection.held_out]
+        return [played(row, reads(handed(row) if len(plays) > 1 else row)) for row in rows]
+
+    monkeypatch.setattr(control_module, "player_of", lambda *_: Reader())
+    monkeypatch.setattr(control_module, "episodes_of", leaking)
+    run = tiny(*SMALL)
+    import shutil
+
+    shutil.copytree(
+        done.workspace.path("checkpoints/controls"), run.workspace.path("checkpoints/controls"), symlinks=True
+    )
+    found = run_control(prepare(run), "random", run.config.seeds[:1], lambda _: None)
+    assert found.gate.status is Status.FAILED
+    assert read_json(run.workspace.path("reports/control_random.json"))["pass"] is False
+
+
+def test_a_policy_that_did_not_move_tries_nothing_out(done: Run) -> None:
+    rows = prepare(done).selection.held_out
+    still = [played({**row, "messages": row["messages"][:2]}, "nobody knows") for row in rows]
+    records = [
+        one for policy in ("sft", "control") for one in records_of(still, rows, policy=policy, mode="sampled", seed=1)
+    ]
+    gate = control_gate("constant", compare(done, episode_frame(records)), {1: 0.0}, done.config.gates.control)
+    assert [check.name for check in gate.failures] == ["constant reward, seed 1: KL to the start, nats an episode"]
+    few = done.config.gates.control.model_copy(update={"min_prompts": 13})
+    assert control_gate("constant", compare(done, episode_frame(records)), {1: 1.0}, few).status is Status.ERROR
