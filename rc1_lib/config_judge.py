@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rc1_lib.config_values import Positive, Section, Seed, Share, WrittenPath, ordered, sums_to_one
+from rc1_lib.config_values import Positive, Section, Seed, Share, WrittenPath, ordered, rising, sums_to_one
 from rc1_lib.records import Rule
 
 
@@ -86,6 +86,15 @@ class JudgeBaseline(Section):
     """Dialogues of the shadow set in it; each night they are asked `samples` times each."""
 
 
+class Labels(Section):
+    """What people say of dialogues: what the judge has to agree with."""
+
+    path: WrittenPath
+    """The file that `rc1 label` writes and the gate `judge_agreement` reads."""
+    scale: Annotated[tuple[float, float], AfterValidator(rising)] | None
+    """The worst and the best score; null where people give verdicts, or scores from 0 to 1."""
+
+
 class Judge(Section):
     """The judge that scores dialogues. Keys come from the environment, never from here."""
 
@@ -105,6 +114,7 @@ class Judge(Section):
     sampling: JudgeSampling
     verdict_at: Share
     """A dialogue whose samples lie on both sides of it is reported."""
+    labels: Labels
     store: ScoreStore
     limits: JudgeLimits
     prices: Prices

@@ -52,6 +52,8 @@ class Given:
         hashed: how its bytes become a fingerprint: a file's, or a folder's.
         only_folders: whether it counts only where it is a folder here; elsewhere it has no bytes to vouch for.
         vouched: whether a ticket binds it.
+        wanted: whether the configuration asks for it at all.
+        made_by: where it comes from, for advice.
     """
 
     name: str
@@ -59,6 +61,8 @@ class Given:
     hashed: Callable[[Path], str] = sha256_file
     only_folders: bool = False
     vouched: bool = True
+    wanted: Callable[[Run], bool] = lambda run: True
+    made_by: str = "rc1 preflight writes what is missing"
 
     def path(self, run: Run) -> Path:
         """Where it lies: never looked for in the current directory."""
@@ -66,7 +70,7 @@ class Given:
 
     def applies(self, run: Run) -> bool:
         """Whether this run has one at all."""
-        return not self.only_folders or self.path(run).is_dir()
+        return self.wanted(run) and (not self.only_folders or self.path(run).is_dir())
 
     def sha256(self, run: Run) -> str:
         """Fingerprint of the file's bytes, or of a folder's names and bytes.
@@ -74,7 +78,7 @@ class Given:
         Raises:
             RC1Error: when it is not there.
         """
-        return _there(self.path(run), self.name, "rc1 preflight writes what is missing", self.hashed)
+        return _there(self.path(run), self.name, self.made_by, self.hashed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,28 @@ class DriftGate(Section):
     """How often the samples are dealt out anew to measure that noise."""
 
 
+class JudgeAgreementGate(Section):
+    """Thresholds of the judge's agreement with people, over the labelled dialogues of this judge."""
+
+    min_labels: Positive
+    """Fewest dialogues with a person's label; with fewer the judge is uncalibrated."""
+    min_outcomes: Positive
+    """Fewest dialogues among them that people call good, and that they call bad."""
+    min_coverage: Share
+    """Least share of the labelled dialogues that must be scored."""
+    min_kappa: Annotated[float, Field(ge=-1, le=1)]
+    """Lowest kappa of the judge's score with people's labels; quadratic weights where they are scores."""
+    min_corr: Annotated[float, Field(ge=-1, le=1)]
+    """Lowest rank correlation of the judge's score with people's labels."""
+    max_likeness: Share
+    """Largest raw agreement or rank correlation of the labels with any overall score: people who never differ from the
+    judge have copied it."""
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Of the reported intervals."""
+    resamples: Annotated[int, Field(ge=20)]
+    """Bootstrap samples behind them."""
+
+
 class ShadowRunGate(Section):
     """Thresholds of the comparison of the old score with the new reward on the shadow set."""
 
@@ -355,6 +377,7 @@ class Gates(Section):
     stability: StabilityGate
     drift: DriftGate
     anti_simulation: AntiSimulationGate
+    judge_agreement: JudgeAgreementGate
     shadow_run: ShadowRunGate
     calibration: CalibrationGate
     ablation: AblationGate

@@ -16,6 +16,7 @@ from rc1_lib.cli import (
     difficulty,
     failures,
     judge,
+    labels,
     pool,
     preflight,
     reward,
@@ -81,9 +82,11 @@ for _name, _function in (
     ("judge-baseline", judge.judge_baseline),
     ("judge-drift", judge.judge_drift),
     ("score", score.score),
+    ("judge-agreement", labels.judge_agreement),
     ("failpack", failures.failpack),
 ):
     command(app, _name, _function)
+command(app, "label", labels.label, without=("as_json",))
 command(app, "serve", serve.serve, without=("config", "profile", "overrides", "as_json"))
 
 command(app, "build-base", build_base.build_base, without=("config", "profile", "overrides"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,11 +11,13 @@ from rich.table import Table
 
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
+from rc1_lib.cli.labels import Dimensions, GroupKey, LabelKey, ScaleOption, calibrate_on_labels
 from rc1_lib.cli.options import Rebuild, Sources, overrides, source
 from rc1_lib.cli.preflight import Build, Verbose
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
 from rc1_lib.cli.verdicts import REPORTS, show_stages, show_step, stages_of
+from rc1_lib.errors import ConfigError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,10 +33,23 @@ def weight_calib(
     seed: Annotated[int | None, typer.Option(help="Seed of rows, folds and bootstrap (calibration.seed).")] = None,
     n: Annotated[int | None, typer.Option(help="Rows of the balanced pool that are judged (calibration.n).")] = None,
     rebuild: Rebuild = False,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Find weights on dialogues that people labelled instead; those in force stay as they are."),
+    ] = None,
+    label: LabelKey = "label",
+    group: GroupKey = "group",
+    dimensions: Dimensions = None,
+    scale: ScaleOption = None,
 ) -> int:
     """Find the weights of the new reward, and write them when their gate is green."""
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
+    given = session.given(labels)
     run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
+    if given is not None:
+        if n is not None or rebuild:
+            raise ConfigError("--labels: --n and --rebuild are about the balanced pool; leave them out")
+        return calibrate_on_labels(session, run, given, {"label": label, "group": group}, dimensions, scale)
     from rc1_lib.calibration.stages import BY_NAME, check_overwriting, evaluate_here, run_stages
     from rc1_lib.cli.reward_tables import calibration_table
 

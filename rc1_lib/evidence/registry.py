@@ -13,13 +13,14 @@ from rc1_lib.derived import Artifact, Described, Given
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION
+from rc1_lib.labels.given import LABELS
 from rc1_lib.pool.derived import POOL, REFERENCE_TEMPLATES, SHADOW, TAKES, TEMPLATES
 from rc1_lib.run import Run
 from rc1_lib.scoring.given import JUDGE_SPEC
 from rc1_lib.training.derived import BASE, CHECKPOINT, REFERENCE
 
 CONFIG = Given("config", lambda run: str(run.config_path))
-GIVEN: tuple[Given, ...] = (CONFIG, JUDGE_SPEC, TEMPLATES, REFERENCE_TEMPLATES, BASE)
+GIVEN: tuple[Given, ...] = (CONFIG, JUDGE_SPEC, LABELS, TEMPLATES, REFERENCE_TEMPLATES, BASE)
 DATA: tuple[Artifact, ...] = (SHADOW, TAKES, POOL, METRICS, BALANCED)
 """Rows and what is measured of them: built by every preflight that finds them missing or out of date."""
 DERIVED: tuple[Artifact, ...] = (*DATA, WEIGHTS, ABLATION, JUDGE_BASELINE, REFERENCE, CHECKPOINT, EVALUATION)

@@ -171,6 +171,10 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         reads_world=True,
     ),
     GateSpec(
+        "judge_agreement", "does the judge agree with people", ("labels", "judge_spec"),
+        lambda e, _: judge_gates.agreement(e), reads_world=True, asks=True,
+    ),
+    GateSpec(
         "shadow_run", "does the new reward order dialogues better", ("shadow", "weights", "judge_spec"),
         _shadow_run, rounds=(2,), reads_world=True, asks=True,
     ),

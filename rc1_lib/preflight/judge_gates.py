@@ -10,12 +10,14 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.calibration.judge_agreement import judge_agreement
 from rc1_lib.checks import at_most, equal, number
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.anti_simulation import anti_simulation_gate
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
+from rc1_lib.labels.label_file import read_labels
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store
@@ -86,6 +88,16 @@ def stability(evidence: Evidence) -> GateResult:
         own = store.log().filter(_in_use(evidence.run, store))
     result = stability_gate(own, samples=config.judge.samples, thresholds=config.gates.stability)
     return _marked(result, own["model"].to_list(), evidence.run)
+
+
+def agreement(evidence: Evidence) -> GateResult:
+    """Have the judge score the dialogues that people labelled, and compare; scores that the file claims do not count.
+
+    Of labelled scores whose dialogue is not there, those count that name today's model version and instructions.
+    """
+    run = evidence.run
+    file = read_labels(evidence.path("labels"), scale=run.config.judge.labels.scale)
+    return judge_agreement(run, file, judge_again=True).gate
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mappi
     rules: list[Rule] = [name for name in RULES if name in weights]
     rows = judged.rows
     if rules:
-        rows = add_rules(rows.with_columns(_messages(dialogues)), rules).drop("messages")
+        rows = add_rules(rows.with_columns(messages_column(dialogues)), rules).drop("messages")
     found = add_main(rows, weights).select("main", "scored", "reason", "unstable", "models")
     return [
         Rated(main if scored else None, reason, unstable, tuple(models))
@@ -52,7 +52,7 @@ def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mappi
     ]
 
 
-def _messages(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
+def messages_column(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
     """The dialogues as a column of chat messages, with what the rules read."""
     return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=MESSAGES)
 

@@ -42,7 +42,8 @@ def live(server: JudgeServer, *overrides: str) -> tuple[str, ...]:
     # The double's grades know nothing of success: weights calibrated on them would be refused, and rightly.
     reason = "made-up grades order nothing"
     waived = (
-        f"gates.waivers={{git: no commit here, weights: {reason}, overclar_ablation: {reason}, shadow_run: {reason}}}"
+        f"gates.waivers={{git: no commit here, weights: {reason}, overclar_ablation: {reason}, shadow_run: {reason}, "
+        f"judge_agreement: {reason}}}"
     )
     return (
         "judge.provider=openai", f"judge.base_url={server.base_url}", "judge.model=rc1-test-double-1",

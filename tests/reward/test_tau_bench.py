@@ -9,9 +9,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from rc1_lib.calibration.judge_agreement import judge_agreement
+from rc1_lib.labels.label_file import read_labels
 from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS
+from rc1_lib.run import open_run
 from rc1_lib.scoring import rubric
 from rc1_lib.scoring.dialogues import read_dialogues
 from rc1_lib.scoring.transcript import read
@@ -91,3 +94,23 @@ def test_the_rules_read_them_all(frame: pl.DataFrame) -> None:
     for name, values in add_rules(frame, RULES).select(list(RULES)).to_dict().items():
         assert values.null_count() == 0, name
         assert values.is_between(0.0, 1.0).all(), name
+
+
+def test_the_rubric_agrees_no_better_than_chance_and_the_gate_says_so(
+    dialogues: list[list[dict[str, Any]]], shared_data: Path, tmp_path: Path
+) -> None:
+    """The label is the benchmark's verdict on what became of the customer's case; trials of one task are one group."""
+    source = json.loads((shared_data / "tau_bench" / "gpt-4o-airline.json").read_bytes())
+    rows = [
+        {"messages": messages, "label": row["reward"], "group": row["task_id"]}
+        for messages, row in zip(dialogues, source, strict=True)
+    ]
+    path = tmp_path / "tau.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run = open_run(profile="local", workspace=tmp_path / "w", overrides=["gates.judge_agreement.resamples=200"])
+    found = judge_agreement(run, read_labels(path))
+    assert (found.body["labels"]["dialogues"], found.body["labels"]["groups"]) == (200, 50)
+    figures = found.body["agreement"][0]["figures"]
+    assert figures["agreement"]["value"] > 0.5 > abs(figures["kappa"]["value"]) + 0.4
+    assert figures["rank correlation"]["value"] < 0.1
+    assert {check.name for check in found.gate.failures} == {"kappa with people", "rank correlation with people"}

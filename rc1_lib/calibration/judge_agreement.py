@@ -1,0 +1,221 @@
+"""How far the judge agrees with people: by dimension and bucket, with intervals, and as the gate `judge_agreement`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rc1_lib.calibration.labelled_rows import LabelledRows, scored_labels
+from rc1_lib.checks import at_most
+from rc1_lib.gate_report import GateReport, write_report
+from rc1_lib.gates.judge_agreement import KAPPA, RANKS, Agreement, judge_agreement_gate
+from rc1_lib.labels.label_file import BY_PEOPLE, LabelFile
+from rc1_lib.records import Check
+from rc1_lib.reward.intervals import Interval, bootstrap
+from rc1_lib.reward.rank_agreement import places, rank_correlation
+from rc1_lib.reward.verdict_agreement import (
+    GOOD_AT,
+    VERDICT,
+    corrected_share,
+    judge_errors,
+    kappa,
+    kappa_at_matched_cut,
+    matched_cut,
+    on_levels,
+    people_among_themselves,
+    same_level,
+    share,
+)
+from rc1_lib.run import Run
+from rc1_lib.scoring.test_double_checks import double_checks
+
+REPORT = "reports/judge_agreement.json"
+SAME = "agreement"
+PEOPLE_MEAN, JUDGE_MEAN = "people", "judge"
+"""Of the levels; for verdicts, the shares of good dialogues: the base rates."""
+APPARENT, CORRECTED = "good, by the judge", "good, corrected"
+SENSITIVITY, SPECIFICITY = "sensitivity", "specificity"
+Vector = NDArray[np.float64]
+
+
+def judge_agreement(
+    run: Run, file: LabelFile, among: LabelFile | None = None, *, judge_again: bool = False
+) -> GateReport:
+    """Compare the judge with people and judge the agreement.
+
+    Args:
+        run: whose judge, weights and thresholds.
+        file: the labels.
+        among: dialogues whose share of good ones is asked for; default: all of the file.
+        judge_again: whether scores in the file are passed over where its dialogues can be judged.
+
+    Raises:
+        RC1Error: when the judge cannot be asked.
+    """
+    rows = scored_labels(run, file, judge_again=judge_again)
+    others = rows if among is None else scored_labels(run, among, judge_again=judge_again)
+    ours = rows.labelled().filter("this_judge")
+    known = (ours if ours.height else rows.labelled()).filter("scored")
+    table = _table(run, rows, known)
+    good = _share_good(run, rows.judged_by, known, others)
+    gate = judge_agreement_gate(
+        _agreement(rows, table, good), run.config.gates.judge_agreement, judge_checks(run, rows)
+    )
+    body = {
+        "labels": {
+            "path": run.workspace.name(file.path),
+            "rows": rows.labelled().height,
+            "dialogues": rows.labelled()["dialogue"].n_unique(),
+            "groups": rows.labelled()["group"].n_unique(),
+            "annotators": rows.labelled()["annotator"].drop_nulls().n_unique(),
+            "levels": list(rows.levels),
+        },
+        "judged_by": {"score": rows.judged_by, "weights": dict(rows.overall[rows.judged_by])},
+        "verdict_at": run.config.judge.verdict_at,
+        "agreement": [{**line, "figures": _plain(line["figures"])} for line in table],
+        "share_good": _plain(good),
+        "matched_cut": _matched_cut(run, rows, known),
+        "people_among_themselves": _known(people_among_themselves(known["label"], known["dialogue"])),
+        "scoring": rows.summary(),
+    }
+    return write_report(run, REPORT, gate, body, {})
+
+
+def _agreement(rows: LabelledRows, table: list[dict[str, Any]], good: dict[str, Interval]) -> Agreement:
+    labelled = rows.labelled()
+    alike = [
+        line["figures"][name].value
+        for line in table
+        for name in (SAME, RANKS)
+        if line["score"] in rows.overall and line["bucket"] is None
+    ]
+    whole = labelled.group_by("dialogue").agg(
+        pl.col("this_judge", "scored").first(), good=pl.col("label").mean() >= GOOD_AT
+    )
+    own = whole.filter("this_judge")
+    scored = own.filter("scored")
+    return Agreement(
+        labelled=scored.height,
+        others=whole.height - own.height,
+        good=int(scored["good"].sum()),
+        bad=int((~scored["good"]).sum()),
+        coverage=scored.height / own.height if own.height else math.nan,
+        likeness=float(np.max(alike)),  # unlike max, never hides a NaN
+        figures=table[0]["figures"] | good,
+    )
+
+
+def _table(run: Run, rows: LabelledRows, known: pl.DataFrame) -> list[dict[str, Any]]:
+    """A line for each score, in all and in each bucket; first the overall score that is judged."""
+    scores = [*reversed(list(rows.overall)), *rows.names]
+    buckets: list[str | None] = [None, *known["bucket"].drop_nulls().unique().sort()]
+    return [
+        {
+            "score": score,
+            "bucket": bucket,
+            **_line(run, part, score, rows.levels),
+        }
+        for score in scores
+        for bucket in buckets
+        for part in (known if bucket is None else known.filter(pl.col("bucket") == bucket),)
+    ]
+
+
+def _line(run: Run, part: pl.DataFrame, score: str, levels: tuple[float, ...]) -> dict[str, Any]:
+    """One score beside what people say: of that dimension where they graded it, else of the dialogue as a whole."""
+    own = f"{BY_PEOPLE}{score}"
+    said = own if own in part.columns and part[own].is_not_null().any() else "label"
+    part = part.filter(pl.col(said).is_not_null())
+    values, labels = part[score].to_numpy(), part[said].to_numpy()
+    judged, people = (on_levels(one, levels, run.config.judge.verdict_at) for one in (values, labels))
+    if levels == VERDICT:
+        people = (labels >= GOOD_AT).astype(np.float64)
+    place_of_score, place_of_label = places(values), places(labels)
+
+    def figures(counts: Vector) -> dict[str, float]:
+        drawn = counts > 0
+        return {
+            KAPPA: kappa(judged, people, counts),
+            SAME: same_level(judged, people, counts),
+            PEOPLE_MEAN: share(people, counts),
+            JUDGE_MEAN: share(judged, counts),
+            RANKS: rank_correlation(place_of_score[drawn], place_of_label[drawn], counts[drawn]),
+        }
+
+    return {
+        "against": said,
+        "labels": part.height,
+        "dialogues": part["dialogue"].n_unique(),
+        "figures": _intervals(run, figures, part),
+    }
+
+
+def _share_good(run: Run, score: str, known: pl.DataFrame, others: LabelledRows) -> dict[str, Interval]:
+    """The share of good dialogues by the judge, its errors on the labelled ones, and the share corrected for them."""
+    target = others.frame.filter(pl.col("scored"))
+    both = pl.concat(
+        [
+            one.select("group", "share", "label", pl.col(score), target=pl.lit(place == 1))
+            for place, one in enumerate((known, target))
+        ]
+    )
+    at = run.config.judge.verdict_at
+    judged = (both[score] >= at).to_numpy()
+    people = (both["label"] >= GOOD_AT).fill_null(False).to_numpy()
+    asked = both["target"].to_numpy()
+
+    def figures(counts: Vector) -> dict[str, float]:
+        errors = judge_errors(judged, people, counts * ~asked)
+        apparent = share(judged, counts * asked)
+        return {
+            SENSITIVITY: errors.sensitivity,
+            SPECIFICITY: errors.specificity,
+            APPARENT: apparent,
+            CORRECTED: corrected_share(apparent, errors),
+        }
+
+    return _intervals(run, figures, both)
+
+
+def _intervals(run: Run, figures: Any, part: pl.DataFrame) -> dict[str, Interval]:
+    thresholds = run.config.gates.judge_agreement
+    if not part.height:
+        none = Interval(math.nan, math.nan, math.nan, thresholds.confidence, 0)
+        return dict.fromkeys(figures(np.zeros(0)), none)
+    return bootstrap(
+        figures,
+        groups=part["group"].to_numpy(),
+        weights=part["share"].to_numpy(),
+        resamples=thresholds.resamples,
+        confidence=thresholds.confidence,
+        seed=run.config.calibration.seed,
+    )
+
+
+def _matched_cut(run: Run, rows: LabelledRows, known: pl.DataFrame) -> dict[str, float | None]:
+    """Where the judge would have to cut to call as many dialogues good as people do, and what kappa is there."""
+    scores, good, counts = known[rows.judged_by], known["label"] >= GOOD_AT, known["share"]
+    settings = run.config.calibration
+    held_out = kappa_at_matched_cut(scores, good, counts, known["group"], folds=settings.cv, seed=settings.seed)
+    return {"cut": _known(matched_cut(scores, good, counts)), "kappa_on_held_out": _known(held_out)}
+
+
+def judge_checks(run: Run, rows: LabelledRows) -> tuple[Check, ...]:
+    """Whether one model version answered, and the mark of RC1's test double where it had a part in the scores."""
+    versions = at_most(
+        "model versions", len(rows.models), run.config.gates.stability.max_models,
+        "their scores are not on one scale: fix judge.model to a version, and score again with one",
+    )  # fmt: skip
+    return (versions, *double_checks(run, rows.test_double))
+
+
+def _plain(figures: dict[str, Interval]) -> dict[str, Any]:
+    return {name: one.to_dict() for name, one in figures.items()}
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,231 @@
+"""`judge-agreement` and `label`: what people say of dialogues, and how far the judge agrees with them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rc1_lib.cli.options import overrides
+from rc1_lib.cli.session import Session
+from rc1_lib.cli.stages import stages
+from rc1_lib.errors import ConfigError, RC1Error
+
+if TYPE_CHECKING:
+    from rc1_lib.labels.asking import Unlabelled
+    from rc1_lib.labels.label_file import LabelFile
+    from rc1_lib.run import Run
+
+_FORMS = "JSONL, CSV or TSV file of dialogues, or of their scores by dimension, with a person's label each"
+LabelKey = Annotated[
+    str, typer.Option("--label", help="Key or column of a person's verdict or overall score.", metavar="KEY")
+]
+GroupKey = Annotated[
+    str, typer.Option("--group", help="Key or column that names rows which belong together.", metavar="KEY")
+]
+BucketKey = Annotated[
+    str, typer.Option("--bucket", help="Key or column of the part that a row belongs to.", metavar="KEY")
+]
+Dimensions = Annotated[
+    str | None,
+    typer.Option(
+        help='Keys or columns of scores from 0 to 1, "a,b". Default: the object dimensions, columns dimensions.NAME.'
+    ),
+]
+ScaleOption = Annotated[
+    str | None,
+    typer.Option("--scale", help="Worst and best score of the labels, LOW:HIGH (judge.labels.scale). Default: 0:1."),
+]
+
+
+def judge_agreement(
+    session: Session,
+    labels: Annotated[Path | None, typer.Option(help=f"{_FORMS} (judge.labels.path).")] = None,
+    among: Annotated[
+        Path | None, typer.Option(help="Dialogues whose share of good ones is asked for. Default: all of the file.")
+    ] = None,
+    label: LabelKey = "label",
+    group: GroupKey = "group",
+    bucket: BucketKey = "bucket",
+    dimensions: Dimensions = None,
+    scale: ScaleOption = None,
+) -> int:
+    """Compare the judge with what people say: kappa, agreement and ranks, by dimension and bucket, with intervals."""
+    given, other = session.given(labels), session.given(among)
+    run = session.open()
+    from rc1_lib.calibration.judge_agreement import judge_agreement as compare
+    from rc1_lib.cli.verdicts import show_step
+
+    keys = {"label": label, "group": group, "bucket": bucket}
+    file = read(run, given, keys, dimensions, scale)
+    target = None if other is None else read(run, other, keys, dimensions, scale, needed=False)
+    with stages():
+        outcome = compare(run, file, target)
+    session.show(*agreement_tables(outcome.body))
+    return show_step(session, run, outcome)
+
+
+def calibrate_on_labels(
+    session: Session, run: Run, path: str | None, keys: Mapping[str, str], dimensions: str | None, scale: str | None
+) -> int:
+    """`weight-calib --labels`: weights that come nearest to what people say; those in force stay as they are."""
+    from rc1_lib.calibration.label_calib import label_calib
+    from rc1_lib.cli.reward_tables import calibration_table
+    from rc1_lib.cli.verdicts import show_step
+
+    file = read(run, path, keys, dimensions, scale)
+    with stages():
+        outcome = label_calib(run, file)
+    session.show(*calibration_table(outcome.body))
+    session.show(
+        f"{outcome.body['labels']['dialogues']} dialogues in {outcome.body['labels']['groups']} groups; the weights "
+        f"stand in the report, and those in force stay as they are"
+    )
+    return show_step(session, run, outcome)
+
+
+def label(
+    session: Session,
+    rows: Annotated[
+        Path | None,
+        typer.Option("--in", help="Dialogues to label, JSONL, CSV or TSV. Default: the shadow set."),
+    ] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", min=1, help="Labels wanted in all (gates.judge_agreement.min_labels).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the labels to this file (judge.labels.path).")] = None,
+    annotator: Annotated[str, typer.Option(help="Who labels; each person goes through the dialogues once.")] = "me",
+    seed: Annotated[int | None, typer.Option(help="Seed of the order (shadow.seed).")] = None,
+    group: GroupKey = "group",
+    bucket: BucketKey = "bucket",
+) -> int:
+    """Label dialogues in the terminal: blind, one key a verdict. Run it again to go on where it was."""
+    given, target = session.given(rows), session.inside("--out", out)
+    run = session.open(overrides({"shadow.seed": seed, "judge.labels.path": target}))
+    from filelock import FileLock, Timeout
+
+    from rc1_lib.labels.asking import Labels, ask, drawn
+    from rc1_lib.labels.keys import keyboard
+
+    path = run.workspace.path(run.config.judge.labels.path)
+    if path.suffix != ".jsonl":
+        raise ConfigError(f"--out {path}: expected a .jsonl file, which labels are written to")
+    wanted = n or run.config.gates.judge_agreement.min_labels
+    dialogues = drawn(_shadow(run) if given is None else _given(run, given, group, bucket), run.config.shadow.seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(f"{path}.lock", blocking=False), keyboard(sys.stdin) as keys:
+            labels = Labels(path, annotator)
+            labels.load()
+            done = ask(dialogues, labels, wanted, keys, session.show)
+            left = sum(not labels.holds(name) for name in dialogues)
+    except Timeout:
+        raise RC1Error(f"{path}: another rc1 label is writing it; end that one, or name another file: --out") from None
+    session.show(f"\n{done} labelled by {annotator}: {path}", _next_step(wanted - done, left))
+    return 0
+
+
+def _next_step(wanted: int, left: int) -> str:
+    if wanted <= 0:
+        return "next: rc1 judge-agreement"
+    if left <= 0:
+        return f"{wanted} are wanted yet, and every dialogue is labelled: name others with --in"
+    return f"{wanted} to go: run the command again"
+
+
+def read(
+    run: Run,
+    path: str | None,
+    keys: Mapping[str, str],
+    dimensions: str | None,
+    scale: str | None,
+    *,
+    needed: bool = True,
+) -> LabelFile:
+    """The file of labels that a command names, else the run's own."""
+    from rc1_lib.labels.label_file import Keys, read_labels
+    from rc1_lib.labels.scale import read_scale
+
+    source = run.workspace.path(path or run.config.judge.labels.path)
+    if path is None and not source.exists():
+        raise RC1Error(f"{source}: nobody has labelled anything yet; rc1 label asks, or name a file with --labels")
+    names = tuple(part.strip() for part in (dimensions or "").split(",") if part.strip())
+    if len(set(names)) < len(names):
+        raise ConfigError(f"--dimensions {dimensions}: names one twice; name each once")
+    return read_labels(
+        source, Keys(**keys, dimensions=names), read_scale("--scale", scale) or run.config.judge.labels.scale,
+        needed=needed,
+    )  # fmt: skip
+
+
+def agreement_tables(report: Mapping[str, Any]) -> list[Table]:
+    """The judge beside people: a line for each score and bucket; the share of good dialogues, corrected."""
+    table = Table(
+        title=f"the judge beside people, {report['labels']['dialogues']} dialogues; judged is "
+        f"the {report['judged_by']['score']}",
+        title_justify="left",
+    )
+    heads = ("score", "labels", "people / judge", "same", "kappa", "rank correlation")
+    for head in heads:
+        table.add_column(head, justify="left" if head == "score" else "right", no_wrap=head in heads[-2:])
+    for line in report["agreement"]:
+        found = line["figures"]
+        table.add_row(
+            line["score"] if line["bucket"] is None else f"  in {line['bucket']}",
+            str(line["labels"]),
+            f"{_number(found['people']['value'])} / {_number(found['judge']['value'])}",
+            _number(found["agreement"]["value"]),
+            _with_interval(found["kappa"]),
+            _with_interval(found["rank correlation"]),
+            end_section=line is report["agreement"][-1],
+        )
+    table.caption = "people / judge: share of good dialogues, or the mean score; same: raw agreement"
+    table.caption_justify = "left"
+    good = Table(title="the share of good dialogues", title_justify="left")
+    for head in ("", "value", "interval"):
+        good.add_column(head, justify="right" if head else "left")
+    for name, one in report["share_good"].items():
+        good.add_row(name, _number(one["value"]), f"{_number(one['low'])} to {_number(one['high'])}")
+    cut = report["matched_cut"]
+    good.add_row("cut that matches people's share", _number(cut["cut"]), "")
+    good.add_row("kappa at that cut, held out", _number(cut["kappa_on_held_out"]), "")
+    good.add_row("people among themselves (alpha)", _number(report["people_among_themselves"]), "")
+    return [table, good]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _with_interval(one: Mapping[str, float | None]) -> str:
+    return f"{_number(one['value'])} [{_number(one['low'])}, {_number(one['high'])}]"
+
+
+def _shadow(run: Run) -> list[Unlabelled]:
+    from rc1_lib.difficulty.features import measure
+    from rc1_lib.labels.asking import Unlabelled
+    from rc1_lib.pool.checked_rows import rows_of
+    from rc1_lib.pool.derived import SHADOW
+    from rc1_lib.reward.adapters.chat import dialogue_of
+
+    rows = rows_of(run, SHADOW)
+    buckets = measure(rows, run.config.difficulty)["bucket"]
+    parts = zip(rows["messages"].to_list(), rows["source_id"], buckets, strict=True)
+    return [Unlabelled(dialogue_of([], messages, "a row"), group, bucket) for messages, group, bucket in parts]
+
+
+def _given(run: Run, path: str, group: str, bucket: str) -> list[Unlabelled]:
+    from rc1_lib.labels.asking import Unlabelled
+
+    file = read(run, path, {"group": group, "bucket": bucket}, None, None, needed=False)
+    if not file.messages:
+        raise RC1Error(f"{path}: holds no dialogue to be read, expected rows with 'messages', or 'prompt'")
+    return [
+        Unlabelled(file.messages[row["dialogue"]], None if row["group"] == row["dialogue"] else row["group"],
+                   row["bucket"])
+        for row in file.rows.iter_rows(named=True)
+    ]  # fmt: skip

@@ -1,0 +1,93 @@
+"""The judge's agreement with people: on enough dialogues of this judge, beyond chance, and not by copying."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rc1_lib.checks import at_least, at_most, info
+from rc1_lib.gates.shadow_run import interval_in_words
+from rc1_lib.records import Check, GateResult
+from rc1_lib.reward.intervals import Interval
+from rc1_lib.thresholds import JudgeAgreementGate
+
+GATE = "judge_agreement"
+LABELLED = "labelled dialogues of this judge"
+LIKENESS = "likeness to the judge's own verdicts"
+KAPPA, RANKS = "kappa", "rank correlation"
+"""Names of the figures that decide, which reports use too."""
+_LABEL = "label more dialogues: rc1 label"
+_MEND = (
+    "compare the dimensions in the report's table: mend the judge's instructions, weigh the dimensions that people "
+    "agree with (rc1 weight-calib --labels), or set judge.verdict_at to the cut that it shows"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What is known of the judge's agreement with people.
+
+    Attributes:
+        labelled: dialogues with a label and scores of the judge that is configured.
+        others: dialogues with a label, and scores of another judge.
+        good: of the labelled ones, those that people call good.
+        bad: and those that they call bad.
+        coverage: share of the labelled dialogues that are scored.
+        likeness: the largest raw agreement or rank correlation of the labels with any overall score of the judge.
+        figures: `kappa`, `rank correlation` and others, with their intervals.
+    """
+
+    labelled: int
+    others: int
+    good: int
+    bad: int
+    coverage: float
+    likeness: float
+    figures: Mapping[str, Interval]
+
+
+def judge_agreement_gate(
+    found: Agreement, thresholds: JudgeAgreementGate, judge_checks: Sequence[Check] = ()
+) -> GateResult:
+    """Judge the agreement of the overall score with people's labels.
+
+    Args:
+        found: the agreement.
+        thresholds: `gates.judge_agreement`.
+        judge_checks: what else has to hold of the scores.
+    """
+    kappa, ranks = found.figures[KAPPA], found.figures[RANKS]
+    few = "with so few of one kind agreement says nothing; label dialogues of both kinds: rc1 label"
+    checks = [
+        at_least(LABELLED, found.labelled, thresholds.min_labels, _uncalibrated(found)),
+        at_least("good dialogues, by people", found.good, thresholds.min_outcomes, few),
+        at_least("bad dialogues, by people", found.bad, thresholds.min_outcomes, few),
+        at_least("scored, share", found.coverage, thresholds.min_coverage, "score the dialogues that have no score"),
+        at_least(
+            "kappa with people", kappa.value, thresholds.min_kappa, _MEND, kappa.of(found.labelled, "dialogues")
+        ),
+        at_least(
+            "rank correlation with people", ranks.value, thresholds.min_corr, _MEND,
+            ranks.of(found.labelled, "dialogues"),
+        ),
+        at_most(
+            LIKENESS, found.likeness, thresholds.max_likeness,
+            "people and a judge err differently: these labels were copied from it, or given while seeing its scores; "
+            "have dialogues labelled blind (rc1 label), hard ones among them",
+        ),
+        *judge_checks,
+    ]  # fmt: skip
+    wanted = {KAPPA: thresholds.min_kappa, RANKS: thresholds.min_corr}
+    shown = [info(f"{name}, interval", interval_in_words(one, wanted.get(name))) for name, one in found.figures.items()]
+    state = "calibrated against people" if checks[0].passed else "uncalibrated"
+    return GateResult(GATE, (*checks, info("the judge is", state), *shown))
+
+
+def _uncalibrated(found: Agreement) -> str:
+    others = (
+        f"; {found.others} more are scored by another model version or other instructions and do not count: keep the "
+        f"dialogues in the file, so that this judge can score them"
+        if found.others
+        else ""
+    )
+    return f"the judge is uncalibrated: {_LABEL}{others}"

@@ -1,0 +1,1 @@
+"""Dialogues that people have labelled: reading them from anybody's file, and asking for them in the terminal."""

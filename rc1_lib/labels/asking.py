@@ -1,0 +1,159 @@
+"""Asking a person, dialogue by dialogue: blind, one key a verdict, every verdict on the disk before the next dialogue.
+
+The person is shown messages and nothing else: no score, no other label, no name that might give the dialogue away.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rc1_lib.artifacts import atomic_write, now
+from rc1_lib.labels.keys import Keyboard
+from rc1_lib.labels.label_file import read_labels
+from rc1_lib.records import Message
+from rc1_lib.scoring.prompt import canonical, dialogue_sha256
+
+VERDICTS = {"g": True, "b": False}
+SKIP, UNDO, QUIT = "s", "u", "q"
+HELP = "g good, b bad, s skip, u take the last one back, q quit"
+
+
+@dataclass(frozen=True, slots=True)
+class Unlabelled:
+    """One dialogue to be labelled.
+
+    Attributes:
+        messages: in chat format.
+        group: dialogues that are not independent of it; None for itself alone.
+        bucket: its difficulty, or another part to be told apart.
+    """
+
+    messages: Sequence[Message]
+    group: str | None = None
+    bucket: str | None = None
+
+
+@dataclass(slots=True)
+class Labels:
+    """The file that labels are written to: lines that were there stay as they are, in order.
+
+    Attributes:
+        path: the file.
+        annotator: whose labels these are.
+    """
+
+    path: Path
+    annotator: str
+    _lines: list[bytes] = field(default_factory=list)
+    _own: dict[str, int] = field(default_factory=dict)
+    """Dialogue -> the place of this person's line."""
+
+    def load(self) -> None:
+        """Read what is there.
+
+        Raises:
+            RowError: when it is no file of labels.
+        """
+        if not self.path.exists():
+            return
+        found = read_labels(self.path, needed=False).rows
+        lines = [line for line in self.path.read_bytes().split(b"\n") if line.strip()]
+        self._lines = lines
+        for place, row in enumerate(found.iter_rows(named=True)):
+            if row["annotator"] == self.annotator and row["label"] is not None:
+                self._own[row["dialogue"]] = place
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def holds(self, dialogue: str) -> bool:
+        """Whether this person has labelled it."""
+        return dialogue in self._own
+
+    def add(self, dialogue: str, one: Unlabelled, verdict: bool) -> None:
+        """Write a verdict; it is on the disk when this returns."""
+        record: dict[str, Any] = {
+            "label": verdict,
+            "annotator": self.annotator,
+            "time": now(),
+            "group": one.group,
+            "bucket": one.bucket,
+            "messages": list(one.messages),
+        }
+        self._own[dialogue] = len(self._lines)
+        self._lines.append(orjson.dumps({key: value for key, value in record.items() if value is not None}))
+        self._write()
+
+    def take_back(self, dialogue: str) -> None:
+        """Remove this person's verdict."""
+        place = self._own.pop(dialogue)
+        del self._lines[place]
+        self._own = {name: at - (at > place) for name, at in self._own.items()}
+        self._write()
+
+    def _write(self) -> None:
+        with atomic_write(self.path) as stream:
+            stream.writelines(line + b"\n" for line in self._lines)
+
+
+def drawn(dialogues: Iterable[Unlabelled], seed: int) -> dict[str, Unlabelled]:
+    """The dialogues in an order of chance, by fingerprint, each once; the same seed gives the same order."""
+    found = {dialogue_sha256(one.messages): one for one in dialogues}
+    names = list(found)
+    random.Random(seed).shuffle(names)
+    return {name: found[name] for name in names}
+
+
+def ask(
+    dialogues: dict[str, Unlabelled], labels: Labels, wanted: int, keyboard: Keyboard, show: Callable[[str], None]
+) -> int:
+    """Ask for verdicts until the person has given as many as wanted, or quits.
+
+    Args:
+        dialogues: by fingerprint, in the order in which they are asked about.
+        labels: what was labelled, and where verdicts go.
+        wanted: labels of this person in all.
+        keyboard: where keys come from.
+        show: how texts are shown.
+
+    Returns:
+        How many this person has labelled now.
+    """
+    queue = [name for name in dialogues if not labels.holds(name)]
+    place, given = 0, list[tuple[int, str]]()
+    while place < len(queue) and len(labels) < wanted:
+        name = queue[place]
+        show(f"\n──── {len(labels) + 1} of {wanted} ────\n{as_text(dialogues[name].messages)}\n\n{HELP}")
+        key = keyboard()
+        while key not in {*VERDICTS, SKIP, UNDO, QUIT, ""}:
+            show(f"'{key}' is none of these: {HELP}")
+            key = keyboard()
+        if key in (QUIT, ""):
+            break
+        if key == UNDO:
+            if not given:
+                show("there is no verdict of this session to take back")
+                continue
+            place, last = given.pop()
+            labels.take_back(last)
+            continue
+        if key in VERDICTS:
+            labels.add(name, dialogues[name], VERDICTS[key])
+            given.append((place, name))
+        place += 1
+    return len(labels)
+
+
+def as_text(messages: Sequence[Message]) -> str:
+    """A dialogue as a person reads it: who says what, calls as `tool(arguments)`."""
+    parts = []
+    for message in canonical(messages):
+        calls = [f"{call['name']}({call['arguments']})" for call in message.get("tool_calls", ())]
+        parts.append("\n".join([f"[{message['role']}]", *filter(None, [message["content"]]), *calls]))
+    return "\n\n".join(parts)

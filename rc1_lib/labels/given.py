@@ -1,0 +1,21 @@
+"""What people gave: the file of labels that the gate `judge_agreement` reads, and that a ticket vouches for."""
+
+from __future__ import annotations
+
+from rc1_lib.derived import Given
+from rc1_lib.run import Run
+
+GATE = "judge_agreement"
+
+
+def _enforced(run: Run) -> bool:
+    return GATE not in run.config.gates.waivers
+
+
+LABELS = Given(
+    "labels",
+    # Below the workspace alone: labels that another run's people gave are none of this one's judge.
+    lambda run: str(run.workspace.path(run.config.judge.labels.path)),
+    wanted=_enforced,
+    made_by="the judge is uncalibrated until people have labelled dialogues; rc1 label asks for them and writes it",
+)

@@ -1,0 +1,43 @@
+"""One key at a time: from a terminal without a return key, from a pipe character by character."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+Keyboard = Callable[[], str]
+"""The next key that says something; an empty text at the end of the input."""
+
+
+@contextmanager
+def keyboard(stream: TextIO) -> Iterator[Keyboard]:
+    """Read keys from a stream; a terminal is as it was when the block ends, however it ends."""
+    if not stream.isatty():
+        yield lambda: _next(lambda: stream.read(1))
+        return
+    import termios
+    import tty
+
+    terminal = stream.fileno()
+    before = termios.tcgetattr(terminal)
+    try:
+        tty.setcbreak(terminal, termios.TCSANOW)
+        yield lambda: _next(lambda: _pressed(terminal))
+    finally:
+        # At once: waiting for the output would hang where nobody reads it any more.
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+
+
+def _pressed(terminal: int) -> str:
+    # Ctrl-C ends a wait at once; a read goes on where a library has set its handler to restart system calls (polars).
+    select.select([terminal], [], [])
+    return os.read(terminal, 1).decode("ascii", "replace")
+
+
+def _next(read: Callable[[], str]) -> str:
+    while (key := read()) and key.isspace():
+        pass
+    return "" if key == "\x04" else key.lower()

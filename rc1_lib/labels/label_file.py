@@ -1,0 +1,263 @@
+"""A file of labels, read and checked: every line before anything is made of the first.
+
+A row holds a dialogue (`messages`, or texts `prompt` and `completion`), or the scores that it already has
+(`dimensions`, with an `id`), and a person's `label`. A row without a label is a dialogue that nobody labelled: it
+counts for the share of good ones. `group` names rows that are not independent, `bucket` a part to be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from rc1_lib.errors import RC1Error, RowError
+from rc1_lib.labels.records import records_of
+from rc1_lib.labels.scale import Scale, as_number, levels_of, said
+from rc1_lib.records import Message
+from rc1_lib.reward.adapters.chat import dialogue_of
+from rc1_lib.reward.verdict_agreement import VERDICT
+from rc1_lib.scoring.prompt import dialogue_sha256
+
+BY_PEOPLE, SCORED = "labels.", "dimensions."
+"""Before the name of a dimension: what a person said of it, and the score that it already has."""
+TAKEN = frozenset(
+    "line dialogue group bucket annotator model spec_sha256 label scored unstable share this_judge main".split()
+)
+"""Columns of the table that labels are compared in: no dimension can have their names."""
+_SHOWN = 10
+_ONE_OF = ("group", "bucket", "model", "spec_sha256")
+"""What two rows about one dialogue have to agree in, beside its scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Under which keys or columns a file holds what.
+
+    Attributes:
+        label: a person's verdict or overall score.
+        group: rows that belong together.
+        bucket: a part to be told apart.
+        dimensions: keys of scores; without any, those of the object `dimensions`.
+    """
+
+    label: str = "label"
+    group: str = "group"
+    bucket: str = "bucket"
+    dimensions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFile:
+    """What a file of labels holds.
+
+    Attributes:
+        path: where it was read.
+        rows: a line a row: `line, dialogue, group, bucket, annotator, model, spec_sha256, label` (null where nobody
+            labelled it), `labels.<d>` for dimensions that people graded, `dimensions.<d>` for scores in the file.
+        messages: fingerprint of a dialogue -> its messages; empty where rows hold scores alone.
+        dimensions: that the file holds scores of.
+        graded: dimensions that people graded.
+        levels: that labels lie on.
+    """
+
+    path: Path
+    rows: pl.DataFrame
+    messages: Mapping[str, list[Message]]
+    dimensions: tuple[str, ...]
+    graded: tuple[str, ...]
+    levels: tuple[float, ...]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The rows so far, and what is wrong with lines."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    messages: dict[str, list[Message]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    words: int = 0
+    """The first line whose label is a word."""
+    scores: int = 0
+    """The first line whose label is a score beside 0 and 1."""
+
+
+def read_labels(path: Path, keys: Keys | None = None, scale: Scale | None = None, *, needed: bool = True) -> LabelFile:
+    """Read a file of labels.
+
+    Args:
+        path: `.jsonl`, `.json`, `.csv` or `.tsv`.
+        keys: where it holds what.
+        scale: the worst and the best score; without one, scores lie in [0, 1].
+        needed: whether there has to be a label at all.
+
+    Raises:
+        RowError: naming the lines at fault, what was found, what was expected and what to do.
+    """
+    found, names = _Reading(), keys or Keys()
+    for line, record in records_of(path):
+        try:
+            row = _row(record, line, names, scale, found)
+        except RC1Error as error:
+            found.faults.append(f"line {line}: {error}")
+        else:
+            found.rows.append(row)
+    _check(path, found, names, needed)
+    dimensions = _named(found.rows, SCORED)
+    graded = _named(found.rows, BY_PEOPLE)
+    rows = pl.DataFrame(found.rows, schema=_schema(dimensions, graded))
+    labels = rows["label"].drop_nulls().to_list()
+    levels = VERDICT if found.words or (scale is None and set(labels) <= {*VERDICT}) else levels_of(labels, scale)
+    return LabelFile(path, rows, found.messages, dimensions, graded, levels)
+
+
+def _row(record: Mapping[str, Any], line: int, keys: Keys, scale: Scale | None, found: _Reading) -> dict[str, Any]:
+    scores = _scores(record, keys)
+    dialogue = _dialogue(record, bool(scores), found)
+    label = said(keys.label, record.get(keys.label), scale)
+    if label.fault:
+        raise RowError(label.fault)
+    if label.is_word:
+        found.words = found.words or line
+    elif label.value not in (None, *VERDICT):
+        found.scores = found.scores or line
+    return {
+        "line": line,
+        "dialogue": dialogue,
+        "group": _text(record.get(keys.group)) or dialogue,
+        "bucket": _text(record.get(keys.bucket)),
+        "annotator": _text(record.get("annotator")),
+        "model": _text(record.get("model")),
+        "spec_sha256": _text(record.get("spec_sha256")),
+        "label": label.value,
+        **_by_people(record, scale),
+        **{f"{SCORED}{name}": value for name, value in scores.items()},
+    }
+
+
+def _dialogue(record: Mapping[str, Any], scored: bool, found: _Reading) -> str:
+    """The name of the row's dialogue: its fingerprint where it is there, so that a copy under a new id is no other."""
+    told, prompt = record.get("messages"), record.get("prompt")
+    if told is None and prompt is None:
+        name = _text(record.get("id"))
+        if scored and name:
+            return name
+        lacks = "'id', so that nobody can tell whether two rows are about one dialogue" if scored else "scores either"
+        raise RowError(
+            f"found no 'messages' and no 'prompt', and no {lacks}; expected the dialogue (chat messages, or the texts "
+            f"'prompt' and 'completion'), or an 'id' and its 'dimensions'; found the keys {', '.join(record)}"
+        )
+    if told is not None:
+        messages = dialogue_of([], _parsed(told, "messages"), "'messages'")
+    else:
+        messages = dialogue_of(_parsed(prompt, "prompt"), _parsed(record.get("completion"), "completion"), "'prompt'")
+    name = dialogue_sha256(messages)
+    found.messages.setdefault(name, messages)
+    return name
+
+
+def _parsed(value: object, key: str) -> object:
+    """A cell of a table that holds JSON, as what it says; a text that is none, as it is."""
+    if not isinstance(value, str) or (key != "messages" and not value.lstrip().startswith("[{")):
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError as error:
+        raise RowError(f"'{key}' is not JSON ({error}); expected a list of chat messages") from None
+
+
+def _scores(record: Mapping[str, Any], keys: Keys) -> dict[str, float | None]:
+    held = record.get("dimensions")
+    if keys.dimensions:
+        held = {name: record.get(name) for name in keys.dimensions}
+        absent = [name for name in keys.dimensions if name not in record]
+        if absent:
+            raise RowError(f"has no '{absent[0]}'; found the keys {', '.join(record)}; name others with --dimensions")
+    if held is None:
+        return {}
+    if not isinstance(held, Mapping) or not held:
+        raise RowError(f"'dimensions' is {held!r}, expected an object of scores from 0 to 1 by name")
+    found = {}
+    for name, value in held.items():
+        if name in TAKEN:
+            raise RowError(f"dimension '{name}': RC1's table has a column of that name; rename the dimension")
+        number = as_number(value)
+        if value is not None and (number is None or not 0 <= number <= 1):
+            raise RowError(f"dimension '{name}' is {value!r}, expected a number from 0 to 1, or nothing; rescale it")
+        found[str(name)] = number
+    return found
+
+
+def _by_people(record: Mapping[str, Any], scale: Scale | None) -> dict[str, float | None]:
+    held = record.get("labels")
+    if held is None:
+        return {}
+    if not isinstance(held, Mapping):
+        raise RowError(f"'labels' is {held!r}, expected an object of labels by dimension")
+    found = {}
+    for name, value in held.items():
+        one = said(f"labels.{name}", value, scale)
+        if one.fault:
+            raise RowError(one.fault)
+        found[f"{BY_PEOPLE}{name}"] = one.value
+    return found
+
+
+def _check(path: Path, found: _Reading, keys: Keys, needed: bool) -> None:
+    """Refuse lines at fault, and rows that do not go together."""
+    faults = found.faults or [*_unlike(found.rows)]
+    if not faults and found.words and found.scores:
+        faults = [
+            f"line {found.scores}: '{keys.label}' is a score, expected a verdict as in line {found.words}; "
+            f"one file holds one kind of label"
+        ]
+    if faults:
+        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+        raise RowError(f"{path}: {'; '.join(faults[:_SHOWN])}{more}. Nothing was judged: mend the file")
+    if needed and not found.rows:
+        raise RowError(f"{path}: holds no row, expected dialogues with a person's '{keys.label}'")
+    if needed and all(row["label"] is None for row in found.rows):
+        raise RowError(
+            f"{path}: no row has a '{keys.label}', so nothing was labelled; name its key or column with --label"
+        )
+
+
+def _unlike(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Where two rows about one dialogue say different things of it."""
+    first: dict[str, Mapping[str, Any]] = {}
+    faults = []
+    for row in rows:
+        before = first.setdefault(row["dialogue"], row)
+        keys = [*_ONE_OF, *(key for key in {**before, **row} if key.startswith(SCORED))]
+        other = next((key for key in keys if row.get(key) != before.get(key)), None)
+        if other is not None:
+            faults.append(
+                f"line {row['line']}: '{other}' is {row.get(other)!r}, but {before.get(other)!r} in line "
+                f"{before['line']}, which is about the same dialogue; make them one, or give the dialogue another id"
+            )
+    scored = [any(key.startswith(SCORED) for key in row) for row in rows]
+    if any(scored) and not all(scored):
+        faults.append(f"line {rows[scored.index(False)]['line']}: has no scores, while other rows do; add or drop them")
+    return faults
+
+
+def _named(rows: Sequence[Mapping[str, Any]], prefix: str) -> tuple[str, ...]:
+    names = dict.fromkeys(key for row in rows for key in row if key.startswith(prefix))
+    return tuple(name.removeprefix(prefix) for name in names)
+
+
+def _schema(dimensions: Sequence[str], graded: Sequence[str]) -> dict[str, Any]:
+    texts = ("dialogue", "group", "bucket", "annotator", "model", "spec_sha256")
+    numbers = ("label", *(f"{BY_PEOPLE}{name}" for name in graded), *(f"{SCORED}{name}" for name in dimensions))
+    return {"line": pl.Int64, **dict.fromkeys(texts, pl.String), **dict.fromkeys(numbers, pl.Float64)}
+
+
+def _text(value: object) -> str | None:
+    """An id or a name as a text; None where there is none."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
+        return str(value)
+    return None

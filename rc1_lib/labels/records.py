@@ -1,0 +1,82 @@
+"""The records of a file of labels, whatever its form: JSON lines, a JSON array, CSV or TSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rc1_lib.errors import RowError, SourceError
+from rc1_lib.sources.json_files import read_records
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_JSON = (".jsonl", ".json")
+_LONGEST = 2**31 - 1
+"""Bytes of a field: a whole dialogue may stand in one."""
+
+
+def records_of(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Every record with the line on which it ends, from 1. In a table a column `a.b` is the key `b` of the object `a`.
+
+    Raises:
+        RowError: when the file is missing, of another form, or damaged, naming the line.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (*_JSON, *_DELIMITERS):
+        forms = ", ".join((*_JSON, *_DELIMITERS))
+        raise RowError(f"{path}: found a file of the form '{suffix}', expected one of {forms}; convert it")
+    if suffix in _JSON:
+        try:
+            yield from ((record.line, record.value) for record in read_records(path))
+        except SourceError as error:
+            raise RowError(str(error)) from None
+    else:
+        yield from _table(path, _DELIMITERS[suffix])
+
+
+def _table(path: Path, delimiter: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise RowError(f"{path}: cannot be read ({error.strerror}); expected a file of labels") from None
+    except UnicodeDecodeError as error:
+        raise RowError(f"{path}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    csv.field_size_limit(_LONGEST)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        header = next(reader, [])
+        _check_header(path, header)
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise RowError(
+                    f"{path}, line {reader.line_num}: found {len(cells)} cells, expected the {len(header)} of the "
+                    f"header; quote cells that hold the separator"
+                )
+            yield reader.line_num, _nested(dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise RowError(f"{path}, line {reader.line_num}: is no table ({error}); quote the cell") from None
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    if not any(name.strip() for name in header):
+        raise RowError(f"{path}, line 1: found no names of columns, expected a header")
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise RowError(f"{path}, line 1: the header names '{twice[0]}' twice; rename one of the columns")
+
+
+def _nested(cells: Mapping[str, str]) -> dict[str, Any]:
+    """`{"a.b": c}` as `{"a": {"b": c}}`; empty cells are None."""
+    found: dict[str, Any] = {}
+    for name, cell in cells.items():
+        value = cell if cell.strip() else None
+        outer, dot, inner = name.partition(".")
+        if dot and outer and inner:
+            found.setdefault(outer, {})[inner] = value
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,281 @@
+"""The judge beside people on real dialogues: green for a fair person, red for each way in which labels are unsound."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rc1_lib.calibration.judge_agreement import judge_agreement
+from rc1_lib.calibration.label_calib import label_calib
+from rc1_lib.calibration.labelled_rows import CALIBRATED, MEAN, OLD
+from rc1_lib.errors import RC1Error
+from rc1_lib.evidence import Evidence
+from rc1_lib.evidence.registry import bound
+from rc1_lib.gate_report import GateReport
+from rc1_lib.gates.judge_agreement import LABELLED, LIKENESS
+from rc1_lib.labels.label_file import read_labels
+from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.gates import evaluate
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import Run, open_run
+from rc1_lib.scoring.judge import read_spec
+from rc1_lib.scoring.providers import local_rubric
+from tests.conftest import SMALL
+from tests.labels.people import CUT, fair, labelled, put
+from tests.once import copy_of
+
+Rows = Sequence[dict[str, Any]]
+SETTINGS = (*SMALL, f"judge.verdict_at={CUT}", "gates.judge_agreement.resamples=100", "gates.waivers={}")
+
+
+def _shadow(root: Path) -> None:
+    build_seed(open_run(profile="local", workspace=root, overrides=SETTINGS), ("shadow",))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A shadow set, and no weights in force: the old score is judged."""
+    root = copy_of("labelled_shadow", _shadow, tmp_path_factory)
+    return open_run(profile="local", workspace=root, overrides=SETTINGS)
+
+
+def compared(run: Run, rows: Rows, tmp_path: Path, **given: Any) -> GateReport:
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return judge_agreement(run, read_labels(path), **given)
+
+
+def red(result: GateResult) -> set[str]:
+    return {check.name for check in result.failures}
+
+
+def whole(report: GateReport) -> dict[str, Any]:
+    """The figures of the score that is judged, over all dialogues."""
+    return dict(report.body["agreement"][0]["figures"])
+
+
+def test_a_fair_person_on_a_hundred_dialogues_is_green(run: Run, tmp_path: Path) -> None:
+    found = compared(run, labelled(run, fair), tmp_path)
+    assert red(found.gate) == set()
+    figures = whole(found)
+    assert found.body["judged_by"]["score"] == OLD
+    assert 0.7 < figures["kappa"]["value"] < 0.95 < 1
+    assert figures["kappa"]["low"] < figures["kappa"]["value"] < figures["kappa"]["high"]
+    assert figures["agreement"]["value"] > figures["kappa"]["value"]
+    assert found.body["labels"]["dialogues"] == 100
+    assert {line["score"] for line in found.body["agreement"]} == {
+        OLD, "answered", "grounded", "well_formed", "economical", "reasoned", "concise", "restrained",
+        *run.config.reward.rules,
+    }  # fmt: skip
+
+
+def test_shuffled_labels_are_red(run: Run, tmp_path: Path) -> None:
+    rows = labelled(run, fair)
+    labels = np.random.default_rng(5).permutation([row["label"] for row in rows]).tolist()
+    shuffled = [{**row, "label": label} for row, label in zip(rows, labels, strict=True)]
+    assert {"kappa with people", "rank correlation with people"} <= red(compared(run, shuffled, tmp_path).gate)
+
+
+def test_one_verdict_for_everything_is_red_however_often_the_judge_agrees(run: Run, tmp_path: Path) -> None:
+    lenient = open_run(
+        profile="local", workspace=run.workspace.root, overrides=(*run.overrides, "judge.verdict_at=0.7")
+    )
+    found = compared(lenient, labelled(run, lambda *_: "good"), tmp_path)
+    figures = whole(found)
+    assert figures["agreement"]["value"] > 0.85
+    assert figures["kappa"]["value"] == pytest.approx(0, abs=1e-9)
+    assert {"bad dialogues, by people", "kappa with people", "rank correlation with people"} <= red(found.gate)
+
+
+def test_the_judges_own_verdicts_handed_in_as_labels_are_red(run: Run, tmp_path: Path) -> None:
+    own = compared(run, labelled(run, lambda score, _: score >= CUT), tmp_path)
+    assert red(own.gate) == {LIKENESS}
+    assert whole(own)["kappa"]["value"] == pytest.approx(1)
+    scores = compared(run, labelled(run, lambda score, _: round(score, 3)), tmp_path)
+    assert LIKENESS in red(scores.gate)
+
+
+def test_copies_of_a_dialogue_count_once(run: Run, tmp_path: Path) -> None:
+    few = labelled(run, fair, n=40)
+    copies = [{**row, "id": f"copy-{place}"} for place, row in enumerate([*few, *few, *few])]
+    once, thrice = compared(run, few, tmp_path), compared(run, copies, tmp_path)
+    assert {check.name: check.value for check in thrice.gate.failures}[LABELLED] == 40
+    assert red(thrice.gate) == red(once.gate)
+    for name in ("kappa", "agreement", "people", "rank correlation"):
+        assert whole(thrice)[name]["value"] == pytest.approx(whole(once)[name]["value"])
+        assert whole(thrice)[name]["high"] == pytest.approx(whole(once)[name]["high"])
+
+
+def test_people_who_disagree_share_the_dialogues_weight(run: Run, tmp_path: Path) -> None:
+    rows = labelled(run, fair, n=60)
+    torn = [{**row, "label": not row["label"], "annotator": "other"} for row in rows]
+    found = compared(run, [*({**row, "annotator": "one"} for row in rows), *torn], tmp_path)
+    assert found.body["labels"]["annotators"] == 2
+    assert found.body["people_among_themselves"] < 0
+    assert whole(found)["people"]["value"] == pytest.approx(0.5)
+
+
+def as_scored(run: Run, rows: Rows, model: str | None, spec: str | None) -> list[dict[str, Any]]:
+    """The rows as somebody hands them in who has scored them already."""
+    rng = np.random.default_rng(3)
+    names = list(read_spec(run).dimensions)
+    return [
+        {
+            "id": f"row-{place}", "label": row["label"], "model": model, "spec_sha256": spec,
+            "dimensions": {name: float(np.clip(row["label"] * 0.3 + 0.5 + 0.2 * rng.random(), 0, 1)) for name in names},
+        }
+        for place, row in enumerate(rows)
+    ]  # fmt: skip
+
+
+def test_labels_of_another_model_version_or_other_instructions_leave_the_judge_uncalibrated(
+    run: Run, tmp_path: Path
+) -> None:
+    rows, spec, model = labelled(run, fair), read_spec(run).sha256, local_rubric.version()
+    assert LABELLED not in red(compared(run, as_scored(run, rows, model, spec), tmp_path).gate)
+    for others in ((model, "0" * 64), ("another-version", spec), ("another-version", None)):
+        found = compared(run, as_scored(run, rows, *others), tmp_path)
+        (check,) = [check for check in found.gate.failures if check.name == LABELLED]
+        assert check.value == 0
+        assert "100 more are scored by another model version or other instructions" in check.advice
+
+
+def test_scores_that_name_no_judge_are_the_files_own_and_calibrate_none_in_a_round(run: Run, tmp_path: Path) -> None:
+    rows = as_scored(run, labelled(run, fair), None, None)
+    assert LABELLED not in red(compared(run, rows, tmp_path).gate)
+    assert LABELLED in red(compared(run, rows, tmp_path, judge_again=True).gate)
+
+
+def test_a_round_judges_again_what_a_file_claims_to_be_scored(run: Run, tmp_path: Path) -> None:
+    rows = labelled(run, fair)
+    labels = np.random.default_rng(5).permutation([row["label"] for row in rows]).tolist()
+    forged = [
+        {**row, "label": label, "dimensions": dict.fromkeys(read_spec(run).dimensions, 0.4 + 0.59 * label)}
+        for row, label in zip(rows, labels, strict=True)
+    ]
+    assert whole(compared(run, forged, tmp_path))["kappa"]["value"] > 0.99
+    assert "kappa with people" in red(compared(run, forged, tmp_path, judge_again=True).gate)
+
+
+def test_buckets_and_dimensions_that_people_graded_are_told_apart(run: Run, tmp_path: Path) -> None:
+    rows = [
+        {**row, "bucket": ("easy", "hard")[place % 2], "labels": {"concise": place % 3 > 0}}
+        for place, row in enumerate(labelled(run, fair))
+    ]
+    lines = compared(run, rows, tmp_path).body["agreement"]
+    assert [line["bucket"] for line in lines if line["score"] == OLD] == [None, "easy", "hard"]
+    against = {line["score"]: line["against"] for line in lines}
+    assert against == {score: "labels.concise" if score == "concise" else "label" for score in against}
+    (concise,) = [line for line in lines if line["score"] == "concise" and line["bucket"] is None]
+    assert concise["figures"]["people"]["value"] == pytest.approx(66 / 100)
+
+
+def test_dialogues_without_a_label_count_for_the_share_of_good_ones(run: Run, tmp_path: Path) -> None:
+    rows = labelled(run, fair, n=110)
+    blank = [{**row, "label": None} if place >= 60 else row for place, row in enumerate(rows)]
+    found = compared(run, blank, tmp_path)
+    share, full = found.body["share_good"], compared(run, rows, tmp_path).body
+    assert found.body["labels"]["dialogues"] == 60
+    assert share["good, by the judge"]["value"] == pytest.approx(whole_of(full)["judge"]["value"])
+    assert share["good, corrected"]["low"] < whole_of(full)["people"]["value"] < share["good, corrected"]["high"]
+    # Where every dialogue is labelled, the correction gives what people said.
+    everything = full["share_good"]["good, corrected"]["value"]
+    assert everything == pytest.approx(whole_of(full)["people"]["value"])
+
+
+def whole_of(body: Any) -> dict[str, Any]:
+    return dict(body["agreement"][0]["figures"])
+
+
+def test_dialogues_of_another_file_can_be_asked_about(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "others.jsonl"
+    bad = [row for row in labelled(run, lambda score, _: score) if row["label"] < CUT]
+    path.write_text("".join(json.dumps({"messages": row["messages"]}) + "\n" for row in bad), encoding="utf-8")
+    found = compared(run, labelled(run, fair), tmp_path, among=read_labels(path, needed=False))
+    assert found.body["share_good"]["good, by the judge"]["value"] == 0
+    assert found.body["share_good"]["good, corrected"]["value"] < 0.1
+
+
+def test_the_gate_reads_the_runs_own_file_and_says_what_is_missing(run: Run) -> None:
+    path = run.workspace.path(run.config.judge.labels.path)
+    path.unlink(missing_ok=True)
+    result = evaluate("judge_agreement", Evidence(run), 1)
+    assert result.status is Status.ERROR
+    assert "the judge is uncalibrated until people have labelled dialogues; rc1 label asks for them" in result.error
+    put(run, labelled(run, fair))
+    green = evaluate("judge_agreement", Evidence(run), 1)
+    assert green.status is Status.PASSED
+    assert Evidence(run).label("labels") in green.evidence
+    put(run, labelled(run, fair, n=49))
+    assert red(evaluate("judge_agreement", Evidence(run), 2)) == {LABELLED}
+
+
+def test_the_ticket_vouches_for_labels_where_the_gate_is_not_waived(run: Run) -> None:
+    put(run, labelled(run, fair))
+    assert "labels" in bound(run)
+    waived = open_run(
+        profile="local", workspace=run.workspace.root, overrides=(*SMALL, "gates.waivers={judge_agreement: none yet}")
+    )
+    assert "labels" not in bound(waived)
+    assert evaluate("judge_agreement", Evidence(waived), 1).status is Status.WAIVED
+    shipped = open_run(profile="local", workspace=run.workspace.root, overrides=SMALL)
+    assert "uncalibrated" in evaluate("judge_agreement", Evidence(shipped), 1).waiver
+    assert "labels" in bound(open_run(profile="prod", workspace=run.workspace.root))
+
+
+def test_where_weights_are_in_force_their_score_is_judged(fresh_copy: Callable[..., Run], tmp_path: Path) -> None:
+    run = fresh_copy("gates.judge_agreement.resamples=20")
+    found = compared(run, labelled(run, fair), tmp_path)
+    assert found.body["judged_by"]["score"] == CALIBRATED
+    assert {OLD, CALIBRATED} < {line["score"] for line in found.body["agreement"]}
+
+
+def test_weights_are_found_on_labels_by_group_and_nothing_in_force_changes(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = []
+    for place in range(240):
+        group, knows = f"g{place // 4}", rng.random()
+        scores = {"knows": knows, "length": rng.random(), "luck": rng.random()}
+        rows.append(
+            {"id": str(place), "group": group, "label": bool(knows + 0.3 * rng.normal() > 0.5), "dimensions": scores}
+        )
+    path = tmp_path / "scored.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = label_calib(run, read_labels(path))
+    weights = found.body["weights"]
+    assert weights["knows"] == max(weights.values()) == pytest.approx(run.config.gates.weights.max_weight)
+    assert found.body["old_weights"] == pytest.approx(dict.fromkeys(weights, 1 / 3))
+    assert [fold["groups"] for fold in found.body["calibration"]["folds"]] == [12] * 5
+    assert found.gate.status is Status.PASSED, found.gate.failures
+    assert not run.workspace.path(run.config.weights).exists()
+    labels = rng.permutation([row["label"] for row in rows]).tolist()
+    shuffled = [{**row, "label": label} for row, label in zip(rows, labels, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in shuffled), encoding="utf-8")
+    assert label_calib(run, read_labels(path)).gate.status is Status.FAILED
+
+
+def test_weights_on_dialogues_are_those_of_judge_and_rules(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in labelled(run, fair)), encoding="utf-8")
+    found = label_calib(run, read_labels(path))
+    assert set(found.body["weights"]) == {*read_spec(run).dimensions, *run.config.reward.rules}
+    assert found.body["old_weights"] == dict(run.config.reward.old_weights)
+
+
+def test_dimensions_that_are_none_of_the_judges_are_taken_at_their_mean(run: Run, tmp_path: Path) -> None:
+    rows = [{"id": str(place), "dimensions": {"a": place / 60, "b": 0.5}, "label": place >= 30} for place in range(60)]
+    found = compared(run, rows, tmp_path)
+    assert found.body["judged_by"] == {"score": MEAN, "weights": {"a": 0.5, "b": 0.5}}
+    assert whole(found)["rank correlation"]["value"] > 0.8
+
+
+def test_too_few_labels_to_calibrate_on_are_refused_in_words(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "few.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in labelled(run, fair, n=3)), encoding="utf-8")
+    with pytest.raises(RC1Error, match="3 usable rows are fewer than the"):
+        label_calib(run, read_labels(path))

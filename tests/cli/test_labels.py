@@ -1,0 +1,294 @@
+"""`rc1 label`, `judge-agreement` and `weight-calib --labels`: in a pipe, in a real terminal, and what they refuse."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.labels.label_file import read_labels
+from tests.scoring.bench import dialogues
+
+from .conftest import Done, Rc1
+from .test_commands import widest_table_line
+
+LABELS = "data/judge/labels.jsonl"
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Eight dialogues, each with what a person must not see."""
+    told = {"solved": True, "answer": "SECRET-GOLD", "score": 0.87, "id": "shadow/echo", "label": "good"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps({"messages": one, **told}) + "\n" for one in dialogues(8)))
+    return path
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def press(rc1: Rc1, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`press("ggb", ...)`: the command with these keys in a pipe."""
+
+    def run(keys: str, *flags: object) -> Done:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(keys))
+        return rc1("label", "--workspace", tmp_path / "w", "--in", rows, *flags)
+
+    return run
+
+
+def test_one_key_a_verdict_and_the_file_holds_them(press: Any, tmp_path: Path) -> None:
+    done = press("gb\nxg", "--n", "3")
+    assert done.code == 0
+    assert "'x' is none of these: g good, b bad" in done.out
+    assert "3 labelled by me" in done.out and "next: rc1 judge-agreement" in done.out
+    found = read_labels(tmp_path / "w" / LABELS)
+    assert found.rows["label"].to_list() == [1, 0, 1]
+    assert len(found.messages) == 3
+
+
+def test_whoever_labels_sees_the_dialogue_and_nothing_that_is_said_of_it(press: Any, rows: Path) -> None:
+    done = press("gggggggg", "--n", "8")
+    for record in records(rows):
+        for message in record["messages"]:
+            assert (message["content"] or "") in done.out
+    for secret in ("SECRET-GOLD", "0.87", "shadow/echo", "solved", 'label"'):
+        assert secret not in done.out
+
+
+def test_an_ended_session_goes_on_where_it_was(press: Any, tmp_path: Path) -> None:
+    first = press("gb")
+    assert "2 labelled by me" in first.out and "48 to go" in first.out
+    before = records(tmp_path / "w" / LABELS)
+    second = press("q")
+    assert "──── 3 of 50 ────" in second.out
+    press("bbbbbb")
+    after = records(tmp_path / "w" / LABELS)
+    assert after[:2] == before
+    assert len({json.dumps(one["messages"]) for one in after}) == len(after) == 8
+    last = press("g")
+    assert "8 labelled by me" in last.out and "42 are wanted yet, and every dialogue is labelled" in last.out
+    assert len(records(tmp_path / "w" / LABELS)) == 8
+
+
+def test_what_is_skipped_comes_again_and_the_last_verdict_can_be_taken_back(press: Any, tmp_path: Path) -> None:
+    done = press("sgugbuuuq")
+    assert "there is no verdict of this session to take back" in done.out
+    assert records(tmp_path / "w" / LABELS) == []
+    press("sgb", "--n", "2")
+    found = records(tmp_path / "w" / LABELS)
+    again = press("gq", "--n", "3")
+    assert "──── 3 of 3 ────" in again.out
+    skipped = records(tmp_path / "w" / LABELS)[2]
+    assert skipped["messages"] not in [one["messages"] for one in found]
+
+
+def test_each_person_labels_everything_once(press: Any, tmp_path: Path) -> None:
+    press("gggg", "--n", "4", "--annotator", "ada")
+    press("bbbb", "--n", "4", "--annotator", "bob")
+    found = read_labels(tmp_path / "w" / LABELS).rows
+    assert found.group_by("annotator").len().sort("annotator").rows() == [("ada", 4), ("bob", 4)]
+    assert found["dialogue"].n_unique() == 4
+
+
+def test_the_shadow_set_is_labelled_by_default_with_groups_and_buckets(
+    rc1: Rc1, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("gbgb"))
+    assert rc1("label", "--workspace", workspace, "--n", "4", "--set", "pool.n=150", "--set", "shadow.n=40").code == 0
+    found = records(workspace / LABELS)
+    questions = {json.loads(line)["source_id"] for line in (workspace / "data/shadow_eval_245.jsonl").open()}
+    assert {one["group"] for one in found} <= questions
+    assert {one["bucket"] for one in found} <= {"easy", "medium", "hard"}
+    assert all(set(one) == {"label", "annotator", "time", "group", "bucket", "messages"} for one in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [("{", "line 1"), ('{"id": 1}\n', "line 1: found no 'messages'")],
+)
+def test_a_file_that_holds_no_labels_is_never_written_over(press: Any, tmp_path: Path, content: str, told: str) -> None:
+    path = tmp_path / "w" / LABELS
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    done = press("g")
+    assert done.code == 2 and told in done.err
+    assert path.read_text() == content
+
+
+def test_two_sessions_do_not_write_one_file(press: Any, tmp_path: Path) -> None:
+    path = tmp_path / "w" / LABELS
+    path.parent.mkdir(parents=True)
+    with FileLock(f"{path}.lock"):
+        done = press("g")
+    assert done.code == 2 and "another rc1 label is writing it" in done.err
+    assert not path.exists()
+
+
+def test_what_cannot_be_labelled_is_refused(rc1: Rc1, tmp_path: Path) -> None:
+    scored = tmp_path / "scored.csv"
+    scored.write_text("id,dimensions.a\nx,0.5\n")
+    done = rc1("label", "--workspace", tmp_path / "w", "--in", scored)
+    assert done.code == 2 and "holds no dialogue to be read" in done.err
+    done = rc1("label", "--workspace", tmp_path / "w", "--in", scored, "--out", "labels.csv")
+    assert done.code == 2 and "expected a .jsonl file" in done.err
+
+
+# ---- a real terminal ----
+
+
+@contextmanager
+def terminal(*command: str) -> Iterator[tuple[int, int, subprocess.Popen[bytes]]]:
+    """The program in a terminal of its own: (our end of it, its end of it, the process)."""
+    ours, its = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT), "TERM": "xterm"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from rc1_lib.cli import main; main()", *command],
+        stdin=its, stdout=its, stderr=its, env=environment, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
+    )  # fmt: skip
+    try:
+        yield ours, its, process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        os.close(ours)
+        os.close(its)
+
+
+def wait_for(screen: int, text: str, seen: bytearray) -> None:
+    """Read the screen until a text stands on it."""
+    deadline = time.monotonic() + 120
+    while text.encode() not in seen:
+        assert time.monotonic() < deadline, f"'{text}' never came; the screen: {seen.decode(errors='replace')}"
+        ready, _, _ = select.select([screen], [], [], 1)
+        if ready:
+            seen += os.read(screen, 65536)
+
+
+def arguments(rows: Path, tmp_path: Path) -> Sequence[str]:
+    return ("label", "--workspace", str(tmp_path / "w"), "--in", str(rows), "--n", "4")
+
+
+def test_in_a_terminal_a_key_needs_no_return_and_every_verdict_is_kept_at_once(rows: Path, tmp_path: Path) -> None:
+    path = tmp_path / "w" / LABELS
+    with terminal(*arguments(rows, tmp_path)) as (ours, its, process):
+        before = termios.tcgetattr(its)
+        seen = bytearray()
+        for number, key in enumerate(b"gbg", 1):
+            wait_for(ours, f"{number} of 4", seen)
+            os.write(ours, bytes([key]))
+        wait_for(ours, "4 of 4", seen)
+        assert [one["label"] for one in records(path)] == [True, False, True]
+        os.write(ours, b"q")
+        wait_for(ours, "1 to go", seen)
+        assert process.wait(60) == 0
+        assert termios.tcgetattr(its) == before
+
+
+def test_a_killed_session_loses_nothing_and_an_interrupted_one_leaves_the_terminal_as_it_was(
+    rows: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "w" / LABELS
+    with terminal(*arguments(rows, tmp_path)) as (ours, _, process):
+        seen = bytearray()
+        wait_for(ours, "1 of 4", seen)
+        os.write(ours, b"g")
+        wait_for(ours, "2 of 4", seen)
+        process.kill()
+    assert len(records(path)) == 1
+    with terminal(*arguments(rows, tmp_path)) as (ours, its, process):
+        before = termios.tcgetattr(its)
+        seen = bytearray()
+        wait_for(ours, "2 of 4", seen)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert termios.tcgetattr(its) == before
+    assert len(records(path)) == 1
+
+
+# ---- comparing ----
+
+
+def judged(path: Path) -> Path:
+    """A table of people's scores from 1 to 5 on texts that two dimensions were scored on."""
+    lines = ["text,by,overall,clear,short"]
+    for number in range(80):
+        grade = 1 + number % 5
+        lines += [
+            f"t{number},{who},{min(5, max(1, grade + shift))},{grade / 5},{(number * 7 % 10) / 10}"
+            for who, shift in (("a", 0), ("b", number % 2))
+        ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+FLAGS = ("--label", "overall", "--group", "text", "--dimensions", "clear,short", "--scale", "1:5")
+
+
+def test_anybodys_table_is_compared_and_told(rc1: Rc1, tmp_path: Path) -> None:
+    path = judged(tmp_path / "people.csv")
+    path.write_text(path.read_text().replace("text,", "id,", 1))
+    flags = ("--workspace", tmp_path / "w", "--labels", path, *FLAGS[:2], *FLAGS[4:], "--json")
+    done = rc1("judge-agreement", *flags)
+    body = json.loads(done.out)
+    assert done.code == 0, done.err
+    assert body["labels"] | {"path": ""} == {
+        "path": "", "rows": 160, "dialogues": 80, "groups": 80, "annotators": 0, "levels": [0, 0.25, 0.5, 0.75, 1],
+    }  # fmt: skip
+    scores = {line["score"]: line["figures"]["rank correlation"]["value"] for line in body["agreement"]}
+    assert scores["clear"] > 0.9 > scores["mean of dimensions"] > 0.3 > abs(scores["short"])
+    shown = rc1("judge-agreement", *flags[:-1])
+    assert "the judge beside people, 80 dialogues" in shown.out
+    assert widest_table_line(shown.out) <= 100
+
+
+def test_weights_are_found_on_anybodys_table(rc1: Rc1, tmp_path: Path) -> None:
+    path = judged(tmp_path / "people.csv")
+    path.write_text(path.read_text().replace("text,", "id,", 1))
+    small = ("--set", "gates.weights.max_weight=0.9", "--boot", "20")
+    done = rc1("weight-calib", "--workspace", tmp_path / "w", "--labels", path, *FLAGS[:2], *FLAGS[4:], *small)
+    assert done.code == 0, done.err
+    assert "80 dialogues in 80 groups; the weights stand in the report" in done.out
+    (report,) = (tmp_path / "w/reports").glob("label_calibration_*.json")
+    weights = json.loads(report.read_text())["weights"]
+    assert weights["clear"] > 0.6
+    assert not (tmp_path / "w/configs/weights.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("judge-agreement",), "nobody has labelled anything yet; rc1 label asks"),
+        (("judge-agreement", "--labels", "none.csv"), "none.csv: cannot be read"),
+        (("judge-agreement", "--labels", "people.csv", "--scale", "5"), "--scale 5: expected LOW:HIGH"),
+        (("judge-agreement", "--labels", "people.csv", "--dimensions", "clear,clear"), "names one twice"),
+        (("judge-agreement", "--labels", "people.csv", *FLAGS), "line 2: found no 'messages' and no 'prompt', and no"),
+        (("weight-calib", "--labels", "people.csv", "--n", "3"), "--n and --rebuild are about the balanced pool"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_words(
+    rc1: Rc1, tmp_path: Path, command: tuple[str, ...], told: str
+) -> None:
+    judged(tmp_path / "people.csv")
+    done = rc1(command[0], "--workspace", tmp_path, *command[1:])
+    assert done.code == 2
+    assert told in done.err

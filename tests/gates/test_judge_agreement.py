@@ -1,0 +1,75 @@
+"""The gate on the judge's agreement with people: green with enough sound labels, red by name for each damage."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from rc1_lib.checks import at_most
+from rc1_lib.gates.judge_agreement import KAPPA, LABELLED, LIKENESS, RANKS, Agreement, judge_agreement_gate
+from rc1_lib.records import GateResult, Status
+from rc1_lib.reward.intervals import Interval
+from rc1_lib.run import published_config
+
+THRESHOLDS = published_config().gates.judge_agreement
+
+
+def figures(kappa: float = 0.6, ranks: float = 0.5) -> dict[str, Interval]:
+    values = {KAPPA: kappa, RANKS: ranks}
+    return {name: Interval(value, value - 0.1, value + 0.1, 0.95, 1000) for name, value in values.items()}
+
+
+SOUND = Agreement(labelled=60, others=0, good=35, bad=25, coverage=1.0, likeness=0.85, figures=figures())
+
+
+def red(result: GateResult) -> set[str]:
+    return {check.name for check in result.failures}
+
+
+def said(result: GateResult) -> object:
+    return {check.name: check.value for check in result.checks}["the judge is"]
+
+
+def test_enough_labels_that_agree_beyond_chance_are_green() -> None:
+    result = judge_agreement_gate(SOUND, THRESHOLDS)
+    assert (result.status, said(result)) == (Status.PASSED, "calibrated against people")
+    shown = {check.name: check.value for check in result.checks if check.op == "info"}
+    assert shown["kappa, interval"] == "0.6 (95 %: 0.5 to 0.7), clears 0.4: yes"
+
+
+def test_fewer_than_fifty_labels_leave_the_judge_uncalibrated() -> None:
+    assert judge_agreement_gate(replace(SOUND, labelled=50), THRESHOLDS).status is Status.PASSED
+    result = judge_agreement_gate(replace(SOUND, labelled=49), THRESHOLDS)
+    assert (red(result), said(result)) == ({LABELLED}, "uncalibrated")
+    assert "the judge is uncalibrated: label more dialogues: rc1 label" in result.failures[0].advice
+
+
+def test_labels_of_another_judge_count_for_nothing_and_are_named() -> None:
+    result = judge_agreement_gate(replace(SOUND, labelled=0, others=80), THRESHOLDS)
+    assert (red(result), said(result)) == ({LABELLED}, "uncalibrated")
+    assert "80 more are scored by another model version or other instructions" in result.failures[0].advice
+
+
+@pytest.mark.parametrize(
+    ("damaged", "check"),
+    [
+        (replace(SOUND, good=60, bad=0), "bad dialogues, by people"),
+        (replace(SOUND, good=3, bad=57), "good dialogues, by people"),
+        (replace(SOUND, coverage=0.9), "scored, share"),
+        (replace(SOUND, coverage=math.nan), "scored, share"),
+        (replace(SOUND, figures=figures(kappa=0.05)), "kappa with people"),
+        (replace(SOUND, figures=figures(kappa=math.nan)), "kappa with people"),
+        (replace(SOUND, figures=figures(ranks=0.1)), "rank correlation with people"),
+        (replace(SOUND, likeness=1.0), LIKENESS),
+        (replace(SOUND, likeness=math.nan), LIKENESS),
+    ],
+)
+def test_each_damage_is_red_by_name(damaged: Agreement, check: str) -> None:
+    assert red(judge_agreement_gate(damaged, THRESHOLDS)) == {check}
+
+
+def test_what_else_has_to_hold_of_the_scores_is_judged_too() -> None:
+    versions = at_most("model versions", 2, 1, "")
+    assert red(judge_agreement_gate(SOUND, THRESHOLDS, (versions,))) == {"model versions"}

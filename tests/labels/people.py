@@ -1,0 +1,52 @@
+"""A person to label dialogues: one who mostly sees them as the judge does, and errs in a way of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.pool.derived import SHADOW
+from rc1_lib.reward.adapters.chat import dialogue_of
+from rc1_lib.run import Run
+from rc1_lib.scoring import rubric
+
+CUT = 0.91
+"""Of the old score: about half of the small shadow set's dialogues lie on either side."""
+
+
+def old_scores(run: Run) -> list[float]:
+    weights = run.config.reward.old_weights
+    dialogues = rows_of(run, SHADOW)["messages"].to_list()
+    return [
+        sum(weight * scores[name] for name, weight in weights.items())
+        for scores in (rubric.score(messages).scores for messages in dialogues)
+    ]
+
+
+def labelled(run: Run, label: Callable[[float, np.random.Generator], object], n: int = 100) -> list[dict[str, Any]]:
+    """The first dialogues of the shadow set as rows of a file of labels; `label` is given the old score."""
+    rng = np.random.default_rng(0)
+    rows = rows_of(run, SHADOW).head(n)
+    parts = zip(rows["messages"].to_list(), rows["source_id"], old_scores(run), strict=False)
+    return [
+        {"messages": dialogue_of([], messages, "a row"), "group": group, "label": label(score, rng)}
+        for messages, group, score in parts
+    ]
+
+
+def fair(score: float, rng: np.random.Generator) -> bool:
+    """Sees one dialogue in ten otherwise than the judge."""
+    return bool((score >= CUT) ^ (rng.random() < 0.1))
+
+
+def put(run: Run, rows: Sequence[dict[str, Any]]) -> Path:
+    """Write the run's own file of labels."""
+    path = run.workspace.path(run.config.judge.labels.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path

@@ -1,0 +1,201 @@
+"""Files of labels: the same rows in every form, and a sentence for each way in which one can be wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.errors import ConfigError, RowError
+from rc1_lib.labels.label_file import Keys, LabelFile, read_labels
+from rc1_lib.labels.scale import read_scale
+from rc1_lib.reward.verdict_agreement import VERDICT
+
+ASKED = [{"role": "user", "content": 'How many? "Six", I think,\nor seven.'}, {"role": "assistant", "content": "7"}]
+
+
+def answer(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": "How many?"}, {"role": "assistant", "content": text}]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """The rows as lines of JSON, or as a table whose cells hold JSON where they hold more than a text."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+    flat = [_flat(row) for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        table = csv.DictWriter(stream, names, delimiter="\t" if path.suffix == ".tsv" else ",")
+        table.writeheader()
+        table.writerows(flat)
+    return path
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            found |= {f"{name}.{inner}": one for inner, one in value.items()}
+        else:
+            found[name] = json.dumps(value) if isinstance(value, list) else value
+    return found
+
+
+def read(tmp_path: Path, rows: list[dict[str, Any]], form: str = ".jsonl", **given: Any) -> LabelFile:
+    return read_labels(write(tmp_path / f"labels{form}", rows), **given)
+
+
+FORMS = pytest.mark.parametrize("form", [".jsonl", ".csv", ".tsv"])
+
+
+@FORMS
+def test_dialogues_with_verdicts_are_the_same_in_every_form(tmp_path: Path, form: str) -> None:
+    rows = [
+        {"messages": ASKED, "label": "good", "group": "a", "bucket": "hard", "annotator": "x"},
+        {"messages": answer("6"), "label": "bad", "group": "a", "bucket": "easy", "annotator": "y"},
+        {"messages": answer("8"), "label": None, "group": "b", "bucket": "easy", "annotator": "y"},
+    ]
+    found = read(tmp_path, rows, form)
+    assert found.rows["label"].to_list() == [1.0, 0.0, None]
+    assert found.rows["group"].to_list() == ["a", "a", "b"]
+    assert found.rows["bucket"].to_list() == ["hard", "easy", "easy"]
+    assert next(iter(found.messages.values()))[0]["content"] == ASKED[0]["content"]
+    assert (found.levels, found.dimensions) == (VERDICT, ())
+
+
+@FORMS
+def test_scores_with_a_scale_and_dimensions_that_people_graded(tmp_path: Path, form: str) -> None:
+    rows = [
+        {"id": "t1", "label": 4, "labels": {"q": 3}, "dimensions": {"q": 0.25, "r": 1}},
+        {"id": "t1", "label": 2, "labels": {"q": 1}, "dimensions": {"q": 0.25, "r": 1}},
+        {"id": "t2", "label": 1, "labels": {"q": 2}, "dimensions": {"q": 0.5, "r": None}},
+    ]
+    found = read(tmp_path, rows, form, scale=(1.0, 4.0))
+    assert found.rows["label"].to_list() == pytest.approx([1, 1 / 3, 0])
+    assert found.rows["labels.q"].to_list() == pytest.approx([2 / 3, 0, 1 / 3])
+    assert found.rows["dimensions.r"].to_list() == [1, 1, None]
+    assert found.rows["group"].to_list() == ["t1", "t1", "t2"]
+    assert found.levels == pytest.approx((0, 1 / 3, 2 / 3, 1))
+    assert (found.dimensions, found.graded) == (("q", "r"), ("q",))
+
+
+def test_keys_of_ones_own_and_texts_for_prompt_and_completion(tmp_path: Path) -> None:
+    rows = [{"prompt": "How many?", "completion": "6", "ok": "yes", "topic": 3, "a": 0.5, "b": 0.1, "c": 9}]
+    found = read(tmp_path, rows, keys=Keys(label="ok", group="topic", dimensions=("b", "a")))
+    assert found.dimensions == ("b", "a")
+    assert found.rows["group"].to_list() == ["3"]
+    assert next(iter(found.messages.values())) == answer("6")
+
+
+def test_a_copy_under_another_id_is_the_same_dialogue(tmp_path: Path) -> None:
+    rows = [{"id": name, "messages": ASKED, "label": 1} for name in ("one", "two")]
+    found = read(tmp_path, rows)
+    assert found.rows["dialogue"].n_unique() == len(found.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "levels"),
+    [
+        ([0, 1, 1], (0, 1)),
+        ([0, 0.5, 1], (0, 0.5, 1)),
+        ([step / 40 for step in range(41)], tuple(step / 10 for step in range(11))),
+    ],
+)
+def test_levels_are_what_people_said(tmp_path: Path, labels: list[float], levels: tuple[float, ...]) -> None:
+    rows = [{"messages": answer(str(place)), "label": label} for place, label in enumerate(labels)]
+    assert read(tmp_path, rows).levels == levels
+
+
+SCORED = {"id": "t", "dimensions": {"q": 0.5}, "label": 1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([{**SCORED, "label": 4}], r"line 1: 'label' is 4, expected a verdict .* from 0 to 1; .*--scale LOW:HIGH"),
+        ([SCORED, {**SCORED, "label": "fine"}], r"line 2: 'label' is 'fine', expected a verdict"),
+        ([SCORED, {**SCORED, "label": float("nan")}], r"line 2: 'label' is nan"),
+        ([{**SCORED, "labels": {"q": 7}}], r"line 1: 'labels.q' is 7, expected"),
+        ([{**SCORED, "labels": 3}], r"'labels' is 3, expected an object"),
+        ([{**SCORED, "dimensions": {"q": 3}}], r"dimension 'q' is 3, expected a number from 0 to 1, or nothing"),
+        ([{**SCORED, "dimensions": {"q": "x"}}], r"dimension 'q' is 'x', expected"),
+        ([{**SCORED, "dimensions": {"share": 1}}], r"dimension 'share': RC1's table has a column of that name; rename"),
+        ([{**SCORED, "dimensions": []}], r"'dimensions' is \[\], expected an object of scores"),
+        ([{"dimensions": {"q": 1}, "label": 1}], r"no 'id', so that nobody can tell whether two rows are about one"),
+        ([{"label": 1, "text": "x"}], r"found no 'messages' and no 'prompt', and no scores either.*label, text"),
+        ([{"messages": "x", "label": 1}], r"'messages' is not JSON"),
+        ([{"messages": [{"role": "user", "content": "x"}], "label": 1}], r"no message is the assistant's"),
+        ([{"prompt": "x", "label": 1}], r"found a NoneType, expected a text or a list of chat messages"),
+        ([SCORED, {**SCORED, "dimensions": {"q": 0.6}}], r"line 2: 'dimensions.q' is 0.6, but 0.5 in line 1.*same"),
+        ([SCORED, {**SCORED, "group": "b"}], r"line 2: 'group' is 'b', but 't' in line 1"),
+        ([SCORED, {"messages": ASKED, "label": 1}], r"line 2: has no scores, while other rows do"),
+        ([{**SCORED, "label": "good"}, {**SCORED, "label": 0.5}], r"line 2: 'label' is a score, expected a verdict"),
+        ([{"id": "t", "dimensions": {"q": 0.5}, "verdict": 1}], r"no row has a 'label'.*--label"),
+        ([], r"holds no row, expected dialogues with a person's 'label'"),
+    ],
+)
+def test_a_file_at_fault_is_told_by_line_and_key(tmp_path: Path, rows: list[dict[str, Any]], told: str) -> None:
+    with pytest.raises(RowError, match=told) as refused:
+        read(tmp_path, rows)
+    assert "labels.jsonl" in str(refused.value)
+
+
+def test_many_faults_are_told_ten_at_a_time(tmp_path: Path) -> None:
+    rows = [{**SCORED, "id": str(number), "label": 9} for number in range(12)]
+    with pytest.raises(RowError, match=r"line 1: .*line 10: .*; and 2 more\. Nothing was judged"):
+        read(tmp_path, rows)
+
+
+def test_a_dimension_that_no_row_has_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RowError, match="has no 'z'; found the keys id, dimensions, label"):
+        read(tmp_path, [SCORED], keys=Keys(dimensions=("z",)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("labels.txt", "x", "found a file of the form '.txt', expected one of .jsonl, .json, .csv, .tsv"),
+        ("labels.csv", "", "line 1: found no names of columns"),
+        ("labels.csv", "id,label,label\n", "line 1: the header names 'label' twice"),
+        ("labels.csv", "id,label\na,1\nb\n", "line 3: found 1 cells, expected the 2 of the header"),
+        ("labels.csv", 'id,label\n"a"x,1\n', "line 2: is no table"),
+        ("labels.tsv", "id\tlabel\n\xff", "is not UTF-8 text"),
+        ("labels.jsonl", '{"id": 1}\n{', "line 2"),
+        ("labels.jsonl", "[1]", "found a int; expected a JSON object"),
+    ],
+)
+def test_a_damaged_file_is_told_by_its_line(tmp_path: Path, name: str, content: str, told: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(RowError) as refused:
+        read_labels(path)
+    assert told in str(refused.value)
+
+
+@FORMS
+def test_a_missing_file_is_told(tmp_path: Path, form: str) -> None:
+    with pytest.raises(RowError, match="cannot be read"):
+        read_labels(tmp_path / f"none{form}")
+
+
+@pytest.mark.parametrize("text", ["4:1", "1-5", "a:b", "1:inf", "2"])
+def test_a_scale_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"--scale .*: expected LOW:HIGH"):
+        read_scale("--scale", text)
+
+
+def test_the_pages_table_is_read_with_the_pages_flags(tmp_path: Path) -> None:
+    page = (PROJECT_ROOT / "docs" / "how-to" / "labels.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"```\n(id,annotator.*?)```", page, re.DOTALL)
+    assert "--label overall --scale 1:5 --dimensions clear,short" in page
+    path = tmp_path / "people.csv"
+    path.write_text(table, encoding="utf-8")
+    found = read_labels(path, Keys(label="overall", dimensions=("clear", "short")), read_scale("--scale", "1:5"))
+    assert found.rows["label"].to_list() == [0.75, 1.0, 0.25]
+    assert found.rows["dialogue"].to_list() == ["t1", "t1", "t2"]
