@@ -80,7 +80,7 @@ def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bo
     run.write_effective_config()
     write_git_state(run)
     with story.timed("warm start"):
-        start = outcome(warm_start(run, seeds, return_state=True))
+        start = outcome(warm_start(run, seeds, evaluate, return_state=True))
     with story.timed("training"):
         for seed in seeds:
             story.trained.append(trained(run, seed, start["facts"][str(seed)], resume_from))

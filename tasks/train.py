@@ -13,6 +13,7 @@ from prefect.states import Failed
 
 from rc1_lib.artifacts import sha256_json
 from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.evaluation.policies import finished_checkpoint
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
@@ -26,6 +27,7 @@ from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from tasks.endings import REFUSED, RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
 from tasks.gates import leave_uncached
+from tasks.keys import provide_scorer_key
 from tasks.prepared import prepared_for
 from tasks.training_cards import show_segment, show_start, showing_steps
 
@@ -45,12 +47,20 @@ Segment = dict[str, Any]
     persist_result=False,
 )
 @refusable
-def warm_start(run: Run, seeds: Sequence[int]) -> dict[str, Any]:
+def warm_start(run: Run, seeds: Sequence[int], evaluate: bool) -> dict[str, Any]:
     """Select the rows, and make the policy that PPO starts from where it is missing or out of date.
+
+    Args:
+        run: workspace and configuration.
+        seeds: to be trained.
+        evaluate: whether they are judged at the end, which a live judge has to be askable for.
 
     Returns:
         `{facts: {seed: facts}, reference, rows}`.
     """
+    provide_scorer_key(run)
+    if evaluate:
+        check_audit(run, len(seeds))
     prepared = prepared_for(run, anew=True)
     show_start(run, prepared)
     return {

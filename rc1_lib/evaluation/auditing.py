@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rc1_lib.errors import ConfigError
 from rc1_lib.records import MeasuredRow, Message
+from rc1_lib.run import Run
+from rc1_lib.scoring.judge import check_judge
+from rc1_lib.scoring.providers import LIVE
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import Prepared, resumable
@@ -57,6 +61,31 @@ def audited(prepared: Prepared, policies: Sequence[Sequence[Trajectory]]) -> Aud
     for (number, row_id), value in zip(names, values, strict=True):
         scores[number][row_id] = value
     return Audited(scores, sum(value is not None for value in values) / len(values), judge.sha256)
+
+
+def check_audit(run: Run, seeds: int) -> None:
+    """Refuse, before anything is trained, an evaluation that the judge could not be asked for; nothing is sent.
+
+    Args:
+        run: whose judge and held-out prompts.
+        seeds: how many runs are evaluated together.
+
+    Raises:
+        ConfigError: when a live judge cannot be asked, or not as often as the evaluation may have to.
+    """
+    judge, held_out = run.config.judge, run.config.training.held_out
+    if judge.provider not in LIVE or not held_out.judged:
+        return
+    check_judge(run)
+    on_the_way = held_out.between.checkpoints * min(held_out.between.prompts, held_out.judged)
+    episodes = min(held_out.judged, held_out.prompts) * (1 + seeds) + on_the_way * seeds
+    most, needed = judge.budget.max_calls, episodes * judge.samples
+    if most is not None and most < needed:
+        raise ConfigError(
+            f"judge.budget.max_calls is {most:,}, but the evaluation of {seeds} of `seeds` may have to ask {needed:,} "
+            f"times (judge.samples for each judged episode, without retries); raise it, or lower "
+            f"training.held_out.judged (0: nobody is asked) or training.held_out.between"
+        )
 
 
 def rows_on_the_way(prepared: Prepared) -> list[MeasuredRow]:

@@ -25,7 +25,7 @@ ROOMS = {
     "calibration": "attacks difficulty environment gates labels pool reward rows scoring",
     "preflight": "calibration evidence gates labels pool scoring",
     "training": "calibration difficulty environment pool reward rows scoring sources",
-    "evaluation": "environment gates reward training",
+    "evaluation": "environment gates reward scoring training",
     "evidence": "calibration difficulty evaluation labels pool scoring training",
     "testing": "scoring",
     "cli": "calibration difficulty evaluation evidence labels pool preflight reward rows scoring testing training",
