@@ -20,7 +20,7 @@ Task = str
 Language = Literal["en", "zh"]
 Tool = Literal["wiki", "calc", "ask_user"]
 Bucket = Literal["easy", "medium", "hard"]
-Rule = Literal["settled", "sourced"]
+Rule = Literal["supported", "resolved", "explained", "direct", "settled", "sourced"]
 """The rule dimensions: read from the dialogue alone, like the judge's, but by rule."""
 BUCKETS: tuple[Bucket, ...] = ("easy", "medium", "hard")
 

@@ -70,6 +70,16 @@ ASKS_QUANTITY = (
 _IDLE, _REFERENCE, _QUANTITY, _ASKS_QUANTITY = map(re.compile, (IDLE, REFERENCE, QUANTITY, ASKS_QUANTITY))
 
 
+def refers_openly(text: str) -> bool:
+    """Whether a text speaks of somebody or something without a name."""
+    return bool(_REFERENCE.search(_IDLE.sub(" ", text)))
+
+
+def asks_quantity(question: str) -> bool:
+    """Whether a question is about a quantity."""
+    return bool(_ASKS_QUANTITY.search(question))
+
+
 def is_open(said: str, read: str) -> bool:
     """Whether something is left open.
 

@@ -5,7 +5,8 @@ They see no gold answer, no label of what was missing and no outcome.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import get_args
 
 import polars as pl
 
@@ -13,6 +14,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.language.numerals import numbers_of, operands_of
 from rc1_lib.language.open_references import open_reference
 from rc1_lib.records import Rule
+from rc1_lib.reward.support import Grounds
 from rc1_lib.rows.chat import per_row, spread_calls, spread_messages
 from rc1_lib.rows.counts import add_counts
 
@@ -31,7 +33,13 @@ def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:
     unknown = sorted(set(wanted) - set(RULES))
     if unknown:
         raise ConfigError(f"there is no rule {', '.join(unknown)}; the rules are {', '.join(RULES)}")
-    return frame.with_columns([RULES[name](frame).cast(pl.Float64).alias(name) for name in wanted])
+    by_column = [_BY_COLUMN[name](frame).cast(pl.Float64).alias(name) for name in wanted if name in _BY_COLUMN]
+    followed = [name for name in wanted if name not in _BY_COLUMN]
+    if followed:
+        spread_messages(frame.head(0))  # refuses what is no chat
+    return frame.with_columns(by_column, *(_read(frame, followed) if followed else ())).select(
+        *frame.columns, *(name for name in wanted if name not in frame.columns)
+    )
 
 
 def settled(frame: pl.DataFrame) -> pl.Series:
@@ -69,4 +77,15 @@ def _numbers(lines: pl.DataFrame, found: pl.Expr) -> pl.DataFrame:
     return lines.select("row", "place", number=found).explode("number").drop_nulls("number")
 
 
-RULES: dict[Rule, Callable[[pl.DataFrame], pl.Series]] = {"settled": settled, "sourced": sourced}
+def _read(frame: pl.DataFrame, names: Sequence[Rule]) -> list[pl.Series]:
+    """The rules that follow a dialogue's argument: each dialogue is read once for all of them."""
+    grounds = [None if messages is None else Grounds.of(messages) for messages in frame["messages"].to_list()]
+    return [
+        pl.Series(name, [None if one is None else getattr(one, name) for one in grounds], dtype=pl.Float64)
+        for name in names
+    ]
+
+
+_BY_COLUMN: dict[Rule, Callable[[pl.DataFrame], pl.Series]] = {"settled": settled, "sourced": sourced}
+RULES: tuple[Rule, ...] = get_args(Rule)
+"""Every rule that there is; `rc1_lib.reward.support` says what those mean that are not in this module."""

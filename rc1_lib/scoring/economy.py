@@ -38,14 +38,14 @@ def used(dialogue: Transcript) -> list[bool]:
 
     New is what neither the user nor the call itself had said. A comparison's yes or no counts as used.
     """
-    told = {piece for role, text in dialogue.spoken if role == "user" for piece in _pieces(text)}
-    later = _pieces(dialogue.final)
+    told = {piece for role, text in dialogue.spoken if role == "user" for piece in pieces(text)}
+    later = pieces(dialogue.final)
     beside: list[Call] = []
     found: list[bool] = []
     for call in reversed(dialogue.calls):
         if beside and call.place < beside[0].place:
             # Calls of one message are made side by side: none of them can use another's result.
-            later |= {piece for other in beside for piece in _pieces(other.said)}
+            later |= {piece for other in beside for piece in pieces(other.said)}
             beside = []
         beside.append(call)
         found.append(is_verdict(call) or not later.isdisjoint(_news(call, told)))
@@ -54,11 +54,11 @@ def used(dialogue: Transcript) -> list[bool]:
 
 def _news(call: Call, told: set[str]) -> set[str]:
     """What the result brought; a sum's number is news even where the user happens to name the same."""
-    brought = _pieces(call.result)
-    return brought if call.name == "calc" else brought - told - _pieces(call.said)
+    brought = pieces(call.result)
+    return brought if call.name == "calc" else brought - told - pieces(call.said)
 
 
-def _pieces(text: str) -> set[str]:
+def pieces(text: str) -> set[str]:
     """What a text can be recognised by: its numbers, its words but the commonest, and pairs of Han characters."""
     words = tokenize(text)
     plain = {word for word in words if not word.isdigit() and not _HAN.match(word)} - _COMMON

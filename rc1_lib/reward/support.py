@@ -1,0 +1,272 @@
+"""Does the answer follow from what the user and the tools said: the rule dimensions that read a dialogue's evidence.
+
+They see messages and nothing else. What they cannot know: whether a sum was the right one to make, whether a yes or no
+without a comparison is the right way round, and whether a page that was read answers the question or only speaks of
+the same things. A wrong answer from right steps looks supported; docs/reward.md says how far each can be trusted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from rc1_lib.language.numerals import numbers, operands
+from rc1_lib.language.open_references import asks_quantity, is_open, refers_openly
+from rc1_lib.language.questions import QuestionKind, question_kind
+from rc1_lib.language.statements import (
+    Mentions,
+    is_cut_off,
+    is_list,
+    mentions,
+    names_in,
+    reached,
+    says,
+    sentences,
+)
+from rc1_lib.records import Message
+from rc1_lib.rows.counts import ASK
+from rc1_lib.scoring.economy import first_times, is_verdict, pieces, used
+from rc1_lib.scoring.transcript import Call, Transcript, read
+from rc1_lib.text import tokenize
+
+CALC = "calc"
+LONGEST_ANSWER = 10
+"""Tokens of a definite answer; more is an essay, or a list of guesses."""
+PIECES = 2.0
+"""Pieces of evidence in the words before the answer after which 63 % of their worth is reached."""
+BRIEF_WORDS, SPARE_WORDS = 10, 60
+"""Words of a final message that are never too many, and how many more halve what its explanation is worth."""
+ONLY_SAID = 0.5
+"""What a quantity is worth that the user's own message names, where a quantity is asked for: it is seldom that."""
+UNMARKED = 0.5
+"""The most that a message without a mark for its answer is worth: it commits itself to nothing definite."""
+_ANSWER = re.compile(r"(?:Answer:|答案：)\s*(?P<answer>.*)$", re.S)
+_YES, _NO = frozenset({"yes", "true", "是", "对"}), frozenset({"no", "false", "否", "不"})
+
+
+@dataclass
+class Grounds:
+    """A dialogue, taken apart into a question, an answer and what might bear it out; each part is found once."""
+
+    dialogue: Transcript
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Grounds:
+        """Read a dialogue in chat format."""
+        return cls(read(messages))
+
+    @cached_property
+    def supported(self) -> float:
+        """Whether the one definite answer, of the kind asked for, follows from what was said and found; in [0, 1].
+
+        A yes or no: agrees with the last comparison; without one, how much of what the question names is spoken of. A
+        number: the last sum's, or one that a tool or a reply gave. A name: the question leads to a statement that holds
+        it, and it is no mere stop on the way; of two things that are compared, both have to be known by a number.
+        A message without a mark for its answer: half the share of its names and numbers, beside those that the user
+        gave, that were found.
+        """
+        if self._marked is None:
+            return self._found_share()
+        if not self._tokens or len(self._tokens) > LONGEST_ANSWER:
+            return 0.0
+        yes, no = _verdict(self._tokens)
+        kind = question_kind(self._question)
+        if yes or no:
+            fits = yes != no and kind is not QuestionKind.THING
+            return self._verdict_supported(yes=yes) if fits else 0.0
+        if kind is QuestionKind.YES_OR_NO:
+            return 0.0
+        given = numbers(self._answer)
+        if given and len(self._tokens) <= 3:
+            return self._number_supported(given)
+        return float(self._name_supported())
+
+    @cached_property
+    def resolved(self) -> float:
+        """1 where nothing was left open, or a question brought something new that was used later; else 0."""
+        if not is_open(self.dialogue.asked, self.dialogue.pages):
+            return 1.0
+        known = pieces(self.dialogue.asked)
+        for place, question, reply in self._exchanges:
+            later = pieces(self.dialogue.final).union(
+                *(pieces(call.said) for call in self.dialogue.calls if call.place > place)
+            )
+            if not (pieces(reply) - known - pieces(question)).isdisjoint(later):
+                return 1.0
+            known |= pieces(reply)
+        return 0.0
+
+    @cached_property
+    def explained(self) -> float:
+        """How much evidence the words before a supported answer give, less for needless length; in [0, 1].
+
+        Evidence is what a reached statement or a sum says; words that stand in none of them count as length only.
+        """
+        if not self.supported:
+            return 0.0
+        evidence = [*self._led_to, *(f"{call.said} {call.result}" for call in self._sums)]
+        known = {piece for text in evidence for piece in pieces(text)}
+        length = len(tokenize(self._before)) + len(self._tokens)
+        brevity = SPARE_WORDS / (SPARE_WORDS + max(0, length - BRIEF_WORDS))
+        return self.supported * (1.0 - math.exp(-len(pieces(self._before) & known) / PIECES)) * brevity
+
+    @cached_property
+    def direct(self) -> float:
+        """How economical the calls were that led to a supported answer; in [0, 1], 0 where nothing supports it."""
+        calls = self.dialogue.calls
+        if not calls or not self.supported:
+            return self.supported
+        fresh = first_times(self.dialogue)
+        useful = [first and use for first, use in zip(fresh, used(self.dialogue), strict=True)]
+        return self.supported * (sum(fresh) + sum(useful)) / (2 * len(calls))
+
+    def _verdict_supported(self, *, yes: bool) -> float:
+        if self._compared:
+            return float(_verdict(tokenize(self._compared[-1].result))[0] == yes)
+        asked = mentions(self._question, self._names)
+        told = [mentions(text, self._names) for text in self._statements if not is_list(text, self._names)]
+        # Half of the names is enough: the others mostly tell which thing of that name is meant.
+        if asked.names:
+            found = asked.names & {name for spoken in told for name in spoken.names}
+            return min(1.0, 2 * len(found) / len(asked.names))
+        pairs = asked.pairs & {pair for spoken in told for pair in spoken.pairs}
+        return min(1.0, 3 * len(pairs) / len(asked.pairs)) if asked.pairs else 0.0
+
+    def _number_supported(self, given: Sequence[str]) -> float:
+        if len(set(given)) > 1:
+            return 0.0
+        results = [numbers(call.result) for call in self._sums if not is_verdict(call)]
+        worked = [found for found in results if found]
+        if worked:
+            return float(worked[-1][-1] == given[0])
+        if any(given[0] in numbers(text) for text in self._found):
+            return 1.0
+        if not any(given[0] in numbers(text) for text in self._stated):
+            return 0.0
+        linked = any(given[0] in numbers(text) for text in self._led_to)
+        return (ONLY_SAID if asks_quantity(self._question) else 1.0) * linked
+
+    def _name_supported(self) -> bool:
+        holding = [text for text in self._statements if says(text, self._tokens)]
+        if self._compared:
+            compared = operands(self._compared[-1].arguments)
+            return any(number in numbers(text) for text in holding for number in compared)
+        if says(self._question, self._tokens):
+            return self._chosen([text for text in holding if numbers(text)])
+        if any(tokenize(call.said) == self._tokens for call in self._looked_up):
+            return False
+        return any(says(text, self._tokens) for text in self._led_to)
+
+    def _chosen(self, holding: Sequence[str]) -> bool:
+        """Whether something that the question names was chosen by a number, against another that it names."""
+        asked, own = mentions(self._question, self._names), mentions(self._answer, self._names)
+        others = [
+            mentions(text, self._names) for text in self._statements if numbers(text) and not says(text, self._tokens)
+        ]
+        beside = Mentions(asked.names - own.names, asked.pairs - own.pairs)
+        return bool(holding) and any(other.touches(beside.names, beside.pairs) for other in others)
+
+    def _found_share(self) -> float:
+        names = names_in([self.dialogue.asked, *self._found, self.dialogue.final])
+        told, given = _particulars([self.dialogue.final], names), _particulars([self.dialogue.asked], names)
+        new = told - given
+        return UNMARKED * len(new & _particulars(self._found, names)) / len(new) if new else 0.0
+
+    @cached_property
+    def _marked(self) -> re.Match[str] | None:
+        return _ANSWER.search(self.dialogue.final)
+
+    @cached_property
+    def _answer(self) -> str:
+        return self._marked["answer"].strip() if self._marked else ""
+
+    @cached_property
+    def _tokens(self) -> list[str]:
+        return tokenize(self._answer)
+
+    @cached_property
+    def _before(self) -> str:
+        return self.dialogue.final[: self._marked.start()] if self._marked else self.dialogue.final
+
+    @cached_property
+    def _asked(self) -> list[str]:
+        return sentences(self.dialogue.asked)
+
+    @cached_property
+    def _question_place(self) -> int:
+        marked = [place for place, text in enumerate(self._asked) if text.endswith(("?", "？"))]
+        return marked[-1] if marked else len(self._asked) - 1
+
+    @cached_property
+    def _question(self) -> str:
+        return self._asked[self._question_place] if self._asked else ""
+
+    @cached_property
+    def _stated(self) -> list[str]:
+        """What the user says beside the question, without what breaks off."""
+        beside = (text for place, text in enumerate(self._asked) if place != self._question_place)
+        return [text for text in beside if not is_cut_off(text)]
+
+    @cached_property
+    def _looked_up(self) -> list[Call]:
+        return [call for call in self.dialogue.calls if call.name not in {ASK, CALC}]
+
+    @cached_property
+    def _sums(self) -> list[Call]:
+        return [call for call in self.dialogue.calls if call.name == CALC]
+
+    @cached_property
+    def _compared(self) -> list[Call]:
+        return [call for call in self._sums if is_verdict(call)]
+
+    @cached_property
+    def _exchanges(self) -> list[tuple[int, str, str]]:
+        """Place, question and reply of every question to the user."""
+        called = [(call.place, call.said, call.result) for call in self.dialogue.calls if call.name == ASK]
+        spoken = self.dialogue.spoken
+        plain = [
+            (place, text, spoken[place + 1][1])
+            for place, (role, text) in enumerate(spoken[:-1])
+            if role == "assistant" and spoken[place + 1][0] == "user"
+        ]
+        return sorted(called + plain)
+
+    @cached_property
+    def _found(self) -> list[str]:
+        """What look-ups and replies gave, sentence by sentence."""
+        given = [*(call.result for call in self._looked_up), *(reply for _, _, reply in self._exchanges)]
+        return [sentence for text in given for sentence in sentences(text)]
+
+    @cached_property
+    def _statements(self) -> list[str]:
+        return [*self._found, *self._stated]
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return names_in([self._question, *self._statements])
+
+    @cached_property
+    def _led_to(self) -> list[str]:
+        """The statements that the question leads to; replies, and what speaks openly of somebody, are part of it."""
+        asked = mentions(self._question, self._names)
+        openly = [mentions(text, self._names) for text in self._statements if refers_openly(text)]
+        replied = [mentions(reply, self._names) for _, _, reply in self._exchanges]
+        start = Mentions(
+            asked.names.union(*(one.names for one in (*openly, *replied))),
+            asked.pairs.union(*(one.pairs for one in openly)),
+        )
+        return reached(self._statements, self._names, start, apart=self._tokens)
+
+
+def _particulars(texts: Sequence[str], names: frozenset[str]) -> set[str]:
+    """The names and numbers of texts."""
+    return {one for text in texts for one in (*numbers(text), *mentions(text, names).names)}
+
+
+def _verdict(tokens: Sequence[str]) -> tuple[bool, bool]:
+    """Whether these words say yes, and whether they say no."""
+    negated = "".join(tokens) == "不是"
+    return (not negated and not _YES.isdisjoint(tokens), not _NO.isdisjoint(tokens))
