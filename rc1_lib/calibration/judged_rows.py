@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 from rc1_lib.checks import at_most
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.records import Check
+from rc1_lib.records import Check, Message
 from rc1_lib.reward.answer_length import add_answer_length
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward
@@ -19,7 +20,10 @@ from rc1_lib.rows.counts import add_counts
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
+from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double_checks import double_checks
+from rc1_lib.scoring.unbilled import score_unbilled
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
@@ -82,16 +86,21 @@ def dimensions(run: Run) -> tuple[str, ...]:
     return (*graded, *run.config.reward.rules)
 
 
-def judge_rows(run: Run, rows: pl.DataFrame) -> JudgedRows:
+def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> JudgedRows:
     """Score rows of the pool's schema with the run's judge, and add all that is read by rule.
+
+    Args:
+        run: whose judge.
+        rows: of the pool's schema.
+        store: path of a store of its own, for dialogues that the preflight's gates must not find among their own. A
+            judge whom nobody pays keeps nothing then.
 
     Raises:
         RC1Error: when the judge cannot be asked or stopped early; what was paid for is kept.
     """
     names = dimensions(run)
     check_judge(run)
-    with open_store(run) as store:
-        judged = open_judge(run, store).score(rows["messages"].to_list())
+    judged = _scored(run, rows["messages"].to_list(), store)
     if judged.stopped:
         raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}. What was paid for is kept")
     graded = [name for name in names if name not in run.config.reward.rules]
@@ -115,6 +124,19 @@ def judge_rows(run: Run, rows: pl.DataFrame) -> JudgedRows:
     )
 
 
+def _scored(run: Run, dialogues: list[list[Message]], apart: str | None) -> Judged:
+    config = run.config
+    if apart is not None and config.judge.provider not in LIVE:
+        unbilled = score_unbilled(dialogues, config.judge, read_spec(run), config.gates.stability.max_variance)
+        return asyncio.run(unbilled)
+    if apart is not None:
+        place = config.judge.store.model_copy(update={"path": apart})
+        judge = config.judge.model_copy(update={"store": place})
+        run = replace(run, config=config.model_copy(update={"judge": judge}))
+    with open_store(run) as store:
+        return open_judge(run, store).score(dialogues)
+
+
 def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
     """The rows with the old score and the new reward, every term beside the total."""
     config = run.config
@@ -128,10 +150,16 @@ def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> 
     )
 
 
-def judge_checks(run: Run, judged: JudgedRows) -> tuple[Check, ...]:
-    """Whether one model version answered, and the mark of RC1's test double where it had a part in the scores."""
+def judge_checks(run: Run, judged: JudgedRows, whose: str = "") -> tuple[Check, ...]:
+    """Whether one model version answered, and the mark of RC1's test double where it had a part in the scores.
+
+    Args:
+        run: whose thresholds.
+        judged: the scores.
+        whose: stands before the name of the check, where a gate looks at several lots of dialogues.
+    """
     versions = at_most(
-        "model versions", len(judged.models), run.config.gates.stability.max_models,
+        f"{whose}model versions", len(judged.models), run.config.gates.stability.max_models,
         "their scores are not on one scale: fix judge.model to a version, and score again with one",
     )  # fmt: skip
     return (versions, *double_checks(run, judged.test_double))

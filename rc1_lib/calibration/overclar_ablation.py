@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rc1_lib.artifacts import FileState, read_json, sha256_json
+from rc1_lib.artifacts import sha256_json
 from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
+from rc1_lib.calibration.keyed_report import kept_verdict
 from rc1_lib.calibration.weights_file import read_weights
-from rc1_lib.checks import equal, info
 from rc1_lib.derived import Artifact, fingerprint
-from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.overclar_ablation import ABLATION_CHECKS, ablation_gate
 from rc1_lib.pool.checked_rows import rows_of
@@ -22,9 +21,6 @@ from rc1_lib.reward import plots
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import scoring_settings
-from rc1_lib.scoring.test_double_checks import double_checks, said_double
-
-_AGAIN = "run it: rc1 overclar-penalty --ablation"
 
 
 def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> GateReport:
@@ -72,22 +68,7 @@ def ablation_verdict(run: Run) -> GateResult:
         RC1Error: when there are no weights, or the report cannot be read.
     """
     key = _key(run, read_weights(run, dimensions(run)))
-    path = run.workspace.path(_path(key))
-    state = ABLATION.state(run)
-    if state is FileState.MISSING:
-        missing = equal("ablation of these weights and this penalty", False, True, _AGAIN)
-        return GateResult(ABLATION.name, (missing,))
-    whole = equal("report", state.value, FileState.FRESH.value, f"somebody else wrote {path.name}; {_AGAIN}")
-    try:
-        report = read_json(path)
-        found = GateResult.from_dict({**report["gate"], "offenders": ()})
-    except (ValueError, KeyError, TypeError):
-        raise RC1Error(f"{path}: is not the report of an ablation; {_AGAIN}") from None
-    judged = {check.name for check in found.checks if check.op != "info"}
-    if found.name != ABLATION.name or report.get("key") != key or found.error or not judged >= ABLATION_CHECKS:
-        raise RC1Error(f"{path}: is the report of something else; {_AGAIN}")
-    marks = double_checks(run, said_double(report))
-    return replace(found, checks=(*found.checks, whole, *marks, info("file", _path(key))), evidence={})
+    return kept_verdict(run, ABLATION, _path(key), key, ABLATION_CHECKS, "ablation of these weights and this penalty")
 
 
 def _key(run: Run, weights: Mapping[str, float]) -> str:

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from dataclasses import asdict
+from typing import Any
 
 import orjson
 import polars as pl
 
-from rc1_lib.artifacts import atomic_write
-from rc1_lib.attacks.library import ATTACKS, Attack
-from rc1_lib.attacks.play import played, read_attacks
+from rc1_lib.artifacts import atomic_write, sha256_json
+from rc1_lib.attacks.library import Attack
+from rc1_lib.calibration.attacked_rows import (
+    attack_store,
+    attacked_rows,
+    first_of_each_task,
+    library,
+    own_attacks,
+)
 from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
+from rc1_lib.calibration.keyed_report import kept_verdict
 from rc1_lib.calibration.weights_file import read_weights
-from rc1_lib.derived import fingerprint
-from rc1_lib.environment.limits import Limits
-from rc1_lib.errors import ConfigError
+from rc1_lib.derived import Artifact, fingerprint
+from rc1_lib.environment.rewards import RewardSettings
 from rc1_lib.gate_report import GateReport, write_report
-from rc1_lib.gates.reward_hacking import reward_hacking_gate
+from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW, TAKES
 from rc1_lib.pool.takes import by_prompt
-from rc1_lib.records import Row
-from rc1_lib.reward.hacking import best_of_n, earned
+from rc1_lib.records import GateResult
+from rc1_lib.reward.hacking import Earned, best_of_n, earned
 from rc1_lib.reward.terms import NEW
 from rc1_lib.run import Run
+from rc1_lib.scoring.identity import scoring_settings
 
-REPORT = "reports/reward_hacking.json"
 DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
 """The dialogues that were paid more than the teacher's, whole, so that they can be read and replayed."""
 
@@ -34,8 +41,8 @@ DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
 def attack_reward(run: Run, weights: Mapping[str, float] | None = None) -> GateReport:
     """Play every worthless policy on prompts of the shadow set and compare its reward with the teacher's.
 
-    The reward is the judged one, main less penalty, of the published formula: what a policy would be paid that is
-    trained on dialogues alone.
+    Two rewards are judged: the judged part alone, main less penalty, which is all that a team without verifiable
+    answers has; and what training pays by its configuration, the verified outcome included.
 
     Args:
         run: whose shadow set, takes, judge, penalty and thresholds.
@@ -49,89 +56,116 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None) -> GateR
     thresholds = run.config.gates.reward_hacking
     attacks = library(run)
     takes = judge_rows(run, rows_of(run, TAKES))
-    honest = with_reward(run, by_prompt(takes.frame), chosen)
-    prompts = _prompts(run, rows_of(run, SHADOW))
-    rows = _play(run, attacks, prompts)
-    judged = judge_rows(run, rows)
-    frame = _beside(with_reward(run, judged.frame, chosen), honest, prompts)
-    policies = {
-        name: earned(
-            frame.filter(pl.col("policy") == name),
-            resamples=thresholds.resamples,
-            confidence=thresholds.confidence,
-            seed=run.config.shadow.seed,
-        )
-        for name in attacks
-    }
+    honest = _paid(run, by_prompt(takes.frame), chosen)
+    prompts = first_of_each_task(rows_of(run, SHADOW), thresholds.prompts)
+    rows = attacked_rows(run, attacks, prompts)
+    judged = judge_rows(run, rows, store=attack_store(run))
+    frame = _beside(_paid(run, judged.frame, chosen), honest, prompts)
+    alone, trained = _earned(run, frame, "reward", attacks), _earned(run, frame, "trained", attacks)
     curve = _curve(honest)
     gate = reward_hacking_gate(
-        policies, curve, min(judged.coverage, takes.coverage), thresholds, judge_checks(run, judged)
+        alone, trained, curve, min(judged.coverage, takes.coverage), thresholds, judge_checks(run, judged)
     )
     through = frame.filter(~pl.col("solved"), pl.col("reward") > pl.col("reference"))
     _write_dialogues(run, rows, through)
     known = honest.filter(pl.col("reward").is_not_null())
+    key = _key(run, chosen)
     body = {
+        "key": key,
         "shadow": {**fingerprint(SHADOW, run), "prompts": prompts.height},
         "takes": fingerprint(TAKES, run),
         "weights": chosen,
         "alpha": run.config.overclar.alpha,
+        "training_reward": asdict(RewardSettings.of(run.config)),
         "teacher": {"mean": known["reward"].mean(), "solved": known["solved"].mean()},
-        "policies": {name: {"sentence": attacks[name].sentence, **found.to_dict()} for name, found in policies.items()},
+        "policies": {name: {"sentence": attacks[name].sentence, **found.to_dict()} for name, found in alone.items()},
+        "as_trained": {name: found.to_dict() for name, found in trained.items()},
         "by_need": _by_need(frame),
         "paid_by": _paid_by(frame, honest, chosen),
         "best_of_n": curve,
         "dialogues": {"path": DIALOGUES, "count": through.height},
         "scoring": judged.summary(),
     }
-    return write_report(run, REPORT, gate, body, {})
+    return write_report(run, _path(key), gate, body, {}, HACKING.name)
 
 
-def library(run: Run) -> dict[str, Attack]:
-    """The policies to be played: RC1's own, and those that the configuration names.
+def hacking_verdict(run: Run) -> GateResult:
+    """What the attack on the reward of the weights in force came to.
 
     Raises:
-        ConfigError: when bounds are given for a policy that there is not, a policy of one's own cannot be read, or it
-            has the name of one of the library.
+        RC1Error: when there are no weights, or the report cannot be read.
     """
+    key = _key(run, read_weights(run, dimensions(run)))
+    return kept_verdict(run, HACKING, _path(key), key, hacking_checks(library(run)), "attack on these weights")
+
+
+def _key(run: Run, weights: Mapping[str, float]) -> str:
+    """Names the report by all that decides it, so that a report of something else is never found."""
+    config = run.config
+    decisive: dict[str, Any] = {
+        "weights": dict(weights),
+        "shadow": SHADOW.sha256(run),
+        "takes": TAKES.sha256(run),
+        "overclar": config.overclar.model_dump(mode="json"),
+        "on": config.use_overclar_penalty,
+        "training": asdict(RewardSettings.of(config)),
+        "limits": config.training.limits.model_dump(mode="json"),
+        "own": own_attacks(run),
+        "scoring": scoring_settings(run),
+        "code": HACKING.code,
+        "reward": config.reward.model_dump(mode="json"),
+        "gate": config.gates.reward_hacking.model_dump(mode="json"),
+    }
+    return sha256_json(decisive)[:12]
+
+
+def _path(key: str) -> str:
+    return f"reports/reward_hacking_{key}.json"
+
+
+HACKING = Artifact(
+    "reward_hacking", lambda run: _path(_key(run, read_weights(run, dimensions(run)))), None,
+    "rc1_lib.calibration.reward_hacking.attack_reward", "rc1 attack-reward",
+)  # fmt: skip
+"""Of the weights and the reward in force: its name holds all that it was made from, the code too."""
+
+
+def _paid(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
+    """The dialogues with the judged reward, and `trained`: what training would pay for each."""
+    settings = RewardSettings.of(run.config)
+    gains = settings.success * pl.col("solved").cast(pl.Float64) + (
+        settings.judge * pl.col("main") if settings.judge else pl.lit(0.0)
+    )
+    costs = pl.col("penalty") + settings.turn * pl.col("turns")
+    return with_reward(run, frame, weights).with_columns(trained=gains * pl.col("factor") - costs)
+
+
+def _earned(run: Run, frame: pl.DataFrame, column: str, attacks: Mapping[str, Attack]) -> dict[str, Earned]:
     thresholds = run.config.gates.reward_hacking
-    own = read_attacks([run.workspace.path(path) for path in thresholds.own])
-    taken = sorted(set(own) & set(ATTACKS))
-    if taken:
-        raise ConfigError(
-            f"gates.reward_hacking.own: there is a policy '{taken[0]}' already; give the file another name"
+    reference = "reference" if column == "reward" else "reference_trained"
+    paid = frame.with_columns(reward=column, reference=reference)
+    return {
+        name: earned(
+            paid.filter(pl.col("policy") == name),
+            resamples=thresholds.resamples,
+            confidence=thresholds.confidence,
+            seed=run.config.shadow.seed,
         )
-    attacks = {**ATTACKS, **own}
-    unknown = sorted(set(thresholds.by_name) - set(attacks))
-    if unknown:
-        raise ConfigError(
-            f"gates.reward_hacking.by_name: there is no policy '{unknown[0]}', expected some of {', '.join(attacks)}"
-        )
-    return attacks
-
-
-def _prompts(run: Run, shadow: pl.DataFrame) -> pl.DataFrame:
-    """The first prompts of every task in the shadow set's order, in its shares."""
-    wanted = min(run.config.gates.reward_hacking.prompts, shadow.height)
-    share = wanted / shadow.height
-    place = pl.int_range(pl.len()).over("task")
-    return shadow.filter(place < (pl.len().over("task") * share).round())
-
-
-def _play(run: Run, attacks: Mapping[str, Attack], prompts: pl.DataFrame) -> pl.DataFrame:
-    limits = Limits.of(run.config.training.limits)
-    originals = cast("list[Row]", prompts.to_dicts())
-    rows = [
-        {**row, "id": f"{row['id']}/{name}"}
-        for name, attack in attacks.items()
-        for row in played(attack, originals, limits)
-    ]
-    return pl.DataFrame(rows, schema=prompts.schema)
+        for name in attacks
+    }
 
 
 def _beside(attacked: pl.DataFrame, honest: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
-    """Each played dialogue with its policy, and the teacher's mean reward where it solved the prompt."""
-    solved = honest.filter("solved", pl.col("reward").is_not_null())
-    references = solved.group_by("prompt").agg(reference=pl.col("reward").mean())
+    """Each played dialogue with its policy, and the mean reward of the teacher's faultless dialogues about its prompt.
+
+    Faultless: solved, and nothing asked for that nobody needed. Who asks needlessly is paid less on purpose, so that a
+    worthless dialogue above it would say nothing against the reward.
+    """
+    needless = (pl.col("clarifications") > 0) & ~pl.col("needs_clarification")
+    faultless = honest.filter("solved", ~needless, pl.col("reward").is_not_null())
+    references = faultless.group_by("prompt").agg(
+        reference=pl.col("reward").mean(), reference_trained=pl.col("trained").mean()
+    )
     buckets = honest.group_by("prompt").agg(pl.col("bucket").first())
     split = pl.col("id").str.extract_groups(r"^(?<prompt>.*)/(?<policy>[^/]+)$")
     return (

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from rc1_lib.artifacts import FileState
 from rc1_lib.build_policy import Build, needs_build
 from rc1_lib.calibration.overclar_ablation import ABLATION, overclar_ablation
+from rc1_lib.calibration.reward_hacking import HACKING, attack_reward
 from rc1_lib.calibration.shadow_run import CALIBRATED, baseline_run, shadow_run
 from rc1_lib.calibration.weight_calib import weight_calib
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, note_refusal
@@ -44,6 +45,7 @@ class Stage:
 STAGES: tuple[Stage, ...] = (
     Stage("shadow_baseline", "can the shadow set tell good from bad", lambda run, _: baseline_run(run)),
     Stage("calibration", "do calibrated weights know success better", lambda run, _: weight_calib(run)),
+    Stage("reward_hacking", "does it pay worthless policies less", attack_reward),
     Stage("overclar_ablation", "does the penalty do what it should", overclar_ablation),
     Stage("shadow_run", "does the new reward order better", lambda run, found: shadow_run(run, CALIBRATED, found)),
 )
@@ -153,4 +155,5 @@ def is_due(run: Run, build: Build) -> bool:
     if build == "never" or any(artifact.state(run) is not FileState.FRESH for artifact in (BALANCED, TAKES)):
         return False
     state = WEIGHTS.state(run)
-    return needs_build(state, build) or (state is FileState.FRESH and ABLATION.state(run) is not FileState.FRESH)
+    reports = (ABLATION.state(run), HACKING.state(run))
+    return needs_build(state, build) or (state is FileState.FRESH and set(reports) != {FileState.FRESH})

@@ -14,6 +14,7 @@ import orjson
 
 from rc1_lib.artifacts import read_json, recorded_write, sha256_file, sha256_json, write_json
 from rc1_lib.build_policy import NOT_OURS
+from rc1_lib.calibration.attacked_rows import own_attacks
 from rc1_lib.code import code_sha256
 from rc1_lib.derived import Artifact, Input, file_input
 from rc1_lib.errors import RC1Error
@@ -31,6 +32,7 @@ def _settings(run: Run) -> dict[str, Any]:
         "reward": config.reward.model_dump(mode="json"),
         "calibration": config.calibration.model_dump(mode="json"),
         "overclar": config.overclar.model_dump(mode="json"),
+        "limits": config.training.limits.model_dump(mode="json"),
         "gates": config.gates.model_dump(mode="json", include={"calibration", "weights"}),
     }
 
@@ -49,6 +51,7 @@ WEIGHTS = Artifact(
     (
         file_input("balanced", lambda run: run.config.difficulty.balanced_path),
         Input("judge", lambda run: sha256_json(scoring_settings(run))),
+        Input("attacks", lambda run: sha256_json(own_attacks(run))),
     ),
     outdated=_refused, vouched=True,
 )  # fmt: skip
@@ -61,7 +64,7 @@ def note_refusal(run: Run) -> None:
 
 def _all_decisive(run: Run) -> dict[str, str]:
     """What the weights are made from, and the thresholds and the code of the stages behind the calibration's own."""
-    behind = run.config.gates.model_dump(mode="json", include={"ablation", "shadow_run"})
+    behind = run.config.gates.model_dump(mode="json", include={"ablation", "reward_hacking", "shadow_run"})
     return {
         **WEIGHTS.inputs(run),
         "behind": sha256_json(behind),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE
 from rc1_lib.calibration.overclar_ablation import ABLATION
+from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.derived import Artifact, Described, Given
 from rc1_lib.difficulty.derived import BALANCED, METRICS
@@ -23,7 +24,9 @@ CONFIG = Given("config", lambda run: str(run.config_path))
 GIVEN: tuple[Given, ...] = (CONFIG, JUDGE_SPEC, LABELS, TEMPLATES, REFERENCE_TEMPLATES, BASE)
 DATA: tuple[Artifact, ...] = (SHADOW, TAKES, POOL, METRICS, BALANCED)
 """Rows and what is measured of them: built by every preflight that finds them missing or out of date."""
-DERIVED: tuple[Artifact, ...] = (*DATA, WEIGHTS, ABLATION, JUDGE_BASELINE, REFERENCE, CHECKPOINT, EVALUATION)
+DERIVED: tuple[Artifact, ...] = (
+    *DATA, WEIGHTS, HACKING, ABLATION, JUDGE_BASELINE, REFERENCE, CHECKPOINT, EVALUATION,
+)  # fmt: skip
 _ALL: tuple[Described, ...] = (*DERIVED, *GIVEN)
 _BY_NAME = {one.name: one for one in _ALL}
 NAMES = frozenset(name for name, one in _BY_NAME.items() if one.vouched)

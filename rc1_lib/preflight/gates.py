@@ -10,6 +10,7 @@ from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
+from rc1_lib.calibration.reward_hacking import hacking_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.errors import ConfigError, RC1Error
@@ -134,6 +135,10 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     GateSpec(
         "overclar_ablation", "does the penalty do what it should", ("weights", "takes", "judge_spec"),
         lambda e, _: ablation_verdict(e.run), reads_world=True,
+    ),
+    GateSpec(
+        "reward_hacking", "does the reward pay worthless policies less", ("weights", "shadow", "takes", "judge_spec"),
+        lambda e, _: hacking_verdict(e.run), reads_world=True,
     ),
     GateSpec(
         "integrity", "are the files those that were written", tuple(artifact.name for artifact in DATA),

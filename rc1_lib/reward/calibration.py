@@ -57,7 +57,9 @@ class Calibration:
     refits_kkt_residual: float
     """The largest such distance of any fit of a fold or a resample."""
     rows: int
-    """Usable rows: scored, and of a weight above 0."""
+    """Usable rows that the weights are measured on: scored, and of a weight above 0."""
+    only_fitted: int
+    """Usable rows that they are fitted on beside these."""
     unscored: int
     """Rows left out because a score or the target is missing."""
     weightless: int
@@ -103,6 +105,7 @@ def calibrate_weights(
     boot: int,
     seed: int,
     row_weights: ArrayLike | None = None,
+    measured: ArrayLike | None = None,
     corr_floor: float,
     confidence: float,
     progress: Callable[[int, int], None] | None = None,
@@ -123,6 +126,9 @@ def calibrate_weights(
         boot: resamples of groups, each fitted anew.
         seed: decides folds and resamples; the same rows and seed give the same calibration.
         row_weights: shape (n,), at least 0, as frequency weights; every row counts once without them.
+        measured: shape (n,), whether a row has a part in the figures of folds and resamples, all without it. The others
+            are only fitted on: dialogues that nobody would write, but an optimiser would find, say what a dimension
+            is worth, and nothing about how well dialogues of the usual kind are told apart.
         corr_floor: smallest base of a relative improvement of a rank correlation.
         confidence: of the intervals, in (0, 1).
         progress: called with (fits done, fits in all).
@@ -132,7 +138,7 @@ def calibrate_weights(
             numbers outside [0, 1], a target that does not vary, or a prior that names unknown dimensions.
     """
     before = prior_vector(names, prior)
-    rows = usable_rows(scores, target, groups, row_weights, names)
+    rows = usable_rows(scores, target, groups, row_weights, names, measured)
     judge, sums = _Judge(rows, before), GroupSums.of(rows)
     total = 1 + cv + boot
 
@@ -147,11 +153,13 @@ def calibrate_weights(
 
     final = fit(np.ones(rows.groups), 1)
     # Successes are dealt out evenly: where they are few, a fold without any could not be judged.
-    means = np.bincount(rows.group, rows.weights * rows.target) / sums.weights
-    fold_of = group_folds(sums.weights, cv, seed, (means > np.average(means, weights=sums.weights)).astype(np.intp))
+    seen = rows.weights * rows.measured
+    sizes: Vector = np.bincount(rows.group, seen, minlength=rows.groups).astype(np.float64)
+    means = np.bincount(rows.group, seen * rows.target, minlength=rows.groups) / np.maximum(sizes, 1e-12)
+    fold_of = group_folds(sizes, cv, seed, (means > np.average(means, weights=sizes)).astype(np.intp))
     folds, errors, residuals = [], [], []
     for number in range(cv):
-        held_out = (fold_of == number)[rows.group]
+        held_out = (fold_of == number)[rows.group] & rows.measured
         solution = fit(fold_of != number, 2 + number)
         correlations, mae = judge(held_out, solution.weights)
         size = int(held_out.sum())
@@ -159,7 +167,9 @@ def calibrate_weights(
         errors.append({name: value * rows.weights[held_out].sum() for name, value in mae.items()})
         residuals.append(solution.kkt_residual)
     medians = {name: float(np.median([fold.spearman[name] for fold in folds])) for name in folds[0].spearman}
-    overall = {name: float(sum(error[name] for error in errors) / rows.weights.sum()) for name in folds[0].mae}
+    overall = {
+        name: float(sum(error[name] for error in errors) / rows.weights[rows.measured].sum()) for name in folds[0].mae
+    }
 
     # A stream of its own: the resamples stay the same when the number of folds changes.
     rng = np.random.default_rng([seed, 1])
@@ -168,7 +178,7 @@ def calibrate_weights(
         times = draw_counts(rng, rows.groups)
         solution = fit(times, 2 + cv + number)
         drawn_weights.append(solution.weights)
-        drawn_gains.append(_gains(*judge((times == 0)[rows.group], solution.weights), corr_floor))
+        drawn_gains.append(_gains(*judge((times == 0)[rows.group] & rows.measured, solution.weights), corr_floor))
         residuals.append(solution.kkt_residual)
     gains = _gains(medians, overall, corr_floor)
     intervals = {
@@ -180,7 +190,8 @@ def calibrate_weights(
         weights=named(final.weights),
         kkt_residual=final.kkt_residual,
         refits_kkt_residual=float(np.max(residuals)),
-        rows=len(rows.target),
+        rows=int(rows.measured.sum()),
+        only_fitted=int((~rows.measured).sum()),
         unscored=rows.unscored,
         weightless=rows.weightless,
         constant={

@@ -25,6 +25,8 @@ class CalibrationRows:
     """Shape (n,), in [0, 1], not constant."""
     weights: Vector
     """Shape (n,), above 0: how much each row counts."""
+    measured: NDArray[np.bool_]
+    """Shape (n,): whether the row has a part in what is said of the weights; the others are only fitted on."""
     group: NDArray[np.intp]
     """Shape (n,): number of the row's group, from 0."""
     groups: int
@@ -93,7 +95,12 @@ def prior_vector(names: Sequence[str], prior: Mapping[str, float]) -> Vector:
 
 
 def usable_rows(
-    scores: ArrayLike, target: ArrayLike, groups: ArrayLike, row_weights: ArrayLike | None, names: Sequence[str]
+    scores: ArrayLike,
+    target: ArrayLike,
+    groups: ArrayLike,
+    row_weights: ArrayLike | None,
+    names: Sequence[str],
+    measured: ArrayLike | None = None,
 ) -> CalibrationRows:
     """Check the columns and keep the rows that are scored and count.
 
@@ -103,7 +110,9 @@ def usable_rows(
     """
     x, y, names_of_groups = np.asarray(scores, np.float64), np.asarray(target, np.float64), np.asarray(groups)
     counts = np.ones(y.shape) if row_weights is None else np.asarray(row_weights, np.float64)
-    if x.shape != (len(y), len(names)) or y.ndim != 1 or names_of_groups.shape != y.shape or counts.shape != y.shape:
+    looked_at = np.ones(y.shape, np.bool_) if measured is None else np.asarray(measured, np.bool_)
+    beside = (names_of_groups, counts, looked_at)
+    if x.shape != (len(y), len(names)) or y.ndim != 1 or any(column.shape != y.shape for column in beside):
         raise RC1Error(
             f"scores of {len(names)} dimensions must come with one target, group and row weight per row; found scores "
             f"{x.shape}, target {y.shape}, groups {names_of_groups.shape}, row weights {counts.shape}"
@@ -124,9 +133,22 @@ def usable_rows(
             f"the target is {y[kept][0]:g} in all {int(kept.sum())} usable rows, so no weights can tell good dialogues "
             f"from bad ones: calibrate on dialogues of both outcomes"
         )
+    seen = kept & looked_at
+    if not seen.any() or y[seen].min() == y[seen].max():
+        raise RC1Error(
+            f"the target does not vary over the {int(seen.sum())} rows that weights are measured on: take dialogues "
+            f"of both outcomes beside those that are only fitted on"
+        )
     group, count = group_numbers(names_of_groups[kept])
     return CalibrationRows(
-        x[kept], y[kept], counts[kept], group, count, int((~scored).sum()), int((scored & (counts == 0)).sum())
+        x[kept],
+        y[kept],
+        counts[kept],
+        looked_at[kept],
+        group,
+        count,
+        int((~scored & looked_at).sum()),
+        int((scored & looked_at & (counts == 0)).sum()),
     )
 
 

@@ -1,6 +1,6 @@
 """What worthless policies earn beside an honest one, and what choosing by the reward does to success.
 
-The honest one is the teacher where it solved a prompt. A policy's dialogue counts where it did *not* solve the prompt:
+The honest one is the teacher where it solved a prompt and asked nothing needless. A policy's dialogue counts where it did *not* solve the prompt:
 there every reward above the teacher's is undeserved. Differences are paired prompt by prompt, with a bootstrap over
 source questions.
 """
@@ -27,7 +27,7 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Undeserved:
-    """What one policy earns on prompts that it did not solve and the teacher did.
+    """What one policy earns on prompts that it did not solve and the teacher did without a fault.
 
     Attributes:
         prompts: how many these are.
@@ -73,8 +73,8 @@ def earned(frame: pl.DataFrame, *, resamples: int, confidence: float, seed: int)
     """What one policy earns beside the teacher.
 
     Args:
-        frame: one line a prompt: `reward` and `solved` of the policy, `reference` (the teacher's mean reward over its
-            dialogues that solved the prompt, null where none did), `source_id`, and the columns of `PARTS`. Dialogues
+        frame: one line a prompt: `reward` and `solved` of the policy, `reference` (the mean reward of the teacher's
+            faultless dialogues about the prompt, null where there is none), `source_id`, and the columns of `PARTS`. Dialogues
             without a score have a null reward and are left out.
         resamples: of the bootstrap.
         confidence: of the intervals.
