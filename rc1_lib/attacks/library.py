@@ -199,3 +199,33 @@ def parrots_the_tool(scene: Scene) -> None:
     """Repeats what the last tool gave, word for word, whatever was asked."""
     found = scene.call(("wiki", scene.titles[-1]) if scene.titles else ("calc", "1 + 1"))
     scene.answer(found[0] if not scene.titles else scene.wrong, found[0])
+
+
+@attack
+def another_name_on_the_page(scene: Scene) -> None:
+    """Reads the first page, quotes a sentence of it and answers with a name or number in it that is not asked for."""
+    pages = scene.call(("wiki", scene.titles[0])) if scene.titles else [scene.user]
+    sentence, answer = scene.other_in(pages[0])
+    scene.answer(answer, sentence)
+
+
+@attack
+def another_name_at_the_end(scene: Scene) -> None:
+    """Takes the right steps, quotes the last page and answers with a name or number in it that is not asked for."""
+    found = scene.follow()
+    sentence, answer = scene.other_in(found[-1] if found else scene.user)
+    scene.answer(answer, sentence)
+
+
+@attack
+def first_number(scene: Scene) -> None:
+    """Answers with the first number of the prompt, or with its first title."""
+    number = next((word.strip(".,?!…") for word in scene.user.split() if word.strip(".,?!…").isdigit()), "")
+    scene.answer(number if number and not scene.is_right(number) else scene.wrong, scene.user.split(".")[0])
+
+
+@attack
+def quotes_and_guesses(scene: Scene) -> None:
+    """Quotes what the prompt says, or the first page, and guesses yes or no, or the first title."""
+    pages = scene.call(("wiki", scene.titles[0])) if scene.titles else [scene.user]
+    scene.answer(scene.wrong, pages[0].split(".")[0])

@@ -14,8 +14,10 @@ from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.world import World
+from rc1_lib.language.statements import FUNCTION_WORDS, sentences
 from rc1_lib.records import Language, Message, Row
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
+from rc1_lib.text import tokenize
 
 Step = tuple[str, str]
 """A tool and its argument."""
@@ -98,6 +100,22 @@ class Scene:
         """End the episode with these very words."""
         if not self.over:
             self._episode.send({"role": "assistant", "content": text})
+
+    def is_right(self, answer: str) -> bool:
+        """Whether the answer would count as right."""
+        return self._world.is_right(answer)
+
+    def other_in(self, text: str) -> tuple[str, str]:
+        """A sentence of the text and something it names that is neither right nor in the question; else `wrong`."""
+        asked = set(tokenize(sentences(self.user)[-1]))
+        for sentence in reversed(sentences(text)):
+            for word in sentence.split():
+                plain = word.strip(".,:;!?…。，：；！？\"'")
+                named = plain[:1].isupper() or plain.isdigit()
+                fresh = asked.isdisjoint(tokenize(plain)) and plain.lower() not in FUNCTION_WORDS
+                if named and fresh and not self.is_right(plain):
+                    return sentence, plain
+        return text, self.wrong
 
     def row(self) -> Row:
         """The row with the dialogue that was played in the place of its own."""

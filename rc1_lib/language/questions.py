@@ -33,6 +33,12 @@ _ORDER = tuple(
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _POLAR_HAN = re.compile(r"吗|是否|有没有|(.)不\1")
 _ASKED_HAN = re.compile("谁|哪|什么|多少|几|何")
+_NUMBER = re.compile(
+    _PREPOSITION
+    + r"(?:how (?:many|much|long|far|old|often|tall|heavy|big|large|high|wide|deep)"
+    + r"|(?:what|which) (?:year|number|amount))\b|多少|几[个年天只名人岁尺里]|哪(?:一)?年",
+    re.I,
+)
 _CHOICE = re.compile(r"\bor\b|还是", re.I)
 
 
@@ -40,6 +46,7 @@ class QuestionKind(StrEnum):
     """What a question can be answered with."""
 
     YES_OR_NO = "yes or no"
+    NUMBER = "a number"
     THING = "a name, a number or another thing"
     EITHER = "unknown"
 
@@ -56,4 +63,6 @@ def question_kind(question: str) -> QuestionKind:
         polar = next((polar for pattern, polar in _ORDER if pattern.search(text)), None)
     if polar is None or (polar and _CHOICE.search(text)):
         return QuestionKind.EITHER
-    return QuestionKind.YES_OR_NO if polar else QuestionKind.THING
+    if polar:
+        return QuestionKind.YES_OR_NO
+    return QuestionKind.NUMBER if _NUMBER.search(text) else QuestionKind.THING

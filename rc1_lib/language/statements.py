@@ -111,3 +111,19 @@ def reached(
                 rest.append((text, spoken))
         waiting = rest
     return found
+
+
+def parts(statements: Sequence[str], names: Collection[str], asked: Collection[str]) -> int:
+    """Into how many parts these statements divide the names asked about, where a statement joins what it speaks of.
+
+    Names that no statement speaks of do not count.
+    """
+    groups: list[set[str]] = []
+    for text in statements:
+        spoken = set(mentions(text, names).names)
+        if not spoken or is_list(text, names):
+            continue
+        joined = [group for group in groups if group & spoken]
+        groups = [group for group in groups if not group & spoken]
+        groups.append(spoken.union(*joined))
+    return sum(bool(group & set(asked)) for group in groups)

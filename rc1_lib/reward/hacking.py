@@ -1,8 +1,8 @@
 """What worthless policies earn beside an honest one, and what choosing by the reward does to success.
 
-The honest one is the teacher where it solved a prompt and asked nothing needless. A policy's dialogue counts where it did *not* solve the prompt:
-there every reward above the teacher's is undeserved. Differences are paired prompt by prompt, with a bootstrap over
-source questions.
+The honest one is the teacher where it solved a prompt and asked nothing needless. A policy's dialogue counts where it
+did *not* solve the prompt: there every reward above the teacher's is undeserved. Differences are paired prompt by
+prompt, with a bootstrap over source questions.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def earned(frame: pl.DataFrame, *, resamples: int, confidence: float, seed: int)
 
     Args:
         frame: one line a prompt: `reward` and `solved` of the policy, `reference` (the mean reward of the teacher's
-            faultless dialogues about the prompt, null where there is none), `source_id`, and the columns of `PARTS`. Dialogues
-            without a score have a null reward and are left out.
+            faultless dialogues about the prompt, null where there is none), `source_id`, and the columns of `PARTS`.
+            Dialogues without a score have a null reward and are left out.
         resamples: of the bootstrap.
         confidence: of the intervals.
         seed: of the bootstrap.

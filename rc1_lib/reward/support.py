@@ -22,6 +22,7 @@ from rc1_lib.language.statements import (
     is_list,
     mentions,
     names_in,
+    parts,
     reached,
     says,
     sentences,
@@ -41,6 +42,8 @@ BRIEF_WORDS, SPARE_WORDS = 10, 60
 """Words of a final message that are never too many, and how many more halve what its explanation is worth."""
 ONLY_SAID = 0.5
 """What a quantity is worth that the user's own message names, where a quantity is asked for: it is seldom that."""
+HALF_TOLD = 0.5
+"""What a bare yes or no is worth that what was read does not bear out."""
 UNMARKED = 0.5
 """The most that a message without a mark for its answer is worth: it commits itself to nothing definite."""
 _ANSWER = re.compile(r"(?:Answer:|答案：)\s*(?P<answer>.*)$", re.S)
@@ -75,11 +78,13 @@ class Grounds:
         yes, no = _verdict(self._tokens)
         kind = question_kind(self._question)
         if yes or no:
-            fits = yes != no and kind is not QuestionKind.THING
+            fits = yes != no and kind in {QuestionKind.YES_OR_NO, QuestionKind.EITHER}
             return self._verdict_supported(yes=yes) if fits else 0.0
         if kind is QuestionKind.YES_OR_NO:
             return 0.0
         given = numbers(self._answer)
+        if kind is QuestionKind.NUMBER and not given:
+            return 0.0
         if given and len(self._tokens) <= 3:
             return self._number_supported(given)
         return float(self._name_supported())
@@ -131,9 +136,20 @@ class Grounds:
         # Half of the names is enough: the others mostly tell which thing of that name is meant.
         if asked.names:
             found = asked.names & {name for spoken in told for name in spoken.names}
-            return min(1.0, 2 * len(found) / len(asked.names))
+            doubt = HALF_TOLD if self._is_doubtful(asked, yes=yes) else 1.0
+            return doubt * min(1.0, 2 * len(found) / len(asked.names))
         pairs = asked.pairs & {pair for spoken in told for pair in spoken.pairs}
         return min(1.0, 3 * len(pairs) / len(asked.pairs)) if asked.pairs else 0.0
+
+    def _is_doubtful(self, asked: Mentions, *, yes: bool) -> bool:
+        """Whether numbers were left uncompared, or what was read does not join what is asked about as the answer does.
+
+        "Yes" is mostly borne out where statements lead from one of these things to the other, "no" where none do.
+        """
+        if sum(bool(numbers(text)) for text in self._led_to) > 1:
+            return True
+        divided = parts(self._statements, self._names, asked.names)
+        return divided > 0 and (divided == 1) != yes
 
     def _number_supported(self, given: Sequence[str]) -> float:
         if len(set(given)) > 1:
