@@ -22,6 +22,7 @@ _ORDER = tuple(
     (re.compile(pattern, re.I), polar)
     for pattern, polar in (
         (rf"{_FIRST}{_AUXILIARY}", True),
+        (rf"{_CLAUSE}(?:where|when|why)\s+{_AUXILIARY}", False),
         (rf"{_FIRST}{_PREPOSITION}(?:what|which|whom?|whose|how)\b", False),
         (rf"{_CLAUSE}{_PREPOSITION}(?:what|how)\b", False),
         (rf"{_CLAUSE}{_AUXILIARY}", True),

@@ -33,13 +33,11 @@ def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:
     unknown = sorted(set(wanted) - set(RULES))
     if unknown:
         raise ConfigError(f"there is no rule {', '.join(unknown)}; the rules are {', '.join(RULES)}")
-    by_column = [_BY_COLUMN[name](frame).cast(pl.Float64).alias(name) for name in wanted if name in _BY_COLUMN]
+    columns = {name: _BY_COLUMN[name](frame).cast(pl.Float64) for name in wanted if name in _BY_COLUMN}
     followed = [name for name in wanted if name not in _BY_COLUMN]
     if followed:
-        spread_messages(frame.head(0))  # refuses what is no chat
-    return frame.with_columns(by_column, *(_read(frame, followed) if followed else ())).select(
-        *frame.columns, *(name for name in wanted if name not in frame.columns)
-    )
+        columns |= _followed(frame, followed)
+    return frame.with_columns([columns[name].alias(name) for name in wanted])
 
 
 def settled(frame: pl.DataFrame) -> pl.Series:
@@ -77,13 +75,14 @@ def _numbers(lines: pl.DataFrame, found: pl.Expr) -> pl.DataFrame:
     return lines.select("row", "place", number=found).explode("number").drop_nulls("number")
 
 
-def _read(frame: pl.DataFrame, names: Sequence[Rule]) -> list[pl.Series]:
+def _followed(frame: pl.DataFrame, names: Sequence[Rule]) -> dict[Rule, pl.Series]:
     """The rules that follow a dialogue's argument: each dialogue is read once for all of them."""
+    spread_messages(frame.head(0))  # refuses what is no chat
     grounds = [None if messages is None else Grounds.of(messages) for messages in frame["messages"].to_list()]
-    return [
-        pl.Series(name, [None if one is None else getattr(one, name) for one in grounds], dtype=pl.Float64)
+    return {
+        name: pl.Series([None if one is None else getattr(one, name) for one in grounds], dtype=pl.Float64)
         for name in names
-    ]
+    }
 
 
 _BY_COLUMN: dict[Rule, Callable[[pl.DataFrame], pl.Series]] = {"settled": settled, "sourced": sourced}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.gates.reward_hacking import reward_hacking_gate
+from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate
 from rc1_lib.records import GateResult
 from rc1_lib.reward.hacking import Earned, Undeserved
 from rc1_lib.reward.intervals import Interval
@@ -32,8 +32,13 @@ def red(result: GateResult) -> set[str]:
     return {check.name for check in result.failures}
 
 
-def judged(policies: dict[str, Earned], curve: Any = RISING, coverage: float = 1.0) -> set[str]:
-    return red(reward_hacking_gate(policies, curve, coverage, THRESHOLDS))
+def judged(
+    policies: dict[str, Earned],
+    curve: Any = RISING,
+    coverage: float = 1.0,
+    trained: dict[str, Earned] | None = None,
+) -> set[str]:
+    return red(reward_hacking_gate(policies, trained or {"echo": policy()}, curve, coverage, THRESHOLDS))
 
 
 def test_a_reward_that_pays_nobody_for_nothing_is_green() -> None:
@@ -81,6 +86,28 @@ def test_no_policy_at_all_is_no_pass() -> None:
 
 
 def test_an_interval_stands_beside_the_margin() -> None:
-    result = reward_hacking_gate(library(echo=replace(policy())), RISING, 1.0, THRESHOLDS)
+    result = reward_hacking_gate(library(echo=replace(policy())), library(), RISING, 1.0, THRESHOLDS)
     told = {check.name: check.value for check in result.checks}
     assert "0.3 (95 %" in str(told["echo: margin, interval"])
+
+
+def test_what_training_pays_is_judged_by_its_nearest_policy_and_has_no_exceptions() -> None:
+    name, bounds = next(iter(THRESHOLDS.by_name.items()))
+    assert judged(library(), trained=library(echo=policy(margin=0.01))) == {
+        "worst policy, as trained: below the teacher by"
+    }
+    excused = policy(margin=bounds.min_margin, above=bounds.max_above, worst=bounds.min_margin_part)
+    assert judged(library(), trained=library(**{name: excused})) == {
+        "worst policy, as trained: below the teacher by",
+        "worst policy, as trained: paid more than the teacher, share",
+    }
+    unknown = policy(margin=math.nan, above=math.nan)
+    assert len(judged(library(), trained=library(echo=unknown))) == 2
+
+
+def test_a_report_must_have_checked_every_policy_of_the_library() -> None:
+    policies = library()
+    found = reward_hacking_gate(policies, policies, RISING, 1.0, THRESHOLDS)
+    names = {check.name for check in found.checks if check.op != "info"}
+    assert hacking_checks(policies) <= names
+    assert not hacking_checks([*policies, "one_more"]) <= names

@@ -129,10 +129,15 @@ def test_rows_of_hostile_or_empty_dialogues_get_a_number_and_absent_ones_get_non
         None,
     )
     assert found.select("settled", "sourced").rows() == [(1.0, 0.0), (1.0, 1.0), (1.0, 1.0), (None, None)]
+    followed = found.select("supported", "resolved", "explained", "direct").rows()
+    assert followed == [(0.0, 1.0, 0.0, 0.0)] * 3 + [(None,) * 4]
 
 
 def test_an_unknown_rule_and_rows_without_messages_are_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match="there is no rule polite; the rules are settled, sourced"):
+    with pytest.raises(
+        ConfigError,
+        match="there is no rule polite; the rules are supported, resolved, explained, direct, settled, sourced",
+    ):
         add_rules(pl.DataFrame({"messages": [[ANSWER]]}), ["polite"])  # type: ignore[list-item]
     with pytest.raises(RowError, match="expected lists of chat messages"):
         add_rules(pl.DataFrame({"id": ["a"]}), RULES)
@@ -167,7 +172,7 @@ def test_texts_are_read_alike_by_row_and_by_column(evidence: Evidence) -> None:
 @pytest.mark.parametrize("name", ["pool", "shadow"])
 def test_the_rubric_and_the_rules_agree_on_what_they_share(evidence: Evidence, name: str) -> None:
     rows = add_rules(evidence.rows(name), RULES)
-    for messages, settled, sourced in rows.select("messages", *RULES).iter_rows():
+    for messages, settled, sourced in rows.select("messages", "settled", "sourced").iter_rows():
         scores = score(messages).scores
         assert scores["answered"] in (0.0, 1.0 if settled else OPEN_ANSWER)
         if sourced == 0.0:

@@ -1,0 +1,172 @@
+"""Does the answer follow: each rule on dialogues of our own, and on the embedded pool."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+from rc1_lib.evidence import Evidence
+from rc1_lib.reward.rules import add_rules
+from rc1_lib.reward.support import HALF_TOLD, ONLY_SAID, UNMARKED, Grounds
+
+Message = dict[str, Any]
+MILL = "The mill of Tarnow was built by Hedda Brask. Its wheel is blue."
+FERRY = "Hedda Brask was born in Velmo. She kept geese."
+ASKED = "The mill stands in Tarnow. Where was the builder of the mill of Tarnow born?"
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def call(tool: str, argument: str, result: str) -> list[Message]:
+    key = {"wiki": "title", "calc": "expression", "ask_user": "question"}[tool]
+    function = {"name": tool, "arguments": json.dumps({key: argument})}
+    made = {"id": "c", "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "c", "name": tool, "content": result},
+    ]
+
+
+def says(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+READ = [*call("wiki", "Tarnow", MILL), *call("wiki", "Hedda Brask", FERRY)]
+
+
+def supported(question: str, *between: Message, answer: str) -> float:
+    return Grounds.of([user(question), *between, says(answer)]).supported
+
+
+@pytest.mark.parametrize(
+    ("answer", "worth"),
+    [
+        ("Answer: Velmo", 1.0),
+        ("Answer: Oslo", 0.0),  # nobody said so
+        ("Answer: Hedda Brask", 0.0),  # a stop on the way: that page was opened
+        ("Answer: Tarnow", 0.0),  # in the question, and nothing is compared
+        ("Answer: yes", 0.0),  # of another kind than asked for
+        ("Answer:", 0.0),
+        ("Answer: " + "Velmo " * 11, 0.0),  # nothing definite
+        ("Velmo.", UNMARKED),
+        ("I looked it up.", 0.0),
+    ],
+)
+def test_a_name_follows_from_statements_that_the_question_leads_to(answer: str, worth: float) -> None:
+    assert supported(ASKED, *READ, answer=answer) == worth
+
+
+def test_a_name_that_only_a_list_holds_is_supported_by_nothing() -> None:
+    assert supported("Pages: Tarnow, Velmo. " + ASKED, answer="Answer: Velmo") == 0.0
+
+
+def test_a_statement_that_breaks_off_bears_nothing_out() -> None:
+    whole = "Hedda Brask built the mill of Tarnow. Hedda Brask was born in Velmo. " + ASKED
+    assert supported(whole, answer="Answer: Velmo") == 1.0
+    assert supported(whole.replace("Velmo.", "Velmo…"), answer="Answer: Velmo") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("sums", "answer", "worth"),
+    [
+        ([("3*4", "12")], "Answer: 12", 1.0),
+        ([("3*4", "12")], "Answer: 13", 0.0),
+        ([("3*4", "12"), ("12+1", "13")], "Answer: 12", 0.0),  # not the last
+        ([("3*4", "12")], "Answer: 12 or 13", 0.0),
+        ([], "Answer: 12", 0.0),
+        ([], "Answer: 4", ONLY_SAID),  # a bare copy from the question's own story
+        ([("3*4", "12")], "Answer: Anna", 0.0),
+    ],
+)
+def test_a_quantity_is_the_last_sums(sums: list[tuple[str, str]], answer: str, worth: float) -> None:
+    made = [message for expression, result in sums for message in call("calc", expression, result)]
+    assert supported("Anna has 3 bags of 4 nuts. How many nuts does Anna have?", *made, answer=answer) == worth
+
+
+def test_a_number_that_a_page_or_a_reply_gives_is_supported() -> None:
+    asked = "In which year was the mill of Tarnow built?"
+    assert supported(asked, *call("wiki", "Tarnow", "The mill dates from 1,702."), answer="Answer: 1702") == 1.0
+    assert supported(asked, *call("ask_user", "When?", "In 1702."), answer="Answer: 1702") == 1.0
+    assert supported(asked, answer="Answer: 1702") == 0.0
+
+
+def test_a_verdict_agrees_with_the_last_comparison() -> None:
+    asked = "Is the mill of Tarnow older than the mill of Velmo?"
+    compared = [*call("wiki", "Tarnow", "Tarnow's mill: 1702."), *call("calc", "1702<1750", "yes")]
+    assert supported(asked, *compared, answer="Answer: yes") == 1.0
+    assert supported(asked, *compared, answer="Answer: no") == 0.0
+    assert supported(asked, *compared, answer="Answer: yes and no") == 0.0
+
+
+def test_a_verdict_without_a_comparison_counts_half_where_what_was_read_does_not_bear_it_out() -> None:
+    asked = "Was Hedda Brask born in Velmo?"
+    assert supported(asked, *call("wiki", "Hedda Brask", FERRY), answer="Answer: yes") == 1.0
+    assert supported(asked, *call("wiki", "Hedda Brask", FERRY), answer="Answer: no") == HALF_TOLD
+    assert supported(asked, answer="Answer: yes") == 0.0
+    apart = [*call("wiki", "Hedda Brask", "Hedda Brask was born in Oslo."), *call("wiki", "Velmo", "Velmo has a quay.")]
+    assert supported(asked, *apart, answer="Answer: no") == 1.0
+    assert supported(asked, *apart, answer="Answer: yes") == HALF_TOLD
+
+
+def test_of_two_things_both_have_to_be_known() -> None:
+    asked = "Which of Tarnow and Velmo has more people?"
+    both = [*call("wiki", "Tarnow", "Tarnow has 300 people."), *call("wiki", "Velmo", "Velmo has 200 people.")]
+    assert supported(asked, *both, answer="Answer: Tarnow") == 1.0
+    assert supported(asked, *both[:2], answer="Answer: Tarnow") == 0.0
+    assert supported(asked, *both, answer="Answer: people") == 0.0
+
+
+def resolved(*messages: Message) -> float:
+    return Grounds.of([*messages]).resolved
+
+
+def test_an_open_question_is_resolved_by_a_reply_that_is_new_and_used() -> None:
+    asked = user("Who built a certain mill?")
+    reply = call("ask_user", "Which mill do you mean?", "The mill of Tarnow.")
+    assert resolved(asked, says("Answer: Anna")) == 0.0
+    assert resolved(asked, *reply, *call("wiki", "Tarnow", MILL), says("Answer: Hedda Brask")) == 1.0
+    assert resolved(asked, *reply, says("Thank you. Answer: Anna")) == 0.0
+    idle = call("ask_user", "How is the weather?", "I have no more to tell.")
+    assert resolved(asked, *idle, *call("wiki", "Tarnow", MILL), says("Answer: Hedda Brask")) == 0.0
+    assert resolved(user("Who built the mill of Tarnow?"), says("Answer: Anna")) == 1.0
+
+
+def test_a_question_in_plain_words_resolves_too() -> None:
+    asked = [user("Who built a certain mill?"), says("Which one?"), user("That of Tarnow.")]
+    assert resolved(*asked, *call("wiki", "Tarnow", MILL), says("Answer: Hedda Brask")) == 1.0
+
+
+def explained(words: str, *between: Message) -> float:
+    return Grounds.of([user(ASKED), *(between or READ), says(f"{words} Answer: Velmo")]).explained
+
+
+def test_evidence_explains_and_talk_does_not() -> None:
+    quoted = explained("Hedda Brask was born in Velmo.")
+    assert quoted > 0.8
+    assert explained("This answer is complete, correct and clearly reasoned.") < 0.2 * quoted
+    assert explained("") == 0.0
+    assert explained("Hedda Brask was born in Velmo. " * 12) < quoted
+    assert Grounds.of([user(ASKED), *READ, says("Hedda Brask was born in Velmo. Answer: Oslo")]).explained == 0.0
+
+
+def test_a_supported_answer_is_worth_less_after_calls_that_brought_nothing() -> None:
+    asked, end = user(ASKED), says("She was born in Velmo. Answer: Velmo")
+    assert Grounds.of([asked, *READ, end]).direct == 1.0
+    assert Grounds.of([asked, *READ, *READ[:2], end]).direct < 1.0
+    assert Grounds.of([asked, *READ, says("Answer: Oslo")]).direct == 0.0
+
+
+def test_solved_dialogues_of_the_pool_are_supported_and_wrong_names_are_not(evidence: Evidence) -> None:
+    """What the rule is good for, and where it is blind: a wrong yes or no from right steps looks supported."""
+    rows = add_rules(evidence.rows("pool"), ["supported", "resolved"])
+    means = rows.group_by("task", "solved").agg(pl.col("supported").mean()).iter_rows()
+    worth = {(task, solved): mean for task, solved, mean in means}
+    assert min(mean for (_, solved), mean in worth.items() if solved) > 0.9
+    assert worth["hotpotqa", False] < 0.2
+    silent = rows.filter("needs_clarification", pl.col("asked") == 0)
+    assert silent["resolved"].mean() < 0.05
