@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +18,7 @@ from rc1_lib.calibration.attacked_rows import (
     library,
     own_attacks,
 )
-from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
+from rc1_lib.calibration.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.derived import Artifact, fingerprint
@@ -38,7 +38,9 @@ DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
 """The dialogues that were paid more than the teacher's, whole, so that they can be read and replayed."""
 
 
-def attack_reward(run: Run, weights: Mapping[str, float] | None = None) -> GateReport:
+def attack_reward(
+    run: Run, weights: Mapping[str, float] | None = None, *, judge: Callable[..., JudgedRows] = judge_rows
+) -> GateReport:
     """Play every worthless policy on prompts of the shadow set and compare its reward with the teacher's.
 
     Two rewards are judged: the judged part alone, main less penalty, which is all that a team without verifiable
@@ -47,6 +49,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None) -> GateR
     Args:
         run: whose shadow set, takes, judge, penalty and thresholds.
         weights: of the reward; default: those in force.
+        judge: scores rows, like `judge_rows`.
 
     Raises:
         RC1Error: when there are no weights or dialogues, a policy of one's own cannot be played, or the judge cannot be
@@ -55,11 +58,11 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None) -> GateR
     chosen = read_weights(run, dimensions(run)) if weights is None else dict(weights)
     thresholds = run.config.gates.reward_hacking
     attacks = library(run)
-    takes = judge_rows(run, rows_of(run, TAKES))
+    takes = judge(run, rows_of(run, TAKES))
     honest = _paid(run, by_prompt(takes.frame), chosen)
     prompts = first_of_each_task(rows_of(run, SHADOW), thresholds.prompts)
     rows = attacked_rows(run, attacks, prompts)
-    judged = judge_rows(run, rows, store=attack_store(run))
+    judged = judge(run, rows, store=attack_store(run))
     frame = _beside(_paid(run, judged.frame, chosen), honest, prompts)
     alone, trained = _earned(run, frame, "reward", attacks), _earned(run, frame, "trained", attacks)
     curve = _curve(honest)
