@@ -40,7 +40,7 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
 
 
 def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
-    """`4 of 4 stages passed`, or which one of `stages` was the last that was judged, and why."""
+    """`5 of 5 stages passed`, or which one of `stages` was the last that was judged, and why."""
     judged = [result for result in results if result.status is not Status.WAITING]
     red = [result for result in judged if result.status is not Status.PASSED]
     if not red:

@@ -82,7 +82,8 @@ class Scene:
             for number, (tool, argument) in enumerate(steps)
         ]
         replies = self._episode.send({"role": "assistant", "content": words, "tool_calls": calls})
-        return [str(reply["content"]) for reply in replies]
+        # Where a limit ends the episode, calls of its last turn stay unanswered.
+        return [*(str(reply["content"]) for reply in replies), *("" for _ in range(len(steps) - len(replies)))]
 
     def ask(self, question: str) -> str:
         """Ask the user; returns what the user says."""

@@ -186,7 +186,7 @@ def test_calibrate_shows_every_stage_adopts_the_weights_and_packs_what_is_red(
     for stage in ("shadow_baseline", "calibration", "overclar_ablation", "shadow_run"):
         assert re.search(rf"│ {stage} +│ passed", done.out)
         assert f"report, {stage}: {own}/reports/" in done.out
-    assert "calibration: 4 of 4 stages passed; weights: configs/weights.json" in done.out
+    assert "calibration: 5 of 5 stages passed; weights: configs/weights.json" in done.out
     assert "calibration: 1/4 shadow_baseline passed" in done.err
     adopted = sha256_file(own / WEIGHTS)
 

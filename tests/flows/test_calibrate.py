@@ -113,7 +113,7 @@ def preflighted(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
 def test_green_stages_adopt_weights_that_their_gate_believes(green_calibration: Ended) -> None:
     run, state = green_calibration.run, green_calibration.state
     assert (state.is_completed(), state.name) == (True, "WeightsAdopted"), state.message
-    assert f"4 of 4 stages passed; weights: {run.config.weights}" in str(state.message)
+    assert f"5 of 5 stages passed; weights: {run.config.weights}" in str(state.message)
     report = read_json(run.workspace.path(read_json(weights_file(run))["report"]["path"]))
     assert read_json(weights_file(run))["weights"] == report["weights"]
     assert evaluate("weights", Evidence(run), 1).status is Status.PASSED
@@ -128,7 +128,7 @@ def test_the_ui_shows_every_check_and_the_pictures_of_every_stage(green_calibrat
     shown = artifacts(green_calibration.state)
     table = shown["rc1-calibration-gates"]
     assert table.type == "table"
-    assert "4 of 4 stages passed" in str(table.description)
+    assert "5 of 5 stages passed" in str(table.description)
     assert all(f'"{name}"' in str(table.data) for name in NAMES)
     for name, pictures in zip(NAMES, (3, 1, 1, 3), strict=True):
         card = shown[f"rc1-{name.replace('_', '-')}"]
