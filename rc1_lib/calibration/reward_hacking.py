@@ -23,12 +23,13 @@ from rc1_lib.calibration.keyed_report import kept_verdict
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.derived import Artifact, fingerprint
 from rc1_lib.environment.rewards import RewardSettings
-from rc1_lib.gate_report import GateReport, write_report
+from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW, TAKES
 from rc1_lib.pool.takes import by_prompt
 from rc1_lib.records import GateResult
+from rc1_lib.reward import plots
 from rc1_lib.reward.hacking import Earned, best_of_n, earned
 from rc1_lib.reward.terms import NEW
 from rc1_lib.run import Run
@@ -89,7 +90,29 @@ def attack_reward(
         "dialogues": {"path": DIALOGUES, "count": through.height},
         "scoring": judged.summary(),
     }
-    return write_report(run, _path(key), gate, body, {}, HACKING.name)
+    return write_report(run, _path(key), gate, body, {"worthless policies": _draw(run, key, alone)}, HACKING.name)
+
+
+def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:
+    file = f"{PLOTS}/reward_hacking_{key}.png"
+    drawn = {name: found.to_dict() for name, found in policies.items()}
+    figures = {
+        name: (
+            found["margin"],
+            found["intervals"].get("margin", {}).get("low"),
+            found["intervals"].get("margin", {}).get("high"),
+            found["above"],
+        )
+        for name, found in drawn.items()
+    }
+    prompts = max((found.overall.prompts for found in policies.values()), default=0)
+    plots.undeserved(
+        run.workspace.path(file),
+        figures,
+        least=run.config.gates.reward_hacking.min_margin,
+        caption=f"up to {prompts} prompts that a policy did not solve and the teacher did",
+    )
+    return file
 
 
 def hacking_verdict(run: Run) -> GateResult:

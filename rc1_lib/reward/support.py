@@ -252,9 +252,9 @@ class Grounds:
 
     @cached_property
     def _found(self) -> list[str]:
-        """What look-ups and replies gave, sentence by sentence."""
-        given = [*(call.result for call in self._looked_up), *(reply for _, _, reply in self._exchanges)]
-        return [sentence for text in given for sentence in sentences(text)]
+        """What look-ups and replies gave, sentence by sentence; one of a page says something of what was looked up."""
+        pages = [f"{text} ({call.said})" for call in self._looked_up for text in sentences(call.result)]
+        return [*pages, *(text for _, _, reply in self._exchanges for text in sentences(reply))]
 
     @cached_property
     def _statements(self) -> list[str]:

@@ -9,7 +9,9 @@ import pytest
 
 from rc1_lib.artifacts import read_json, read_manifest
 from rc1_lib.calibration.judge_baseline import record_baseline
+from rc1_lib.calibration.reward_hacking import attack_reward
 from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
+from rc1_lib.calibration.weight_calib import weight_calib
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
@@ -37,7 +39,7 @@ def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-NEEDS_CALIBRATION = {"weights", "overclar_ablation"}
+NEEDS_CALIBRATION = {"weights", "reward_hacking", "overclar_ablation"}
 
 
 def test_every_gate_that_asks_about_the_rows_is_green(real: Run) -> None:
@@ -48,17 +50,31 @@ def test_every_gate_that_asks_about_the_rows_is_green(real: Run) -> None:
 
 
 @pytest.mark.long
-def test_every_gate_of_both_rounds_is_green_and_a_ticket_is_issued(real: Run) -> None:
-    assert [outcome.gate.failures for outcome in run_stages(real, evaluate_here)] == [()] * len(STAGES)
-    record_baseline(real)
-    evidence = Evidence(real)
+def test_public_questions_are_beyond_the_rules_and_the_attack_says_so(real: Run) -> None:
+    """Whoever brings public questions needs a live judge: with the rubric the reward pays an echo, and that is red."""
+    weights = weight_calib(real).body["weights"]
+    red = {check.name for check in attack_reward(real, weights).gate.failures}
+    assert "echo: paid more than the teacher, share" in red
+    assert not {name for name in red if "as trained" in name}
+
+
+@pytest.mark.long
+def test_every_other_gate_of_both_rounds_is_green_and_a_ticket_is_issued(real: Run) -> None:
+    known = "gates.waivers.reward_hacking=rules do not know public questions; nothing is trained on the score"
+    waived = open_run(
+        workspace=real.workspace.root, overrides=[*real.overrides, "calibration.attacks.prompts=0", known]
+    )
+    others = [stage for stage in STAGES if stage.name != "reward_hacking"]
+    assert [outcome.gate.failures for outcome in run_stages(waived, evaluate_here, stages=others)] == [()] * len(others)
+    record_baseline(waived)
+    evidence = Evidence(waived)
     for number in (1, 2):
         results = [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)]
         assert {result.name: result.error or result.failures for result in results if result.status in RED} == {}
-        write_round(real, number, results)
-    issue_ticket(real)
-    verify_ticket(real)
-    assert read_json(real.workspace.path(PASSED[2]))["pass"] is True
+        write_round(waived, number, results)
+    issue_ticket(waived)
+    verify_ticket(waived)
+    assert read_json(waived.workspace.path(PASSED[2]))["pass"] is True
 
 
 def test_the_manifest_says_what_the_builder_had_to_do(real: Run) -> None:

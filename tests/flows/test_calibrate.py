@@ -130,7 +130,7 @@ def test_the_ui_shows_every_check_and_the_pictures_of_every_stage(green_calibrat
     assert table.type == "table"
     assert "5 of 5 stages passed" in str(table.description)
     assert all(f'"{name}"' in str(table.data) for name in NAMES)
-    for name, pictures in zip(NAMES, (3, 1, 1, 3), strict=True):
+    for name, pictures in zip(NAMES, (3, 1, 1, 1, 3), strict=True):
         card = shown[f"rc1-{name.replace('_', '-')}"]
         assert card.type == "markdown"
         assert str(card.data).count("(data:image/png;base64,iVBOR") == pictures
@@ -143,16 +143,16 @@ def test_a_red_stage_is_the_last_one_keeps_the_weights_and_revokes_the_ticket(
     before = weights_file(run).read_bytes()
     state = ended(calibrate, run)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "calibration: stage 2 of 4 failed: calibration (" in str(state.message)
-    assert str(state.message).endswith("; not judged: overclar_ablation, shadow_run")
+    assert "calibration: stage 2 of 5 failed: calibration (" in str(state.message)
+    assert str(state.message).endswith("; not judged: reward_hacking, overclar_ablation, shadow_run")
     assert stage_states(state) == {"shadow_baseline": "GatePassed", "calibration": "GateFailed"}
     stages = read_json(run.workspace.path(REPORT))["stages"]
-    assert [one["gate"]["status"] for one in stages] == ["passed", "failed", "not judged", "not judged"]
+    assert [one["gate"]["status"] for one in stages] == ["passed", "failed", *["not judged"] * 3]
     assert "'calibration', which is red" in stages[3]["gate"]["waits_for"]
-    assert str(artifacts(state)["rc1-calibration-gates"].data).count('"not judged"') == 2
+    assert str(artifacts(state)["rc1-calibration-gates"].data).count('"not judged"') == 3
     assert weights_file(run).read_bytes() == before
     assert len(list(run.workspace.path("reports").glob("calibration_report_*_refused.json"))) == 1
-    assert "stage 2 of 4" in read_ticket(run)["revoked"]["reason"]
+    assert "stage 2 of 5" in read_ticket(run)["revoked"]["reason"]
 
 
 def test_a_stage_that_cannot_be_evaluated_says_so_in_words(preflighted: Ended, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_stage_that_cannot_be_evaluated_says_so_in_words(preflighted: Ended, t
     run.workspace.path(run.config.difficulty.balanced_path).unlink()
     state = ended(calibrate, run, on_red_revoke=False)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "stage 2 of 4 failed: calibration (" in str(state.message)
+    assert "stage 2 of 5 failed: calibration (" in str(state.message)
     assert "rc1_seed.balanced.jsonl: there is no such file" in str(state.message)
     assert "Traceback" not in str(state.message)
     assert stage_states(state) == {"shadow_baseline": "GatePassed", "calibration": "GateError"}
