@@ -110,7 +110,7 @@ def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:
         run.workspace.path(file),
         figures,
         least=run.config.gates.reward_hacking.min_margin,
-        caption=f"up to {prompts} prompts that a policy did not solve and the teacher did",
+        caption=f"n = {prompts} prompts at most that a policy did not solve and the teacher did",
     )
     return file
 

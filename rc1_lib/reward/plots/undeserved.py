@@ -34,7 +34,10 @@ def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, captio
     place = np.arange(len(order), dtype=np.float64)
     figure = canvas(
         "Worthless policies below the teacher",
-        sentence("Dots: by how much the teacher's reward is higher, with its interval", caption),
+        sentence(
+            "Dots: by how much the teacher's reward is higher, with its interval. Right: prompts where the policy's is",
+            caption,
+        ),
         height=2.1 + 0.34 * len(order),
         legend_row=True,
     )
@@ -45,7 +48,7 @@ def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, captio
     right = float(np.nanmax([least, *table[:, :3].ravel()])) * 1.04
     left = float(np.nanmin([0.0, *table[:, :3].ravel()]))
     axes.set(xlim=(left - 0.03, right), ylim=(len(order) - 0.4, -0.6))
-    plain(axes, x="teacher's reward less the policy's; on the right: share of prompts paid more than the teacher")
+    plain(axes, x="teacher's reward less the policy's")
     axes.set_yticks(place, [name for name, _ in order])
     axes.tick_params(axis="y", labelsize=SMALL)
     axes.grid(False, axis="y")
