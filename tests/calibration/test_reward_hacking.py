@@ -160,6 +160,12 @@ def test_weights_all_on_one_dimension_are_red(attacked: tuple[Run, GateReport]) 
     assert "silent: below the teacher by" in {check.name for check in outcome.gate.failures}
 
 
+def test_a_rule_that_the_calibration_gave_up_is_missed_by_the_attack(workspace: Path) -> None:
+    """A rule stuck on one grade gets no weight, and nothing else need turn red for it."""
+    outcome = attack_reward(opened(workspace), {"answered": 0.3, "grounded": 0.4, "resolved": 0.3})
+    assert "echo: paid more than the teacher, share" in red(outcome)
+
+
 def with_own(run: Run, *overrides: str) -> Run:
     return open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *overrides))
 

@@ -104,7 +104,7 @@ def test_one_digit_edited_by_hand(run: Run) -> None:
 
 def test_weights_edited_so_that_their_sum_stays_1(run: Run) -> None:
     body = content(run)
-    body["weights"] |= {"grounded": body["weights"]["grounded"] - 0.01, "sourced": body["weights"]["sourced"] + 0.01}
+    body["weights"] |= {"grounded": body["weights"]["grounded"] - 0.01, "restrained": 0.01}
     write_json(place(run), body)
     assert red(run) == {OF_REPORT, FILE}
 
@@ -117,7 +117,7 @@ def test_the_report_edited(run: Run) -> None:
 def test_the_report_edited_along_with_the_weights(run: Run) -> None:
     for path in (place(run), report(run)):
         body = read_json(path)
-        body["weights"] |= {"grounded": body["weights"]["grounded"] - 0.01, "sourced": 0.01}
+        body["weights"] |= {"grounded": body["weights"]["grounded"] - 0.01, "restrained": 0.01}
         write_json(path, body)
     assert red(run) == {NAMED, FILE}
     name_report(run, content(run)["report"]["path"])
@@ -202,11 +202,11 @@ def test_weights_beside_other_old_weights(run: Run) -> None:
     ("change", "checks"),
     [
         ({"kindness": 0.0}, {"unknown dimensions"}),
-        ({"sourced": None}, {"every weight is a number"}),
-        ({"sourced": "0"}, {"every weight is a number"}),
-        ({"sourced": True}, {"every weight is a number"}),
-        ({"sourced": -0.1, "concise": 0.1}, {"smallest weight"}),
-        ({"settled": 0.6}, {"largest weight", "sum"}),
+        ({"restrained": None}, {"every weight is a number"}),
+        ({"restrained": "0"}, {"every weight is a number"}),
+        ({"restrained": True}, {"every weight is a number"}),
+        ({"restrained": -0.1, "concise": 0.1}, {"smallest weight"}),
+        ({"resolved": 0.6}, {"largest weight", "sum"}),
     ],
 )
 def test_weights_that_cannot_be_used(run: Run, change: dict[str, Any], checks: set[str]) -> None:
@@ -218,7 +218,7 @@ def test_weights_that_cannot_be_used(run: Run, change: dict[str, Any], checks: s
 def test_a_dimension_taken_out_of_the_weights(run: Run) -> None:
     """Even one of weight 0."""
     body = content(run)
-    assert body["weights"].pop("sourced") == 0.0
+    assert body["weights"].pop("restrained") == 0.0
     write_json(place(run), body)
     assert red(run) == {OF_REPORT, FILE}
 
@@ -233,7 +233,7 @@ def test_json_that_holds_no_weights(run: Run, body: Any) -> None:
 
 def test_weights_that_no_reward_can_be_made_with_are_refused_in_words(run: Run) -> None:
     body = content(run)
-    for change in ({"kindness": 0.1}, {"sourced": "0"}, {"sourced": True}, {"sourced": None}):
+    for change in ({"kindness": 0.1}, {"restrained": "0"}, {"restrained": True}, {"restrained": None}):
         write_json(place(run), {**body, "weights": {**body["weights"], **change}})
         with pytest.raises(RC1Error, match=f"weighs '{next(iter(change))}' with .*, expected a number for some of"):
             read_weights(run, dimensions(run))
@@ -279,7 +279,7 @@ def test_nothing_is_adopted_that_the_report_does_not_hold(run: Run, damage: str)
     if damage == "other weights":
         weights["grounded"] += 1e-9
     elif damage == "fewer weights":
-        del weights["sourced"]
+        del weights["restrained"]
     else:
         write_json(report(run), {**read_json(report(run)), "pass": False})
     with pytest.raises(RC1Error, match="is not the report of a passed calibration of these weights"):
@@ -301,7 +301,7 @@ def test_nothing_is_adopted_that_the_report_does_not_hold(run: Run, damage: str)
         "calibration.seed=43",
         "overclar.alpha=0.08",
         "overclar.cap=2",
-        "reward.rules=[settled]",
+        "reward.rules=[supported]",
         "reward.unstable_weight=0.25",
         OTHER_OLD,
         "gates.calibration.min_improve_pct=9",

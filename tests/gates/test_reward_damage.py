@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.artifacts import read_json
+from rc1_lib.calibration.attacked_rows import attack_store, attacked_rows, first_of_each_task, library
 from rc1_lib.calibration.judged_rows import dimensions, judge_rows, with_reward
 from rc1_lib.calibration.weight_calib import calibration_rows, weight_calib
 from rc1_lib.calibration.weights_file import read_weights
@@ -44,34 +45,38 @@ Damage = Callable[[pl.DataFrame], pl.DataFrame]
 
 @dataclass(frozen=True)
 class Judged:
-    """What the judge made of the shadow set, the calibration's rows and the takes."""
+    """What the judge made of the shadow set, the calibration's rows, worthless dialogues about these, and the takes."""
 
     shadow: pl.DataFrame
     rows: pl.DataFrame
+    worthless: pl.DataFrame
     takes: pl.DataFrame
 
     def damaged(self, damage: Damage) -> Judged:
-        return Judged(damage(self.shadow), damage(self.rows), damage(self.takes))
+        return Judged(*map(damage, (self.shadow, self.rows, self.worthless, self.takes)))
 
 
 class RewardGates:
     """The four gates, in the order of the calibration."""
 
     def __init__(self, run: Run) -> None:
-        # The published price: the higher one of the local training alone already chooses dialogues that ask less.
-        price = run.config.overclar.model_copy(update={"alpha": 0.07})
-        self.config = run.config.model_copy(update={"overclar": price})
-        self.run = replace(run, config=self.config)
+        self.config, self.run = run.config, run
         self.names = dimensions(run)
         self.judges = [name for name in self.names if name not in run.config.reward.rules]
         self.in_force = read_weights(run, self.names)
 
-    def calibrate(self, rows: pl.DataFrame) -> tuple[Calibration, GateResult]:
-        gates, settings = self.config.gates, self.config.calibration
+    def calibrate(self, judged: Judged) -> tuple[Calibration, GateResult]:
+        gates, settings, rows = self.config.gates, self.config.calibration, judged.rows
+        scored = rows.filter("scored")
+        counted, against = (one["weight"].to_numpy().sum() for one in (rows, judged.worthless))
+        beside = judged.worthless.with_columns(
+            measured=False, weight=pl.col("weight") * settings.attacks.share * counted / against
+        )
+        every = pl.concat([rows.with_columns(measured=True), beside.select(*rows.columns, "measured")])
         found = calibrate_weights(
-            rows.select(self.names).cast(pl.Float64).fill_null(float("nan")).to_numpy(),
-            rows["solved"].cast(pl.Float64).to_numpy(),
-            rows["source_id"].to_numpy(),
+            every.select(self.names).cast(pl.Float64).fill_null(float("nan")).to_numpy(),
+            every["solved"].cast(pl.Float64).to_numpy(),
+            every["source_id"].to_numpy(),
             names=self.names,
             prior=self.config.reward.old_weights,
             l2=settings.l2,
@@ -79,11 +84,11 @@ class RewardGates:
             cv=settings.cv,
             boot=RESAMPLES,
             seed=settings.seed,
-            row_weights=rows["weight"].to_numpy(),
+            row_weights=every["weight"].to_numpy(),
+            measured=every["measured"].to_numpy(),
             corr_floor=gates.calibration.corr_floor,
             confidence=gates.calibration.confidence,
         )
-        scored = rows.filter("scored")
         outcomes = int(scored["solved"].sum()), int((~scored["solved"]).sum())
         return found, calibration_gate(found, share(rows), outcomes, gates.calibration, gates.weights)
 
@@ -102,7 +107,7 @@ class RewardGates:
 
     def from_the_start(self, judged: Judged) -> Red:
         """What turns red where all that the calibration sees is damaged."""
-        found, calibration = self.calibrate(judged.rows)
+        found, calibration = self.calibrate(judged)
         ablation, shadow = self.ablation(judged.takes, found.weights), self.shadow_run(judged.shadow, found.weights)
         return reasons(self.baseline(judged.shadow), calibration, ablation, shadow)
 
@@ -146,11 +151,18 @@ def gates(built: Run) -> RewardGates:
 def judged(built: Run) -> Judged:
     """The judge's scores are stored: they are read here once, and damaged in memory."""
     evidence = Evidence(built)
-    shadow, rows, takes = (
-        judge_rows(built, rows).frame.join(_lengths(rows), on="id", how="left", maintain_order="left")
-        for rows in (evidence.rows("shadow"), calibration_rows(built), evidence.rows("takes"))
+    chosen, attacks = calibration_rows(built), built.config.calibration.attacks
+    attacked = attacked_rows(built, library(built), first_of_each_task(chosen, attacks.prompts))
+    shadow, rows, worthless, takes = (
+        judge_rows(built, rows, store=store).frame.join(_lengths(rows), on="id", how="left", maintain_order="left")
+        for rows, store in (
+            (evidence.rows("shadow"), None),
+            (chosen, None),
+            (attacked, attack_store(built)),
+            (evidence.rows("takes"), None),
+        )
     )
-    return Judged(shadow, rows, takes)
+    return Judged(shadow, rows, worthless, takes)
 
 
 def _lengths(rows: pl.DataFrame) -> pl.DataFrame:
@@ -183,18 +195,17 @@ def test_undamaged_all_are_green(gates: RewardGates, judged: Judged) -> None:
 
 
 def test_the_calibration_here_is_the_one_in_force(gates: RewardGates, judged: Judged) -> None:
-    assert gates.calibrate(judged.rows)[0].weights == gates.in_force
+    assert gates.calibrate(judged)[0].weights == gates.in_force
 
 
 def test_shuffled_labels(gates: RewardGates, judged: Judged) -> None:
-    """Weights fitted to noise stay near the old ones: whose order the penalty changes too little, constants and all."""
+    """Weights fitted to noise stay near the old ones."""
     start = gates.from_the_start(judged.damaged(shuffled))
-    assert set(start) == {"calibration", "overclar_ablation", "shadow_run"}
+    assert set(start) == {"calibration", "shadow_run"}
     assert ERROR in start["calibration"]
-    assert start["overclar_ablation"] == {RATE}
     assert start["shadow_run"] >= {KNOWS, BETTER}
     assert gates.since(judged.damaged(shuffled)) == {"shadow_run": {KNOWS, BETTER}}
-    _, calibration = gates.calibrate(shuffled(judged.rows))
+    _, calibration = gates.calibrate(judged.damaged(shuffled))
     assert "whether the dimensions know anything of success" in advice(calibration, ERROR)
     shadow = gates.shadow_run(shuffled(judged.shadow), gates.in_force)
     assert "calibrate the weights on more or better judged dialogues" in advice(shadow, KNOWS)
@@ -204,7 +215,7 @@ def test_no_shuffle_of_the_labels_gets_past_the_calibration(gates: RewardGates, 
     """By chance some shuffles correlate; the error then still says that nothing was learned."""
     for seed in range(25):
         rows = judged.rows.with_columns(judged.rows["solved"].shuffle(seed=seed))
-        _, result = gates.calibrate(rows)
+        _, result = gates.calibrate(replace(judged, rows=rows))
         assert ERROR in {check.name for check in result.failures}
 
 
@@ -217,22 +228,24 @@ def test_a_dimension_stuck_on_one_grade(gates: RewardGates, judged: Judged) -> N
         since = gates.since(damaged)
         assert set(since) == {"shadow_run"}, name
         assert STUCK in since["shadow_run"], name
-        found, calibration = gates.calibrate(damaged.rows)
-        assert set(gates.from_the_start(damaged)) == {"calibration", "shadow_run"}, name
+        found, calibration = gates.calibrate(damaged)
         if found.weights[name] > 0:
+            assert set(gates.from_the_start(damaged)) == {"calibration", "shadow_run"}, name
             told = next(check for check in calibration.failures if check.name == STUCK)
             assert told.value == f"{name} 0.7"
             assert "mend the judge" in told.advice
         else:
-            # The calibration gave it up; what is left knows too little of success.
-            assert {check.name for check in calibration.failures} >= {GAIN}, name
+            # The calibration gave it up. What that costs, the attack on the reward tells: tests/calibration.
+            assert set(gates.from_the_start(damaged)) <= {"shadow_run"}, name
 
 
-def test_a_stuck_dimension_without_weight_does_no_harm(gates: RewardGates, judged: Judged) -> None:
+def test_a_stuck_dimension_without_weight_harms_only_the_old_score(gates: RewardGates, judged: Judged) -> None:
     unweighed = [name for name, weight in gates.in_force.items() if not weight]
     assert unweighed
     for name in unweighed:
-        assert gates.since(judged.damaged(constant(name))) == {}, name
+        since = gates.since(judged.damaged(constant(name)))
+        assert since.get("shadow_run", set()) <= {TOP, BETTER}, name
+        assert set(since) <= {"shadow_run"}, name
 
 
 @pytest.mark.parametrize("grow", [lambda x: x, pl.Expr.sqrt, pl.Expr.rank], ids=["linear", "root", "rank"])
@@ -267,37 +280,36 @@ def test_a_judge_whose_scores_are_reversed(gates: RewardGates, judged: Judged) -
     damaged = judged.damaged(lambda frame: frame.with_columns((1 - pl.col(name)).alias(name) for name in gates.judges))
     assert gates.from_the_start(damaged) == {"shadow_run": {ORDER, TOP}}
     assert gates.since(damaged) == {"shadow_run": {ORDER, TOP}}
-    found, _ = gates.calibrate(damaged.rows)
-    assert found.weights["settled"] == pytest.approx(gates.config.gates.weights.max_weight)
+    found, _ = gates.calibrate(damaged)
+    assert sum(found.weights[name] for name in gates.judges) < 0.05
     assert "turns the old order over" in advice(gates.shadow_run(damaged.shadow, found.weights), ORDER)
 
 
 def test_all_scores_reversed(gates: RewardGates, judged: Judged) -> None:
-    """Old score and new reward then agree, and the new one is less wrong: an improvement that is none."""
+    """Old score and new reward then agree on what is wrong."""
     damaged = judged.damaged(lambda frame: frame.with_columns((1 - pl.col(name)).alias(name) for name in gates.names))
     start = gates.from_the_start(damaged)
-    assert set(start) == {"calibration", "overclar_ablation", "shadow_run"}
+    assert set(start) == {"calibration", "shadow_run"}
     assert start["calibration"] == {RIGHT_WAY}
     assert KNOWS in start["shadow_run"]
-    assert BETTER not in start["shadow_run"]
     since = gates.since(damaged)
     assert set(since) == {"shadow_run"}
     assert since["shadow_run"] >= {ORDER, KNOWS}
-    assert "failures first" in advice(gates.calibrate(damaged.rows)[1], RIGHT_WAY)
+    assert "failures first" in advice(gates.calibrate(damaged)[1], RIGHT_WAY)
 
 
 def test_half_unscored(gates: RewardGates, judged: Judged) -> None:
-    """What is left would pass but for the choice among the takes; the coverage is the reason everywhere."""
+    """What is left would mostly pass, but for the choice among the takes; the coverage is a reason everywhere."""
     damaged = judged.damaged(half_unscored)
     everywhere = {
         "shadow_baseline": {SHARE},
         "calibration": {SHARE},
         "overclar_ablation": {"coverage", RATE},
-        "shadow_run": {SHARE},
+        "shadow_run": {SHARE, TOP},
     }
     assert gates.from_the_start(damaged) == everywhere
     assert gates.since(damaged) == {name: why for name, why in everywhere.items() if name != "calibration"}
-    for result in (gates.baseline(damaged.shadow), gates.calibrate(damaged.rows)[1]):
+    for result in (gates.baseline(damaged.shadow), gates.calibrate(damaged)[1]):
         assert "mend the judge" in advice(result, SHARE)
     assert "score the dialogues that have no score" in advice(gates.ablation(damaged.takes, gates.in_force), "coverage")
 
