@@ -123,18 +123,19 @@ def usable_rows(
     if not np.isfinite(counts).all() or (counts < 0).any():
         raise RC1Error("row weights must be finite numbers of at least 0")
     kept = scored & (counts > 0)
-    if kept.sum() < len(names):
+    seen = kept & looked_at
+    if seen.sum() < len(names):
         raise RC1Error(
-            f"{int(kept.sum())} usable rows are fewer than the {len(names)} dimensions to weigh ({len(y)} rows, "
-            f"{int((~scored).sum())} of them unscored): judge more dialogues or weigh fewer dimensions"
+            f"{int(seen.sum())} usable rows are fewer than the {len(names)} dimensions to weigh "
+            f"({int(looked_at.sum())} rows, {int((~scored & looked_at).sum())} of them unscored): judge more dialogues "
+            f"or weigh fewer dimensions"
         )
     if y[kept].min() == y[kept].max():
         raise RC1Error(
             f"the target is {y[kept][0]:g} in all {int(kept.sum())} usable rows, so no weights can tell good dialogues "
             f"from bad ones: calibrate on dialogues of both outcomes"
         )
-    seen = kept & looked_at
-    if not seen.any() or y[seen].min() == y[seen].max():
+    if y[seen].min() == y[seen].max():
         raise RC1Error(
             f"the target does not vary over the {int(seen.sum())} rows that weights are measured on: take dialogues "
             f"of both outcomes beside those that are only fitted on"

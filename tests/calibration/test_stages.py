@@ -107,7 +107,7 @@ def test_a_red_ablation_leaves_the_old_weights_in_force(scored_copy: Callable[..
     done = run_stages(run, evaluate_here)
     assert ended(done) == {**dict.fromkeys(NAMES[:3], "passed"), "overclar_ablation": "failed"}
     assert "rate drop, %" in {check.name for check in done[-1].gate.failures}
-    assert reports(files(run)) - set(before) == {done[1].report, done[2].report}
+    assert reports(files(run)) - set(before) == {done[1].report, done[2].report, done[3].report}
     assert weights_and_manifest(run) == weights
     assert still_in_force(again(run.workspace.root))
 

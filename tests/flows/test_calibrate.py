@@ -246,7 +246,7 @@ def test_a_shadow_run_that_orders_otherwise_turns_round_2_red(
     run.workspace.path(TICKET).unlink()
     state = ended(preflight, run, rounds=[2])
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "shadow_run (spearman 0.9" in str(state.message)
+    assert "shadow_run (spearman 0." in str(state.message)
     assert read_json(run.workspace.path(PRE_RUN_REPORT))["pass"] is False
     assert not run.workspace.path(TICKET).exists()
 
@@ -300,7 +300,7 @@ def test_beside_a_red_calibration_the_other_gates_of_round_1_are_judged_and_noth
     )  # fmt: skip
     state = ended(preflight, run, build="auto")
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "calibration: stage 1 of 4 failed: shadow_baseline (" in str(state.message)
+    assert "calibration: stage 1 of 5 failed: shadow_baseline (" in str(state.message)
     assert f"; round 1: 1 of {len(gates_of_round(1))} gates failed: length (" in str(state.message)
     report = read_json(run.workspace.path(PASSED[1]))
     judged = statuses(report)

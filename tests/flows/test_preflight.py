@@ -74,7 +74,7 @@ def test_red_gates_turn_the_flow_red_and_revokes_the_ticket_of_an_earlier_run(gr
     weights.write_text('{"correctness": 1.5}')
     state = run_flow(green_copy)
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert f"round 1: 2 of {len(gates_of_round(1))} gates failed: weights (" in str(state.message)
+    assert f"round 1: 3 of {len(gates_of_round(1))} gates failed: weights (" in str(state.message)
     assert "weights" in read_ticket(green_copy)["revoked"]["reason"]
 
 

@@ -17,7 +17,7 @@ ROOMS = {
     "reward": "language rows scoring",
     "labels": "reward scoring sources",
     "environment": "reward rows",
-    "attacks": "environment rows",
+    "attacks": "environment language rows",
     "sources": "rows",
     "difficulty": "rows",
     "pool": "difficulty rows sources",

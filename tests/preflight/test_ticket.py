@@ -115,9 +115,9 @@ def test_it_is_refused_when_a_word_of_the_judges_instructions_changed(ticketed: 
 
 def test_it_is_refused_without_the_judges_instructions(ticketed: Run) -> None:
     other = open_run(
-        profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "judge.spec=v2"]
+        profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "judge.spec=v9"]
     )
-    assert "configs/judge/v2.yaml is gone" in refusal(other)
+    assert "configs/judge/v9.yaml is gone" in refusal(other)
 
 
 def test_it_is_refused_with_another_judge(ticketed: Run) -> None:
