@@ -188,7 +188,7 @@ def test_calibrate_shows_every_stage_adopts_the_weights_and_packs_what_is_red(
         assert re.search(rf"│ {stage} +│ passed", done.out)
         assert f"report, {stage}: {own}/reports/" in done.out
     assert "calibration: 5 of 5 stages passed; weights: configs/weights.json" in done.out
-    assert "calibration: 1/4 shadow_baseline passed" in done.err
+    assert "calibration: 1/5 shadow_baseline passed" in done.err
     adopted = sha256_file(own / WEIGHTS)
 
     (own / BALANCED).unlink()
