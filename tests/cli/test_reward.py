@@ -196,7 +196,7 @@ def test_calibrate_shows_every_stage_adopts_the_weights_and_packs_what_is_red(
     body = json.loads(done.out)
     assert (done.code, body["state"], body["written"]) == (2, "GatesFailed", None)
     assert [stage["gate"]["status"] for stage in body["stages"]] == ["passed", "error", *["not judged"] * 3]
-    assert "stage 2 of 4 failed: calibration (" in body["message"]
+    assert "stage 2 of 5 failed: calibration (" in body["message"]
     assert "rc1_seed.balanced.jsonl: there is no such file" in body["message"]
     assert Path(body["failpack"]).is_file()
     assert sha256_file(own / WEIGHTS) == adopted
