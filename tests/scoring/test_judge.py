@@ -121,13 +121,14 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_paid_and_logged(bench: B
 
     def first_is_bad(number: int, body: str, headers: dict[str, str]) -> Any:
         seen[headers["idempotency-key"]] += 1
-        return completion("No idea.") if len(seen) <= 3 else completion()
+        return completion("No idea.") if number == 0 else completion()
 
     gateway.replies = first_is_bad
-    judged = bench.score_at(gateway.url, dialogues(1), "judge.limits.concurrency=[3,3]", "judge.prices.input=1000")
+    # One sample: of several, a second attempt may come before another's first.
+    judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1", "judge.prices.input=1000")
     log = bench.log()
-    assert (judged.coverage, judged.calls) == (1.0, 6)
-    assert sorted(zip(log["outcome"], log["attempt"], strict=True)) == [("bad_reply", 1)] * 3 + [("ok", 2)] * 3
+    assert (judged.coverage, judged.calls) == (1.0, 2)
+    assert list(zip(log["outcome"], log["attempt"], strict=True)) == [("bad_reply", 1), ("ok", 2)]
     assert log["billable"].all()
     assert judged.usd == pytest.approx(log["cost_usd"].sum())
     assert set(seen.values()) == {1}  # a key of its own: the old reply would come again
