@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -181,9 +182,7 @@ def _read(run: Run) -> Body:
 
 def _asked(run: Run) -> Store:
     """The store of what is asked about the set beside the scores in use, which it must not take the place of."""
-    path = JUDGE_BASELINE.path(run).with_name("asked.sqlite")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return Store(path, ttl_days=run.config.judge.store.ttl_days)
+    return open_store(run, str(PurePosixPath(run.config.judge.baseline.path).with_name("asked.sqlite")))
 
 
 def _chosen(rows: pl.DataFrame, n: int) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -129,11 +129,7 @@ def _scored(run: Run, dialogues: list[list[Message]], apart: str | None) -> Judg
     if apart is not None and config.judge.provider not in LIVE:
         unbilled = score_unbilled(dialogues, config.judge, read_spec(run), config.gates.stability.max_variance)
         return asyncio.run(unbilled)
-    if apart is not None:
-        place = config.judge.store.model_copy(update={"path": apart})
-        judge = config.judge.model_copy(update={"store": place})
-        run = replace(run, config=config.model_copy(update={"judge": judge}))
-    with open_store(run) as store:
+    with open_store(run, apart) as store:
         return open_judge(run, store).score(dialogues)
 
 

@@ -207,10 +207,15 @@ def _settings(config: JudgeConfig) -> ProviderSettings:
     )
 
 
-def open_store(run: Run) -> Store:
-    """The run's store of replies and usage log; close it."""
+def open_store(run: Run, where: str | None = None) -> Store:
+    """The run's store of replies and usage log; close it.
+
+    Args:
+        run: whose.
+        where: path of another one, below the workspace, for what the preflight's gates must not find in their log.
+    """
     store = run.config.judge.store
-    path = run.workspace.path(store.path)
+    path = run.workspace.path(where or store.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     return Store(path, ttl_days=store.ttl_days)
 

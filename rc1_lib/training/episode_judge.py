@@ -81,7 +81,7 @@ class EpisodeJudge:
         check_judge(run)
         self._weights = read_weights(run, dimensions(run))
         self._models = _calibrated_on(run)
-        self._run, self._spec = _with_own_store(run), read_spec(run)
+        self._run, self._spec = run, read_spec(run)
         self._spending: dict[int, Spending] = {}
         self._double_noticed = False
         self.sha256 = sha256_json(
@@ -154,7 +154,7 @@ class EpisodeJudge:
         config = self._run.config
         if config.judge.provider not in LIVE:
             return await score_unbilled(dialogues, config.judge, self._spec, config.gates.stability.max_variance)
-        with open_store(self._run) as store:
+        with open_store(self._run, f"{config.training.reward.scores}/{REPLIES}") as store:
             # The instructions are those that the fingerprint names, whatever has become of the file since.
             judging = replace(open_judge(self._run, store), spec=self._spec, spending=spending, stage=STAGE)
             return await judging.score_async(dialogues)
@@ -235,11 +235,3 @@ def _check_budget(run: Run) -> None:
             f"batch_size × judge.samples, without retries); raise it, lower one of these, or set training.reward.judge "
             f"to 0"
         )
-
-
-def _with_own_store(run: Run) -> Run:
-    """The run with the replies in a store of the training's own: the preflight's gates read the log of the other."""
-    judge = run.config.judge
-    store = judge.store.model_copy(update={"path": f"{run.config.training.reward.scores}/{REPLIES}"})
-    config = run.config.model_copy(update={"judge": judge.model_copy(update={"store": store})})
-    return replace(run, config=config)
