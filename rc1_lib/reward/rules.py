@@ -17,9 +17,7 @@ from rc1_lib.records import Rule
 from rc1_lib.reward.support import Grounds
 from rc1_lib.rows.chat import per_row, spread_calls, spread_messages
 from rc1_lib.rows.counts import add_counts
-
-CALC = "calc"
-"""The tool whose expressions have to rest on numbers that were said."""
+from rc1_lib.scoring.transcript import CALC
 
 
 def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:

@@ -8,7 +8,6 @@ the same things. A wrong answer from right steps looks supported; docs/reward.md
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,24 +28,20 @@ from rc1_lib.language.statements import (
 )
 from rc1_lib.records import Message
 from rc1_lib.rows.counts import ASK
-from rc1_lib.scoring.economy import first_times, is_verdict, pieces, used
-from rc1_lib.scoring.transcript import Call, Transcript, read
+from rc1_lib.scoring.economy import brevity, economy, is_verdict, pieces
+from rc1_lib.scoring.transcript import CALC, Call, Transcript, read
 from rc1_lib.text import tokenize
 
-CALC = "calc"
 LONGEST_ANSWER = 10
 """Tokens of a definite answer; more is an essay, or a list of guesses."""
 PIECES = 2.0
 """Pieces of evidence in the words before the answer after which 63 % of their worth is reached."""
-BRIEF_WORDS, SPARE_WORDS = 10, 60
-"""Words of a final message that are never too many, and how many more halve what its explanation is worth."""
 ONLY_SAID = 0.5
 """What a quantity is worth that the user's own message names, where a quantity is asked for: it is seldom that."""
 HALF_TOLD = 0.5
 """What a bare yes or no is worth that what was read does not bear out."""
 UNMARKED = 0.5
 """The most that a message without a mark for its answer is worth: it commits itself to nothing definite."""
-_ANSWER = re.compile(r"(?:Answer:|答案：)\s*(?P<answer>.*)$", re.S)
 _YES, _NO = frozenset({"yes", "true", "是", "对"}), frozenset({"no", "false", "否", "不"})
 
 
@@ -71,7 +66,7 @@ class Grounds:
         A message without a mark for its answer: half the share of its names and numbers, beside those that the user
         gave, that were found.
         """
-        if self._marked is None:
+        if self._parted[1] is None:
             return self._found_share()
         if not self._tokens or len(self._tokens) > LONGEST_ANSWER:
             return 0.0
@@ -114,19 +109,14 @@ class Grounds:
             return 0.0
         evidence = [*self._led_to, *(f"{call.said} {call.result}" for call in self._sums)]
         known = {piece for text in evidence for piece in pieces(text)}
-        length = len(tokenize(self._before)) + len(self._tokens)
-        brevity = SPARE_WORDS / (SPARE_WORDS + max(0, length - BRIEF_WORDS))
-        return self.supported * (1.0 - math.exp(-len(pieces(self._before) & known) / PIECES)) * brevity
+        before = self._parted[0]
+        worth = self.supported * (1.0 - math.exp(-len(pieces(before) & known) / PIECES))
+        return worth * brevity(len(tokenize(before)) + len(self._tokens))
 
     @cached_property
     def direct(self) -> float:
         """How economical the calls were that led to a supported answer; in [0, 1], 0 where nothing supports it."""
-        calls = self.dialogue.calls
-        if not calls or not self.supported:
-            return self.supported
-        fresh = first_times(self.dialogue)
-        useful = [first and use for first, use in zip(fresh, used(self.dialogue), strict=True)]
-        return self.supported * (sum(fresh) + sum(useful)) / (2 * len(calls))
+        return economy(self.dialogue, self.supported) if self.supported else 0.0
 
     def _verdict_supported(self, *, yes: bool) -> float:
         if self._compared:
@@ -192,20 +182,16 @@ class Grounds:
         return UNMARKED * len(new & _particulars(self._found, names)) / len(new) if new else 0.0
 
     @cached_property
-    def _marked(self) -> re.Match[str] | None:
-        return _ANSWER.search(self.dialogue.final)
+    def _parted(self) -> tuple[str, str | None]:
+        return self.dialogue.parted
 
     @cached_property
     def _answer(self) -> str:
-        return self._marked["answer"].strip() if self._marked else ""
+        return self._parted[1] or ""
 
     @cached_property
     def _tokens(self) -> list[str]:
         return tokenize(self._answer)
-
-    @cached_property
-    def _before(self) -> str:
-        return self.dialogue.final[: self._marked.start()] if self._marked else self.dialogue.final
 
     @cached_property
     def _asked(self) -> list[str]:

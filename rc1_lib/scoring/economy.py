@@ -1,4 +1,4 @@
-"""Which calls of a dialogue were needless: those made before, and those whose result nothing came of."""
+"""What of a dialogue was needless: calls made before, calls whose result nothing came of, and words beyond a few."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import re
 from itertools import pairwise
 
 from rc1_lib.language.numerals import operands
-from rc1_lib.scoring.transcript import Call, Transcript
+from rc1_lib.scoring.transcript import CALC, Call, Transcript
 from rc1_lib.text import tokenize
 
 VERDICTS = frozenset({"yes", "no", "是", "否"})
+BRIEF_WORDS, SPARE_WORDS = 10, 60
+"""Words of a final message that are never too many, and how many more halve what its words are worth."""
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _COMMON = frozenset(
     "a an the and or but if so then than as of to in on at by for from with without is are was were be been has have "
@@ -17,9 +19,23 @@ _COMMON = frozenset(
 )
 
 
+def economy(dialogue: Transcript, worth: float = 1.0) -> float:
+    """Mean of two shares of the calls, of `worth`: not made before in the same words; and also of some use."""
+    if not dialogue.calls:
+        return worth
+    fresh = first_times(dialogue)
+    useful = [first and use for first, use in zip(fresh, used(dialogue), strict=True)]
+    return worth * (sum(fresh) + sum(useful)) / (2 * len(dialogue.calls))
+
+
+def brevity(words: int) -> float:
+    """1 up to a brief message's words, half at as many more as can be spared."""
+    return SPARE_WORDS / (SPARE_WORDS + max(0, words - BRIEF_WORDS))
+
+
 def is_verdict(call: Call) -> bool:
     """Whether the call is a comparison that came to yes or no."""
-    return call.name == "calc" and call.result.strip().lower() in VERDICTS
+    return call.name == CALC and call.result.strip().lower() in VERDICTS
 
 
 def first_times(dialogue: Transcript) -> list[bool]:
@@ -55,7 +71,7 @@ def used(dialogue: Transcript) -> list[bool]:
 def _news(call: Call, told: set[str]) -> set[str]:
     """What the result brought; a sum's number is news even where the user happens to name the same."""
     brought = pieces(call.result)
-    return brought if call.name == "calc" else brought - told - pieces(call.said)
+    return brought if call.name == CALC else brought - told - pieces(call.said)
 
 
 def pieces(text: str) -> set[str]:

@@ -7,7 +7,6 @@ can, by the sentence that `configs/judge` gives to a live judge.
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +15,10 @@ from functools import cached_property
 from rc1_lib.language.numerals import numbers, operands
 from rc1_lib.language.open_references import is_open
 from rc1_lib.records import Message
+from rc1_lib.rows.conventions import ARGUMENT_OF
 from rc1_lib.rows.counts import ASK
-from rc1_lib.scoring.economy import VERDICTS, first_times, is_verdict, used
-from rc1_lib.scoring.transcript import Call, Transcript, read
+from rc1_lib.scoring.economy import VERDICTS, brevity, economy, is_verdict
+from rc1_lib.scoring.transcript import CALC, Call, Transcript, read
 from rc1_lib.text import tokenize
 
 NAME = "rubric"
@@ -27,10 +27,6 @@ OPEN_ANSWER = 0.9
 """What an answer is worth as a complete one, when it answers a question that was left open."""
 REASONING_WORDS = 6.0
 """Words beside the answer after which 63 % of the reasoning's worth is reached."""
-BRIEF_WORDS, SPARE_WORDS = 10, 60
-"""Words of a final message that are never too many, and how many more halve its grade."""
-_ANSWER = re.compile(r"(?:Answer:|答案：)\s*(?P<answer>\S.*)$", re.S)
-_TOOLS = {"wiki": "title", "calc": "expression", ASK: "question"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +61,10 @@ class _Reading:
     reasoning: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        found = _ANSWER.search(self.dialogue.final)
-        self.answer = tokenize(found["answer"]) if found else []
-        self.reasoning = tokenize(self.dialogue.final[: found.start()] if found else self.dialogue.final)
+        before, answer = self.dialogue.parted
+        self.answer = tokenize(answer or "")
+        # A mark that nothing follows is no answer, but words like any others.
+        self.reasoning = tokenize(before if answer else self.dialogue.final)
 
     @cached_property
     def open(self) -> bool:
@@ -106,7 +103,7 @@ def _grounded(reading: _Reading) -> float:
 
 def _sourced(dialogue: Transcript) -> float:
     """Share of the numbers in sums that the user or a tool had said before; 1 where nothing was calculated."""
-    sums = [call for call in dialogue.calls if call.name == "calc"]
+    sums = [call for call in dialogue.calls if call.name == CALC]
     if not sums:
         return 1.0
     since: dict[str, int] = {}
@@ -126,17 +123,12 @@ def _well_formed(reading: _Reading) -> float:
 
 def _is_well_formed(call: Call) -> bool:
     parsed = call.parsed
-    return isinstance(parsed, dict) and call.name in _TOOLS and set(parsed) == {_TOOLS[call.name]}
+    return isinstance(parsed, dict) and call.name in ARGUMENT_OF and set(parsed) == {ARGUMENT_OF[call.name]}
 
 
 def _economical(reading: _Reading) -> float:
     """Mean of two shares of the calls: not made before in the same words; and also of some use."""
-    calls = reading.dialogue.calls
-    if not calls:
-        return 1.0
-    fresh = first_times(reading.dialogue)
-    useful = [first and use for first, use in zip(fresh, used(reading.dialogue), strict=True)]
-    return (sum(fresh) + sum(useful)) / (2 * len(calls))
+    return economy(reading.dialogue)
 
 
 def _reasoned(reading: _Reading) -> float:
@@ -146,7 +138,7 @@ def _reasoned(reading: _Reading) -> float:
 
 def _concise(reading: _Reading) -> float:
     """Full marks up to a brief message's words, half at as many more as can be spared."""
-    return SPARE_WORDS / (SPARE_WORDS + max(0, reading.length - BRIEF_WORDS))
+    return brevity(reading.length)
 
 
 def _restrained(reading: _Reading) -> float:

@@ -6,12 +6,18 @@ It reads whatever it is given: what is no text counts as none, and a call that n
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rc1_lib.records import Message
+from rc1_lib.rows.conventions import ANSWER_MARK
 from rc1_lib.rows.counts import ASK, count
+
+CALC = "calc"
+"""The tool that does sums and compares."""
+_MARK = re.compile("|".join(re.escape(mark.strip()) for mark in ANSWER_MARK.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,12 @@ class Transcript:
     def asked(self) -> str:
         """The user's first message."""
         return next((text for role, text in self.spoken if role == "user"), "")
+
+    @property
+    def parted(self) -> tuple[str, str | None]:
+        """The final message at its first mark of an answer: the words before, and the answer; None without a mark."""
+        mark = _MARK.search(self.final)
+        return (self.final[: mark.start()], self.final[mark.end() :].strip()) if mark else (self.final, None)
 
     @property
     def pages(self) -> str:
