@@ -43,6 +43,15 @@ class Mentions:
         return not (self.names.isdisjoint(names) and self.pairs.isdisjoint(pairs))
 
 
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence of the user or of a tool: its text, what it speaks of, and whether it lists names and says nothing."""
+
+    text: str
+    spoken: Mentions
+    lists: bool
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text, with their marks; what stands before a colon is one of its own."""
     plain = unicodedata.normalize("NFKC", text).replace("...", "…")
@@ -84,44 +93,46 @@ def says(text: str, tokens: Sequence[str]) -> bool:
     return length > 0 and any(found[place : place + length] == list(tokens) for place in range(len(found)))
 
 
-def reached(
-    statements: Sequence[str], names: Collection[str], start: Mentions, *, apart: Collection[str] = ()
-) -> list[str]:
-    """The statements that one comes to from `start`, each by something that it shares with one before.
+def read_statements(texts: Sequence[str], names: Collection[str]) -> list[Statement]:
+    """These sentences with what each speaks of, among the names of their dialogue."""
+    return [Statement(text, mentions(text, names), is_list(text, names)) for text in texts]
+
+
+def reached(statements: Sequence[Statement], start: Mentions, *, apart: Collection[str] = ()) -> list[str]:
+    """The texts of the statements that one comes to from `start`, each by something that it shares with one before.
 
     Args:
         statements: of the user and of tools; lists lead nowhere.
-        names: of the dialogue.
         start: what the question, and replies about it, speak of.
         apart: tokens that lead nowhere: a statement is not reached because it holds the answer.
     """
     open_names, open_pairs = set(start.names) - set(apart), set(start.pairs)
-    waiting = [(text, mentions(text, names)) for text in statements if not is_list(text, names)]
+    waiting = [statement for statement in statements if not statement.lists]
     found: list[str] = []
     grown = True
     while grown:
         grown, rest = False, []
-        for text, spoken in waiting:
-            if spoken.touches(open_names, open_pairs):
-                found.append(text)
-                open_names |= spoken.names - set(apart)
-                open_pairs |= spoken.pairs
+        for statement in waiting:
+            if statement.spoken.touches(open_names, open_pairs):
+                found.append(statement.text)
+                open_names |= statement.spoken.names - set(apart)
+                open_pairs |= statement.spoken.pairs
                 grown = True
             else:
-                rest.append((text, spoken))
+                rest.append(statement)
         waiting = rest
     return found
 
 
-def parts(statements: Sequence[str], names: Collection[str], asked: Collection[str]) -> int:
+def parts(statements: Sequence[Statement], asked: Collection[str]) -> int:
     """Into how many parts these statements divide the names asked about, where a statement joins what it speaks of.
 
     Names that no statement speaks of do not count.
     """
     groups: list[set[str]] = []
-    for text in statements:
-        spoken = set(mentions(text, names).names)
-        if not spoken or is_list(text, names):
+    for statement in statements:
+        spoken = set(statement.spoken.names)
+        if not spoken or statement.lists:
             continue
         joined = [group for group in groups if group & spoken]
         groups = [group for group in groups if not group & spoken]

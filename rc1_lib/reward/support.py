@@ -17,12 +17,13 @@ from rc1_lib.language.open_references import asks_quantity, is_open, refers_open
 from rc1_lib.language.questions import QuestionKind, question_kind
 from rc1_lib.language.statements import (
     Mentions,
+    Statement,
     is_cut_off,
-    is_list,
     mentions,
     names_in,
     parts,
     reached,
+    read_statements,
     says,
     sentences,
 )
@@ -121,8 +122,8 @@ class Grounds:
     def _verdict_supported(self, *, yes: bool) -> float:
         if self._compared:
             return float(_verdict(tokenize(self._compared[-1].result))[0] == yes)
-        asked = mentions(self._question, self._names)
-        told = [mentions(text, self._names) for text in self._statements if not is_list(text, self._names)]
+        asked = self._question_mentions
+        told = [statement.spoken for statement in self._statements if not statement.lists]
         # Half of the names is enough: the others mostly tell which thing of that name is meant.
         if asked.names:
             found = asked.names & {name for spoken in told for name in spoken.names}
@@ -138,7 +139,7 @@ class Grounds:
         """
         if sum(bool(numbers(text)) for text in self._led_to) > 1:
             return True
-        divided = parts(self._statements, self._names, asked.names)
+        divided = parts(self._statements, asked.names)
         return divided > 0 and (divided == 1) != yes
 
     def _number_supported(self, given: Sequence[str]) -> float:
@@ -156,7 +157,7 @@ class Grounds:
         return (ONLY_SAID if asks_quantity(self._question) else 1.0) * linked
 
     def _name_supported(self) -> bool:
-        holding = [text for text in self._statements if says(text, self._tokens)]
+        holding = [text for text in self._told if says(text, self._tokens)]
         if self._compared:
             compared = operands(self._compared[-1].arguments)
             return any(number in numbers(text) for text in holding for number in compared)
@@ -168,9 +169,11 @@ class Grounds:
 
     def _chosen(self, holding: Sequence[str]) -> bool:
         """Whether something that the question names was chosen by a number, against another that it names."""
-        asked, own = mentions(self._question, self._names), mentions(self._answer, self._names)
+        asked, own = self._question_mentions, mentions(self._answer, self._names)
         others = [
-            mentions(text, self._names) for text in self._statements if numbers(text) and not says(text, self._tokens)
+            statement.spoken
+            for statement in self._statements
+            if numbers(statement.text) and not says(statement.text, self._tokens)
         ]
         beside = Mentions(asked.names - own.names, asked.pairs - own.pairs)
         return bool(holding) and any(other.touches(beside.names, beside.pairs) for other in others)
@@ -243,24 +246,32 @@ class Grounds:
         return [*pages, *(text for _, _, reply in self._exchanges for text in sentences(reply))]
 
     @cached_property
-    def _statements(self) -> list[str]:
+    def _told(self) -> list[str]:
         return [*self._found, *self._stated]
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return names_in([self._question, *self._statements])
+        return names_in([self._question, *self._told])
+
+    @cached_property
+    def _statements(self) -> list[Statement]:
+        return read_statements(self._told, self._names)
+
+    @cached_property
+    def _question_mentions(self) -> Mentions:
+        return mentions(self._question, self._names)
 
     @cached_property
     def _led_to(self) -> list[str]:
         """The statements that the question leads to; replies, and what speaks openly of somebody, are part of it."""
-        asked = mentions(self._question, self._names)
-        openly = [mentions(text, self._names) for text in self._statements if refers_openly(text)]
+        asked = self._question_mentions
+        openly = [statement.spoken for statement in self._statements if refers_openly(statement.text)]
         replied = [mentions(reply, self._names) for _, _, reply in self._exchanges]
         start = Mentions(
             asked.names.union(*(one.names for one in (*openly, *replied))),
             asked.pairs.union(*(one.pairs for one in openly)),
         )
-        return reached(self._statements, self._names, start, apart=self._tokens)
+        return reached(self._statements, start, apart=self._tokens)
 
 
 def _particulars(texts: Sequence[str], names: frozenset[str]) -> set[str]:
