@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from rc1_lib.artifacts import FileState, read_json
+from pydantic import BaseModel
+
+from rc1_lib.artifacts import FileState, file_state, read_json, sha256_json
 from rc1_lib.checks import equal, info
 from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
+from rc1_lib.pool.derived import TAKES
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
+from rc1_lib.scoring.identity import scoring_settings
 from rc1_lib.scoring.test_double_checks import double_checks, said_double
 
 
-def kept_verdict(run: Run, artifact: Artifact, where: str, key: str, expected: Collection[str], of: str) -> GateResult:
+def report_key(run: Run, artifact: Artifact, weights: Mapping[str, float], gate: BaseModel, **more: Any) -> str:
+    """Names a report by all that decides it, so that a report of something else is never found.
+
+    Args:
+        run: whose dialogues, judge, reward and penalty.
+        artifact: what the report is.
+        weights: of the reward.
+        gate: the gate's thresholds.
+        more: what else decides it.
+    """
+    config = run.config
+    decisive = {
+        "weights": dict(weights),
+        "takes": TAKES.sha256(run),
+        "overclar": config.overclar.model_dump(mode="json"),
+        "on": config.use_overclar_penalty,
+        "scoring": scoring_settings(run),
+        "code": artifact.code,
+        "reward": config.reward.model_dump(mode="json"),
+        "gate": gate.model_dump(mode="json"),
+        **more,
+    }
+    return sha256_json(decisive)[:12]
+
+
+def report_path(name: str, key: str) -> str:
+    """Where such a report lies, relative to the workspace."""
+    return f"reports/{name}_{key}.json"
+
+
+def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[str], of: str) -> GateResult:
     """The verdict in a report, judged again; red where there is none, or somebody else wrote it.
 
     Args:
         run: whose report.
         artifact: what it is.
-        where: its path, relative to the workspace.
         key: what its name holds.
         expected: the checks that it must have.
         of: what it is about, for the check that it is there.
@@ -28,7 +62,8 @@ def kept_verdict(run: Run, artifact: Artifact, where: str, key: str, expected: C
         RC1Error: when it cannot be read, or is the report of something else.
     """
     again = f"run it: {artifact.command}"
-    path, state = run.workspace.path(where), artifact.state(run)
+    where = report_path(artifact.name, key)
+    path, state = run.workspace.path(where), file_state(run.workspace, where, None, artifact.name)
     if state is FileState.MISSING:
         return GateResult(artifact.name, (equal(of, False, True, again),))
     whole = equal("report", state.value, FileState.FRESH.value, f"somebody else wrote {path.name}; {again}")

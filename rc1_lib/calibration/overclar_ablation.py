@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from rc1_lib.artifacts import sha256_json
 from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
-from rc1_lib.calibration.keyed_report import kept_verdict
+from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.derived import Artifact, fingerprint
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
@@ -20,7 +18,6 @@ from rc1_lib.records import GateResult
 from rc1_lib.reward import plots
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import Run
-from rc1_lib.scoring.identity import scoring_settings
 
 
 def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> GateReport:
@@ -58,7 +55,9 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> G
     shown = f"n = {counts.prompts:,} prompts, {counts.dialogues:,} dialogues about them"
     file = f"{PLOTS}/overclar_ablation_{key}.png"
     plots.ablation(run.workspace.path(file), ablated.to_dict()["figures"], caption=shown)
-    return write_report(run, _path(key), gate, body, {"over-clarification penalty": file}, ABLATION.name)
+    return write_report(
+        run, report_path(ABLATION.name, key), gate, body, {"over-clarification penalty": file}, ABLATION.name
+    )
 
 
 def ablation_verdict(run: Run) -> GateResult:
@@ -68,31 +67,16 @@ def ablation_verdict(run: Run) -> GateResult:
         RC1Error: when there are no weights, or the report cannot be read.
     """
     key = _key(run, read_weights(run, dimensions(run)))
-    return kept_verdict(run, ABLATION, _path(key), key, ABLATION_CHECKS, "ablation of these weights and this penalty")
+    return kept_verdict(run, ABLATION, key, ABLATION_CHECKS, "ablation of these weights and this penalty")
 
 
 def _key(run: Run, weights: Mapping[str, float]) -> str:
-    """Names the report by all that decides it, so that a report of something else is never found."""
-    config = run.config
-    decisive: dict[str, Any] = {
-        "weights": dict(weights),
-        "takes": TAKES.sha256(run),
-        "overclar": config.overclar.model_dump(mode="json"),
-        "on": config.use_overclar_penalty,
-        "scoring": scoring_settings(run),
-        "code": ABLATION.code,
-        "reward": config.reward.model_dump(mode="json"),
-        "gate": config.gates.ablation.model_dump(mode="json"),
-    }
-    return sha256_json(decisive)[:12]
-
-
-def _path(key: str) -> str:
-    return f"reports/overclar_ablation_{key}.json"
+    return report_key(run, ABLATION, weights, run.config.gates.ablation)
 
 
 ABLATION = Artifact(
-    "overclar_ablation", lambda run: _path(_key(run, read_weights(run, dimensions(run)))), None,
+    "overclar_ablation",
+    lambda run: report_path("overclar_ablation", _key(run, read_weights(run, dimensions(run)))), None,
     "rc1_lib.calibration.overclar_ablation.overclar_ablation", "rc1 overclar-penalty --ablation",
 )  # fmt: skip
 """Of the weights and the penalty in force: its name holds all that it was made from, the code too."""

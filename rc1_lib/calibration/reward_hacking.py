@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.artifacts import atomic_write, sha256_json
+from rc1_lib.artifacts import atomic_write
 from rc1_lib.attacks.library import Attack
 from rc1_lib.calibration.attacked_rows import (
     attack_store,
@@ -19,7 +19,7 @@ from rc1_lib.calibration.attacked_rows import (
     own_attacks,
 )
 from rc1_lib.calibration.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows, with_reward
-from rc1_lib.calibration.keyed_report import kept_verdict
+from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.derived import Artifact, fingerprint
 from rc1_lib.environment.rewards import RewardSettings
@@ -33,7 +33,6 @@ from rc1_lib.reward import plots
 from rc1_lib.reward.hacking import Earned, best_of_n, earned
 from rc1_lib.reward.terms import NEW
 from rc1_lib.run import Run
-from rc1_lib.scoring.identity import scoring_settings
 
 DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
 """The dialogues that were paid more than the teacher's, whole, so that they can be read and replayed."""
@@ -90,7 +89,8 @@ def attack_reward(
         "dialogues": {"path": DIALOGUES, "count": through.height},
         "scoring": judged.summary(),
     }
-    return write_report(run, _path(key), gate, body, {"worthless policies": _draw(run, key, alone)}, HACKING.name)
+    drawn = {"worthless policies": _draw(run, key, alone)}
+    return write_report(run, report_path(HACKING.name, key), gate, body, drawn, HACKING.name)
 
 
 def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:
@@ -122,35 +122,25 @@ def hacking_verdict(run: Run) -> GateResult:
         RC1Error: when there are no weights, or the report cannot be read.
     """
     key = _key(run, read_weights(run, dimensions(run)))
-    return kept_verdict(run, HACKING, _path(key), key, hacking_checks(library(run)), "attack on these weights")
+    return kept_verdict(run, HACKING, key, hacking_checks(library(run)), "attack on these weights")
 
 
 def _key(run: Run, weights: Mapping[str, float]) -> str:
-    """Names the report by all that decides it, so that a report of something else is never found."""
     config = run.config
-    decisive: dict[str, Any] = {
-        "weights": dict(weights),
-        "shadow": SHADOW.sha256(run),
-        "takes": TAKES.sha256(run),
-        "overclar": config.overclar.model_dump(mode="json"),
-        "on": config.use_overclar_penalty,
-        "training": asdict(RewardSettings.of(config)),
-        "limits": config.training.limits.model_dump(mode="json"),
-        "own": own_attacks(run),
-        "scoring": scoring_settings(run),
-        "code": HACKING.code,
-        "reward": config.reward.model_dump(mode="json"),
-        "gate": config.gates.reward_hacking.model_dump(mode="json"),
-    }
-    return sha256_json(decisive)[:12]
-
-
-def _path(key: str) -> str:
-    return f"reports/reward_hacking_{key}.json"
+    return report_key(
+        run,
+        HACKING,
+        weights,
+        config.gates.reward_hacking,
+        shadow=SHADOW.sha256(run),
+        training=asdict(RewardSettings.of(config)),
+        limits=config.training.limits.model_dump(mode="json"),
+        own=own_attacks(run),
+    )
 
 
 HACKING = Artifact(
-    "reward_hacking", lambda run: _path(_key(run, read_weights(run, dimensions(run)))), None,
+    "reward_hacking", lambda run: report_path("reward_hacking", _key(run, read_weights(run, dimensions(run)))), None,
     "rc1_lib.calibration.reward_hacking.attack_reward", "rc1 attack-reward",
 )  # fmt: skip
 """Of the weights and the reward in force: its name holds all that it was made from, the code too."""
