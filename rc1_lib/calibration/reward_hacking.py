@@ -22,7 +22,7 @@ from rc1_lib.calibration.judged_rows import JudgedRows, dimensions, judge_checks
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.derived import Artifact, fingerprint
-from rc1_lib.environment.rewards import RewardSettings
+from rc1_lib.environment.rewards import RewardSettings, training_rewards
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate
 from rc1_lib.pool.checked_rows import rows_of
@@ -148,12 +148,7 @@ HACKING = Artifact(
 
 def _paid(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
     """The dialogues with the judged reward, and `trained`: what training would pay for each."""
-    settings = RewardSettings.of(run.config)
-    gains = settings.success * pl.col("solved").cast(pl.Float64) + (
-        settings.judge * pl.col("main") if settings.judge else pl.lit(0.0)
-    )
-    costs = pl.col("penalty") + settings.turn * pl.col("turns")
-    return with_reward(run, frame, weights).with_columns(trained=gains * pl.col("factor") - costs)
+    return with_reward(run, frame, weights).with_columns(trained=training_rewards(RewardSettings.of(run.config)))
 
 
 def _earned(run: Run, frame: pl.DataFrame, column: str, attacks: Mapping[str, Attack]) -> dict[str, Earned]:

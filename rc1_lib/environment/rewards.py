@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+import polars as pl
+
 from rc1_lib.config import RunConfig
 from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import Bucket
-from rc1_lib.reward.difficulty_factor import difficulty_factor
-from rc1_lib.reward.overclarification import over_clarification_penalty
+from rc1_lib.reward.difficulty_factor import difficulty_factor, difficulty_factors
+from rc1_lib.reward.overclarification import over_clarification_penalties, over_clarification_penalty
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +111,23 @@ def reward_terms(
         format=settings.malformed * outcome.malformed,
         turns=settings.turn * outcome.turns,
     )
+
+
+def training_rewards(settings: RewardSettings, malformed: pl.Expr | None = None) -> pl.Expr:
+    """`reward_terms(...).total` over columns, to the last bit; null where the judge has weight and `main` is null.
+
+    Reads `solved, main, bucket, clarifications, needs_clarification, turns`, with `main` for the judge's score.
+
+    Args:
+        settings: what the terms weigh.
+        malformed: malformed turns of each dialogue; default: none, as in dialogues that are written and not sampled.
+    """
+    success = settings.success * pl.col("solved").cast(pl.Float64)
+    judge = settings.judge * pl.col("main") if settings.judge else pl.lit(0.0)
+    factor = difficulty_factors(pl.col("bucket"), settings.beta)
+    penalty = pl.lit(0.0)
+    if settings.use_penalty:
+        asked, needs = pl.col("clarifications"), pl.col("needs_clarification")
+        penalty = over_clarification_penalties(asked, needs, alpha=settings.alpha, cap=settings.cap)
+    faults = settings.malformed * (pl.lit(0) if malformed is None else malformed)
+    return (success + judge) * factor - penalty - faults - settings.turn * pl.col("turns")

@@ -1,16 +1,19 @@
-"""Reward terms against sums done by hand."""
+"""Reward terms against sums done by hand, and over columns against those of single episodes."""
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
+import polars as pl
 import pytest
 
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
-from rc1_lib.environment.rewards import RewardSettings, reward_terms
+from rc1_lib.environment.rewards import RewardSettings, reward_terms, training_rewards
 from rc1_lib.errors import RC1Error
-from rc1_lib.records import Bucket
+from rc1_lib.records import BUCKETS, Bucket
 
 SOLVED = EpisodeOutcome(
     EpisodeStatus.ANSWERED, "384", True, needs=False, obtained=False, asked=0, off_target=0, turns=3, hops=2,
@@ -79,3 +82,49 @@ def test_without_the_penalty_needless_questions_are_free() -> None:
 def test_negative_settings_are_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=name):
         replace(SETTINGS, **{name: value})
+
+
+def some_outcome(dice: random.Random) -> EpisodeOutcome:
+    return replace(
+        SOLVED, right=dice.random() < 0.6, needs=dice.random() < 0.5, obtained=dice.random() < 0.5,
+        asked=dice.randrange(6), turns=dice.randrange(1, 12), malformed=dice.choice((0, 0, 1, 3)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("use_penalty", [True, False])
+@pytest.mark.parametrize("on", product([0, 1], repeat=6))
+def test_over_columns_every_episode_is_paid_the_same(on: tuple[int, ...], use_penalty: bool) -> None:
+    """What the attack on the reward reckons with is what training pays, to the last bit, whatever has weight."""
+    dice = random.Random(f"{on}{use_penalty}")
+    names = ("success", "judge", "alpha", "beta", "malformed", "turn")
+    weights = {name: weighs * dice.uniform(0.01, 1.5) for name, weighs in zip(names, on, strict=True)}
+    settings = RewardSettings(**weights, cap=dice.randrange(5), use_penalty=use_penalty)
+    episodes = [(some_outcome(dice), dice.choice(BUCKETS), dice.random()) for _ in range(60)]
+    frame = pl.DataFrame(
+        {
+            "solved": [outcome.solved for outcome, _, _ in episodes],
+            "main": [judged for _, _, judged in episodes],
+            "bucket": [bucket for _, bucket, _ in episodes],
+            "clarifications": [outcome.asked for outcome, _, _ in episodes],
+            "needs_clarification": [outcome.needs for outcome, _, _ in episodes],
+            "turns": [outcome.turns for outcome, _, _ in episodes],
+            "malformed": [outcome.malformed for outcome, _, _ in episodes],
+        }
+    )
+    paid = [reward_terms(outcome, bucket, settings, judged=judged).total for outcome, bucket, judged in episodes]
+    assert frame.select(training_rewards(settings, pl.col("malformed"))).to_series().to_list() == paid
+    clean = [
+        reward_terms(replace(outcome, malformed=0), bucket, settings, judged=judged).total
+        for outcome, bucket, judged in episodes
+    ]
+    assert frame.select(training_rewards(settings)).to_series().to_list() == clean
+
+
+@pytest.mark.parametrize(("judge", "paid"), [(0.5, None), (0.0, 1.0 - 0.09)])
+def test_over_columns_an_unscored_dialogue_has_no_reward_where_the_judge_has_weight(
+    judge: float, paid: float | None
+) -> None:
+    row = {"solved": True, "main": None, "bucket": "medium", "clarifications": 0, "needs_clarification": False}
+    frame = pl.DataFrame([{**row, "turns": 3}], schema_overrides={"main": pl.Float64})
+    found = frame.select(training_rewards(replace(SETTINGS, judge=judge))).to_series().to_list()
+    assert found == [paid]
