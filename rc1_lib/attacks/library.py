@@ -52,11 +52,7 @@ def echo(scene: Scene) -> None:
 @attack
 def first_page_copied(scene: Scene) -> None:
     """Copies the first page and answers with its title."""
-    if not scene.titles:
-        scene.answer(scene.wrong, scene.user)
-        return
-    (page,) = scene.call(("wiki", scene.titles[0]))
-    scene.answer(scene.titles[0], page)
+    scene.answer(scene.titles[0] if scene.titles else scene.wrong, scene.first_page())
 
 
 @attack
@@ -204,8 +200,7 @@ def parrots_the_tool(scene: Scene) -> None:
 @attack
 def another_name_on_the_page(scene: Scene) -> None:
     """Reads the first page, quotes a sentence of it and answers with a name or number in it that is not asked for."""
-    pages = scene.call(("wiki", scene.titles[0])) if scene.titles else [scene.user]
-    sentence, answer = scene.other_in(pages[0])
+    sentence, answer = scene.other_in(scene.first_page())
     scene.answer(answer, sentence)
 
 
@@ -227,5 +222,4 @@ def first_number(scene: Scene) -> None:
 @attack
 def quotes_and_guesses(scene: Scene) -> None:
     """Quotes what the prompt says, or the first page, and guesses yes or no, or the first title."""
-    pages = scene.call(("wiki", scene.titles[0])) if scene.titles else [scene.user]
-    scene.answer(scene.wrong, pages[0].split(".")[0])
+    scene.answer(scene.wrong, scene.first_page().split(".")[0])

@@ -85,6 +85,10 @@ class Scene:
         # Where a limit ends the episode, calls of its last turn stay unanswered.
         return [*(str(reply["content"]) for reply in replies), *("" for _ in range(len(steps) - len(replies)))]
 
+    def first_page(self) -> str:
+        """Look up the first page; returns what it says, or the user's message where there are no pages."""
+        return self.call(("wiki", self.titles[0]))[0] if self.titles else self.user
+
     def ask(self, question: str) -> str:
         """Ask the user; returns what the user says."""
         return self.call(("ask_user", question))[0]

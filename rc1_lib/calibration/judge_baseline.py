@@ -28,12 +28,12 @@ from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
+from rc1_lib.scoring.asked_anew import asked_anew
 from rc1_lib.scoring.drift import shifts
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.prompt import dialogue_sha256
-from rc1_lib.scoring.store import Store
 from rc1_lib.scoring.test_double_checks import double_checks
 
 _KIND = "judge_baseline"
@@ -102,7 +102,7 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
     config, thresholds = run.config, run.config.gates.drift
     rows = _chosen(rows_of(run, SHADOW), config.judge.baseline.n)
     check_judge(run)
-    with _asked(run) if new else open_store(run) as store:
+    with open_store(run, _asked(run) if new else None) as store:
         judged = open_judge(run, store).score(rows["messages"].to_list(), fresh=new)
     judged.require(thresholds.min_coverage)
     samples = _samples(judged, tuple(read_spec(run).dimensions))
@@ -141,12 +141,7 @@ def drift_verdict(run: Run) -> GateResult:
         )
     body, thresholds = _read(run), run.config.gates.drift
     dialogues = [one["messages"] for one in body["dialogues"]]
-    check_judge(run)
-    with _asked(run) as store:
-        judged = open_judge(run, store).score(dialogues, fresh=True)
-        lines = store.log(judged.run_id)
-    if judged.stopped:
-        raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}")
+    judged, lines = asked_anew(run, dialogues, _asked(run))
     again = _samples(judged, tuple(body["dimensions"]))
     both = [
         (one["scores"], again[name])
@@ -180,9 +175,9 @@ def _read(run: Run) -> Body:
     return body
 
 
-def _asked(run: Run) -> Store:
-    """The store of what is asked about the set beside the scores in use, which it must not take the place of."""
-    return open_store(run, str(PurePosixPath(run.config.judge.baseline.path).with_name("asked.sqlite")))
+def _asked(run: Run) -> str:
+    """Where the store is of what is asked beside the scores in use, which it must not take the place of."""
+    return str(PurePosixPath(run.config.judge.baseline.path).with_name("asked.sqlite"))
 
 
 def _chosen(rows: pl.DataFrame, n: int) -> pl.DataFrame:

@@ -20,7 +20,8 @@ from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
-from rc1_lib.scoring.judge import check_judge, open_judge, open_store
+from rc1_lib.scoring.asked_anew import asked_anew
+from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.store import Store
 from rc1_lib.scoring.test_double import is_test_double
@@ -43,12 +44,7 @@ def probe(evidence: Evidence) -> GateResult:
     run = evidence.run
     judge, thresholds = run.config.judge, run.config.gates.probe
     dialogues = evidence.rows("shadow").head(thresholds.n)["messages"].to_list()
-    check_judge(run)
-    with open_store(run) as store:
-        judged = open_judge(run, store).score(dialogues, fresh=True)
-        lines = store.log(judged.run_id)
-    if judged.stopped:
-        raise RC1Error(f"the judge '{judge.provider}' stopped: {judged.stopped}")
+    judged, lines = asked_anew(run, dialogues)
     result = probe_gate(
         lines,
         provider=judge.provider,
