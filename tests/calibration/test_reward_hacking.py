@@ -12,7 +12,7 @@ import orjson
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import read_json
+from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.attacks.library import ATTACKS
 from rc1_lib.calibration.attacked_rows import library
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
@@ -91,6 +91,31 @@ def test_a_report_of_other_weights_or_without_a_policy_is_no_verdict(workspace: 
     path.write_bytes(orjson.dumps(body))
     with pytest.raises(RC1Error, match="report of something else"):
         hacking_verdict(run)
+
+
+def echo_check(body: Any) -> Any:
+    return next(one for one in body["gate"]["checks"] if one["name"] == "echo: below the teacher by")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda body: echo_check(body).update(value=0.99),
+        lambda body: echo_check(body).update(threshold=-1.0),
+        lambda body: body["policies"]["echo"].update(margin=0.99),
+    ],
+    ids=["a check's value", "a check's threshold", "a figure"],
+)
+def test_a_report_that_somebody_edited_is_red(fresh_copy: Callable[..., Run], edit: Callable[[Any], None]) -> None:
+    run = fresh_copy()
+    assert hacking_verdict(run).failures == ()
+    path = HACKING.path(run)
+    body = read_json(path)
+    edit(body)
+    assert body != read_json(path)
+    path.write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
+    found = hacking_verdict(run).failures
+    assert [(check.name, check.value) for check in found] == [("report", FileState.ALTERED.value)]
 
 
 def graded(change: pl.Expr) -> Callable[..., JudgedRows]:
