@@ -44,7 +44,7 @@ class Fork:
         until = time.monotonic() + seconds
         while (code := self.poll()) is None:
             assert time.monotonic() < until, f"it has not ended: {self.told()}"
-            time.sleep(0.005)
+            time.sleep(0.005)  # it is no child of this process, so there is nothing here to wait for but its file
         return code
 
     def kill(self) -> int:
@@ -106,7 +106,7 @@ def _call(function: str, arguments: list[str], output: str) -> None:
         getattr(importlib.import_module(module), name)(*arguments)
     except SystemExit as end:
         code = int(end.code or 0)
-    except BaseException:
+    except BaseException:  # whatever it is, even an interrupt: a fork must end here, not go on as the interpreter
         traceback.print_exc()
         code = 1
     sys.stdout.flush()

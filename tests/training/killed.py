@@ -65,7 +65,7 @@ def few(what: str, workspace: Path) -> Iterator[Callable[[BaseProcess], None]]:
 
         def wait(process: BaseProcess, wanted: int = wanted) -> None:
             while come_to(what, workspace) < wanted and process.is_alive():
-                time.sleep(0.001)
+                time.sleep(0.001)  # what is written is watched from outside: work that told of it were other work
             process.join(moments.uniform(0.01, 0.1))
 
         yield wait
