@@ -101,8 +101,19 @@ def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
 
 
 def sha256_folder(folder: Path) -> str:
-    """One SHA-256 over the names and bytes of all files in `folder` and below, in hex."""
-    return _sha256_of(folder, (path for path in folder.rglob("*") if not path.is_dir()))
+    """One SHA-256 over the names and bytes of all files in `folder` and below, in hex.
+
+    Raises:
+        RC1Error: when something in it is a link to a folder: what is read through it would not be covered.
+    """
+    found = sorted(folder.rglob("*"))
+    linked = next((path for path in found if path.is_symlink() and path.is_dir()), None)
+    if linked is not None:
+        raise RC1Error(
+            f"{linked}: is a link to a folder, whose files no fingerprint would cover; expected files, links to files "
+            f"or a folder of its own: copy what it leads to in its place"
+        )
+    return _sha256_of(folder, (path for path in found if not path.is_dir()))
 
 
 def _sha256_of(folder: Path, files: Iterable[Path]) -> str:

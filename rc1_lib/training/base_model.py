@@ -17,12 +17,11 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from rc1_lib.artifacts import sha256_json, sha256_tree
+from rc1_lib.artifacts import sha256_folder
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.device import Precision, to_device
 from rc1_lib.training.train_config import ModelSection
 
-_PATTERNS = ("*.safetensors", "*.json", "*.jinja")
 _MISFITS = {
     "missing_keys": "lack tensors that the model needs",
     "unexpected_keys": "hold tensors that the model has no place for",
@@ -101,14 +100,15 @@ def alike_on_every_cpu(base: nn.Module) -> None:
 
 
 def base_fingerprint(model: ModelSection) -> str:
-    """What the adapter is an adapter of: one SHA-256 over a folder's files, or the commit on the hub.
+    """What the adapter is an adapter of: one SHA-256 over all of a folder's files, or the commit on the hub.
 
     Raises:
         ConfigError: when the base cannot be had.
+        RC1Error: when its folder holds a link to another folder.
     """
     folder = Path(model.base)
     if folder.is_dir():
-        return sha256_json({pattern: sha256_tree(folder, pattern) for pattern in _PATTERNS})
+        return sha256_folder(folder)
     config = _loaded(
         model.base, lambda: AutoConfig.from_pretrained(model.base, trust_remote_code=model.trust_remote_code)
     )
@@ -151,7 +151,7 @@ def _loaded(base: str, load: Callable[[], Any]) -> Any:
 
 
 def _refuse_pickles(base: str) -> None:
-    """Weights of a folder are safetensors: a pickle can run code, and the fingerprint of a base does not cover it."""
+    """Weights of a folder are safetensors: a pickle can run code."""
     folder = Path(base)
     if folder.is_dir() and not any(folder.glob("*.safetensors")):
         found = ", ".join(sorted(path.name for path in folder.glob("*.bin"))) or "no weights"

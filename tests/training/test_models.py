@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from rc1_lib.errors import ConfigError
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
+from rc1_lib.training.derived import BASE
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 
 Tiny = Callable[..., Run]
@@ -52,3 +54,40 @@ def test_every_byte_of_a_base_counts_for_its_fingerprint(tiny: Tiny, name: str) 
     content[-1] ^= 1
     (base / name).write_bytes(content)
     assert fingerprint_of(run.config, str(base)) != before
+
+
+@pytest.mark.parametrize("name", ["merges.txt", "modeling_own.py", "additional_chat_templates/ask.jinja"])
+def test_a_file_of_any_kind_counts_for_its_fingerprint(tiny: Tiny, name: str) -> None:
+    """Tokenizers read more kinds of files than weights and JSON, and with trust_remote_code a model is code."""
+    run = tiny()
+    base = run.workspace.path("base")
+    before = fingerprint_of(run.config, str(base))
+    (base / name).parent.mkdir(exist_ok=True)
+    (base / name).write_bytes(b"1\n")
+    added = fingerprint_of(run.config, str(base))
+    (base / name).write_bytes(b"2\n")
+    assert len({before, added, fingerprint_of(run.config, str(base))}) == 3
+
+
+def test_a_linked_folder_in_a_base_is_refused(tiny: Tiny, tmp_path: Path) -> None:
+    """transformers would read the templates in it, and their bytes would be in no fingerprint."""
+    run = tiny()
+    base = run.workspace.path("base")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/ask.jinja").write_text("hm")
+    (base / "additional_chat_templates").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RC1Error, match=r"additional_chat_templates: is a link to a folder"):
+        fingerprint_of(run.config, str(base))
+    with pytest.raises(RC1Error, match=r"additional_chat_templates: is a link to a folder"):
+        BASE.sha256(run)
+
+
+def test_a_base_of_linked_files_that_is_itself_a_link_has_the_same_fingerprint(tiny: Tiny, tmp_path: Path) -> None:
+    """As in the hub's cache."""
+    run = tiny()
+    base = run.workspace.path("base")
+    (tmp_path / "snapshot").mkdir()
+    for path in base.iterdir():
+        (tmp_path / "snapshot" / path.name).symlink_to(path)
+    (tmp_path / "link").symlink_to(tmp_path / "snapshot")
+    assert fingerprint_of(run.config, str(tmp_path / "link")) == fingerprint_of(run.config, str(base))
