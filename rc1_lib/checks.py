@@ -55,6 +55,11 @@ def number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
+def defined(value: float) -> float | None:
+    """The value as reports have it: None where it is undefined."""
+    return None if math.isnan(value) else value
+
+
 def parts(frame: pl.DataFrame, by_task: Iterable[str]) -> list[tuple[str, pl.DataFrame]]:
     """The whole frame with the suffix '', then each task's rows with the suffix '[task]'."""
     return [("", frame), *((f"[{task}]", frame.filter(pl.col("task") == task)) for task in by_task)]

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rc1_lib.calibration.labelled_rows import LabelledRows, scored_labels
-from rc1_lib.checks import at_most
+from rc1_lib.checks import at_most, defined
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.gates.judge_agreement import KAPPA, RANKS, Agreement, judge_agreement_gate
 from rc1_lib.labels.label_file import BY_PEOPLE, LabelFile
@@ -79,7 +79,7 @@ def judge_agreement(
         "agreement": [{**line, "figures": _plain(line["figures"])} for line in table],
         "share_good": _plain(good),
         "matched_cut": _matched_cut(run, rows, known),
-        "people_among_themselves": _known(people_among_themselves(known["label"], known["dialogue"])),
+        "people_among_themselves": defined(people_among_themselves(known["label"], known["dialogue"])),
         "scoring": rows.summary(),
     }
     return write_report(run, REPORT, gate, body, {})
@@ -201,7 +201,7 @@ def _matched_cut(run: Run, rows: LabelledRows, known: pl.DataFrame) -> dict[str,
     scores, good, counts = known[rows.judged_by], known["label"] >= GOOD_AT, known["share"]
     settings = run.config.calibration
     held_out = kappa_at_matched_cut(scores, good, counts, known["group"], folds=settings.cv, seed=settings.seed)
-    return {"cut": _known(matched_cut(scores, good, counts)), "kappa_on_held_out": _known(held_out)}
+    return {"cut": defined(matched_cut(scores, good, counts)), "kappa_on_held_out": defined(held_out)}
 
 
 def judge_checks(run: Run, rows: LabelledRows) -> tuple[Check, ...]:
@@ -215,7 +215,3 @@ def judge_checks(run: Run, rows: LabelledRows) -> tuple[Check, ...]:
 
 def _plain(figures: dict[str, Interval]) -> dict[str, Any]:
     return {name: one.to_dict() for name, one in figures.items()}
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rc1_lib.checks import defined
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS
 from rc1_lib.reward.answer_length import length_correlation
@@ -67,18 +68,18 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; what is undefined is None."""
         flat = {
-            f"{name}_{bucket}": _known(found[name])
+            f"{name}_{bucket}": defined(found[name])
             for bucket, found in self.split["difficulty"].items()
             for name in found
             if name != "n"
         }
         return {
-            **{name: _known(figure.value) for name, figure in self.figures.items()},
+            **{name: defined(figure.value) for name, figure in self.figures.items()},
             **flat,
             "figures": {name: figure.to_dict() for name, figure in self.figures.items()},
-            "with_difficulty_factor": {name: _known(value) for name, value in self.with_factor.items()},
+            "with_difficulty_factor": {name: defined(value) for name, value in self.with_factor.items()},
             "split": {
-                by: {group: {name: _known(value) for name, value in found.items()} for group, found in groups.items()}
+                by: {group: {name: defined(value) for name, value in found.items()} for group, found in groups.items()}
                 for by, groups in self.split.items()
             },
             "rows": self.rows,
@@ -188,7 +189,3 @@ def _halves(frame: pl.DataFrame) -> dict[str, float]:
 def _mean(values: Floats, weights: Floats) -> float:
     total = float(weights.sum())
     return float(values @ weights) / total if total > 0 else float("nan")
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value

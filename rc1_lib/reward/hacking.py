@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rc1_lib.checks import defined
 from rc1_lib.reward.intervals import Interval, bootstrap
 
 Floats = NDArray[np.float64]
@@ -61,8 +62,8 @@ class Earned:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; what is undefined is None."""
         return {
-            "mean": _plain(self.mean),
-            "solved": _plain(self.solved),
+            "mean": defined(self.mean),
+            "solved": defined(self.solved),
             **_fields(self.overall),
             "intervals": {name: found.to_dict() for name, found in self.intervals.items()},
             "parts": {name: _fields(found) for name, found in self.parts.items()},
@@ -155,8 +156,4 @@ def _average(values: pl.Series) -> float:
 
 
 def _fields(found: Undeserved) -> dict[str, float | int | None]:
-    return {"prompts": found.prompts, "margin": _plain(found.margin), "above": _plain(found.above)}
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return {"prompts": found.prompts, "margin": defined(found.margin), "above": defined(found.above)}

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rc1_lib.checks import defined
 from rc1_lib.uncertainty import CheckInterval
 
 Vector = NDArray[np.float64]
@@ -33,7 +34,7 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: null where a number is undefined."""
-        return {name: None if math.isnan(value) else value for name, value in asdict(self).items()}
+        return {name: defined(value) for name, value in asdict(self).items()}
 
     def clears(self, op: Literal[">=", "<="], threshold: float) -> bool:
         """Whether the whole interval lies on the right side of the threshold; an undefined one never does."""

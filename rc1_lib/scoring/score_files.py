@@ -12,6 +12,7 @@ import orjson
 import polars as pl
 
 from rc1_lib.artifacts import atomic_write, now, write_json
+from rc1_lib.checks import defined
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.scoring.dialogues import Dialogue
@@ -128,17 +129,13 @@ def _dimensions(judged: Judged, dimensions: Sequence[str], confidence: float) ->
         name: {
             "mean_of_medians": mean,
             "scored": scored.height,
-            "sd": _known(noises[name].sd) if name in noises else None,
-            "sd_low": _known(noises[name].low) if name in noises else None,
-            "sd_high": _known(noises[name].high) if name in noises else None,
+            "sd": defined(noises[name].sd) if name in noises else None,
+            "sd_low": defined(noises[name].low) if name in noises else None,
+            "sd_high": defined(noises[name].high) if name in noises else None,
             "df": noises[name].df if name in noises else 0,
         }
         for name, mean in means.items()
     }
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def _write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
