@@ -66,16 +66,6 @@ class EpisodeOutcome:
         """Right although the missing piece was never obtained: a guess, which is no success."""
         return self.right and not self.solved
 
-    @property
-    def needless(self) -> int:
-        """Questions to the user where nothing was missing."""
-        return 0 if self.needs else self.asked
-
-    @property
-    def asked_where_needed(self) -> bool:
-        """Whether a piece was missing and the user was asked at all."""
-        return self.needs and self.asked > 0
-
 
 def outcome_of(
     world: World, status: EpisodeStatus, answer: str, *, turns: int, malformed: int, tokens: int

@@ -41,8 +41,6 @@ CHECK_OF = {
     "ask_precision": PRECISION, "ask_gap": GAP,
 }  # fmt: skip
 """Changed figure -> the check on it."""
-PPO_EVAL_CHECKS = frozenset({PROMPTS, *GROUPS.values(), *CHECK_OF.values()})
-"""What the report of an evaluation has to have checked."""
 
 _SHOWN = {
     "success": "success", "success_needed": "success where asking is needed", "success_hard": "success on hard rows",

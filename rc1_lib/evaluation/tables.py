@@ -96,29 +96,6 @@ def groups_rows(report: Report, mode: str) -> Rows:
     return Rows(f"{mode}, {report['before']} / {report['after']}", head, rows)
 
 
-def seeds_rows(reports: Mapping[str, Report]) -> Rows:
-    """What the gate judges, one column a report: training seeds side by side, or variants of one.
-
-    Args:
-        reports: the column's name -> its report.
-    """
-    head = ("sampled, change", *reports)
-    rows = [
-        (
-            "gate", *("passed" if report["pass"] else report["gate"]["status"].upper() for report in reports.values())
-        ),
-        ("prompts", *(f"{report['modes']['sampled']['overall']['prompts']:,}" for report in reports.values())),
-    ]  # fmt: skip
-    for figure, name in CHECK_OF.items():
-        cells = []
-        for report in reports.values():
-            change = report["modes"]["sampled"]["overall"]["change"][figure]
-            passed = next(check["passed"] for check in report["gate"]["checks"] if check["name"] == name)
-            cells.append(f"{_change(figure, change)[0]}{'' if passed else ' RED'}")
-        rows.append((name, *cells))
-    return Rows("side by side", head, rows)
-
-
 def proxy_rows(report: Report) -> Rows:
     """The judged score beside verified success: start and end by group of prompts, then the checkpoints in between."""
     found = report["proxy"]

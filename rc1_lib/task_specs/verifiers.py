@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
@@ -22,15 +21,6 @@ def normalise_answer(text: str) -> str:
     """Lower case, no punctuation, no articles, single spaces."""
     kept = "".join(" " if unicodedata.category(mark).startswith("P") else mark for mark in text.lower())
     return " ".join(_ARTICLES.sub(" ", kept).split())
-
-
-def f1(given: str, gold: str) -> float:
-    """Token F1 of two answers after normalisation, in [0, 1]."""
-    ours, theirs = normalise_answer(given).split(), normalise_answer(gold).split()
-    common = sum((Counter(ours) & Counter(theirs)).values())
-    if not common:
-        return float(ours == theirs)
-    return 2 * common / (len(ours) + len(theirs))
 
 
 def same_number(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:

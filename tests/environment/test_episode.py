@@ -35,23 +35,23 @@ def test_a_solved_episode_by_hand() -> None:
     outcome = play([WIKI, ASK, call("calc", expression="462-39*2"), ANSWER]).outcome()
     assert (outcome.status, outcome.answer, outcome.right) == (EpisodeStatus.ANSWERED, "384", True)
     assert (outcome.solved, outcome.lucky, outcome.obtained) == (True, False, True)
-    assert (outcome.asked, outcome.needless, outcome.asked_where_needed) == (1, 0, True)
+    assert (outcome.asked, outcome.needs) == (1, True)
     assert (outcome.turns, outcome.hops, outcome.tool_errors, outcome.malformed) == (4, 2, 0, 0)
 
 
 def test_right_without_the_missing_piece_is_luck() -> None:
     outcome = play([WIKI, ANSWER]).outcome()
-    assert (outcome.right, outcome.solved, outcome.lucky, outcome.asked_where_needed) == (True, False, True, False)
+    assert (outcome.right, outcome.solved, outcome.lucky, outcome.asked) == (True, False, True, 0)
 
 
 def test_right_after_asking_for_something_else_is_luck_too() -> None:
     outcome = play([call("ask_user", question="Tell me the answer."), ANSWER]).outcome()
-    assert (outcome.solved, outcome.lucky, outcome.off_target, outcome.asked_where_needed) == (False, True, 1, True)
+    assert (outcome.solved, outcome.lucky, outcome.off_target, outcome.asked) == (False, True, 1, 1)
 
 
 def test_asking_where_nothing_is_missing_is_needless_and_does_not_unsolve() -> None:
     outcome = play([ASK, ASK, ANSWER], row=CLEAR).outcome()
-    assert (outcome.solved, outcome.needless, outcome.asked_where_needed) == (True, 2, False)
+    assert (outcome.solved, outcome.asked, outcome.needs) == (True, 2, False)
 
 
 def test_a_wrong_answer_is_neither() -> None:

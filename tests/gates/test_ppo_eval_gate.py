@@ -11,10 +11,11 @@ import pytest
 from rc1_lib.evaluation.episodes import EvaluationError
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.gate import (
+    CHECK_OF,
     GAP,
+    GROUPS,
     HARD,
     NEEDED,
-    PPO_EVAL_CHECKS,
     PRECISION,
     PROMPTS,
     RATE,
@@ -53,7 +54,9 @@ def of_ppo(change: pl.Expr, mode: str = "sampled") -> pl.Expr:
 def test_a_policy_that_learned_when_to_ask_is_green_in_every_check() -> None:
     result = judged(table())
     assert red(result) == set()
-    assert {check.name for check in result.checks if check.op != "info"} == PPO_EVAL_CHECKS
+    assert {check.name for check in result.checks if check.op != "info"} == {
+        PROMPTS, *GROUPS.values(), *CHECK_OF.values()
+    }  # fmt: skip
     assert GateResult.from_dict(result.to_dict()) == result
 
 

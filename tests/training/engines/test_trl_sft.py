@@ -26,14 +26,6 @@ ROWS = [
 CPU = ("run.device_pref=[cpu]", "run.mixed_precision=fp32", "model.lora.dropout=0.0", "engine.lr=0.01")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_base(tmp_path_factory.mktemp("base"), hidden=64)

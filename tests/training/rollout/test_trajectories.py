@@ -15,7 +15,6 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.progress import listening
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.rollout.errors import RolloutError
-from rc1_lib.training.rollout.rates import rollout_rates
 from rc1_lib.training.rollout.roll_out import roll_out
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.rollout.standin import (
@@ -150,11 +149,3 @@ def test_whoever_listens_hears_how_far_it_is(chat: StandInChat, taught: PreTrain
     with listening(lambda *told: heard.append(told)):
         roll_out(taught, chat, starts(chat, [0, 1, 2]), sampling(), WIDE)
     assert heard[-1][:3] == ("rollout", 3, 3)
-
-
-def test_rates_count_all_tokens_and_the_sampled_ones(chat: StandInChat, taught: PreTrainedModel) -> None:
-    each = greedy(taught, chat)
-    rates = rollout_rates([each, each], seconds=4.0)
-    assert rates["rollout/episodes_per_s"] == 0.5
-    assert rates["rollout/sampled_per_s"] == sum(each.own) / 2
-    assert rates["rollout/tokens_per_s"] == len(each.ids) / 2
