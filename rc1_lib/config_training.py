@@ -193,6 +193,12 @@ class Training(Section):
     """What the engine learns from: `ppo`, episodes."""
     threads: Positive
     """Of torch on a CPU. Sums round differently with another number, so it is part of every checkpoint."""
+    shards: Positive
+    """Parts that a step's episodes are dealt into, to be played and learned from one by one or at once. Their sums are
+    put together in order, so the number decides the last bits of a result, and who works on which part does not."""
+    processes: Positive | None
+    """Processes that share the shards on a CPU, each with `threads` threads; null: as many as there are cores, at most
+    one a shard. A matter of time, never of results."""
     languages: tuple[Language, ...]
     """The pool's rows in these languages are trained on; the others are counted."""
     max_tokens: Positive

@@ -64,16 +64,16 @@ def run_control(
     beside = prepared.under(Control(kind))
     last = beside.run.config.steps
     checkpoints = {seed: advance(beside, seed, last, notice) for seed in seeds}
-    player = player_of(beside, seeds[0])
-    tell(GATE, 0, 1 + len(seeds))
-    start = episodes_of(beside, player, player.temperature)
     rows = prepared.selection.held_out
     records: list[EpisodeRecord] = []
-    for number, (seed, path) in enumerate(checkpoints.items(), start=1):
-        tell(GATE, number, 1 + len(seeds))
-        player.load_adapter(load_checkpoint(path).tensors["adapter"])
-        for policy, played in ((BASE, start), (AFTER, episodes_of(beside, player, player.temperature))):
-            records += records_of(played, rows, policy=policy, mode="sampled", seed=seed)
+    with player_of(beside, seeds[0]) as player:
+        tell(GATE, 0, 1 + len(seeds))
+        start = episodes_of(beside, player, player.temperature)
+        for number, (seed, path) in enumerate(checkpoints.items(), start=1):
+            tell(GATE, number, 1 + len(seeds))
+            player.load_adapter(load_checkpoint(path).tensors["adapter"])
+            for policy, played in ((BASE, start), (AFTER, episodes_of(beside, player, player.temperature))):
+                records += records_of(played, rows, policy=policy, mode="sampled", seed=seed)
     tell(GATE, 1 + len(seeds), 1 + len(seeds))
     compared = compare(prepared.run, episode_frame(records))
     moved = {seed: _last_kl(beside.run, seed) for seed in seeds}

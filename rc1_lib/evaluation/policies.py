@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,14 +62,14 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     run, seeds = prepared.run, tuple(finished)
     check_held_out(prepared.selection.held_out, prepared.selection.train)
     plays = 2 * (1 + len(seeds))
-    player = player_of(prepared, seeds[0])
-    start = _answers(prepared, player, 0, plays)
-    trained: dict[int, _Answers] = {}
-    for number, seed in enumerate(seeds, start=1):
-        path = resolve(run.config.steps, run.workspace.path(paths_of(run, seed).checkpoints))
-        player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
-        trained[seed] = _answers(prepared, player, 2 * number, plays)
-    course = _course(prepared, player, seeds)
+    with player_of(prepared, seeds[0]) as player:
+        start = _answers(prepared, player, 0, plays)
+        trained: dict[int, _Answers] = {}
+        for number, seed in enumerate(seeds, start=1):
+            path = resolve(run.config.steps, run.workspace.path(paths_of(run, seed).checkpoints))
+            player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
+            trained[seed] = _answers(prepared, player, 2 * number, plays)
+        course = _course(prepared, player, seeds)
     scores = audited(
         prepared, [start.sampled, *(one.sampled for one in trained.values()), *(one.played for one in course)]
     )
@@ -148,8 +149,9 @@ def finished_checkpoint(run: Run, seed: int) -> str:
     return f"{paths_of(run, seed).checkpoints}/{folder_name(run.config.steps)}"
 
 
-def player_of(prepared: Prepared, seed: int) -> Player:
-    """The engine that the configuration names, set up as training sets it up."""
+@contextmanager
+def player_of(prepared: Prepared, seed: int) -> Iterator[Player]:
+    """The engine that the configuration names, set up as training sets it up, until the block ends."""
     name = prepared.run.config.training.engine
     engine = make_engine(name, EpisodeSetup)  # training has told where it is another name
     engine.setup(prepared.setup(seed))
@@ -158,8 +160,9 @@ def player_of(prepared: Prepared, seed: int) -> Player:
             f"training.engine: found '{name}', but this engine plays no episodes, so its policy cannot be evaluated; "
             f"give it what rc1_lib.training.player.Player names, or take another engine"
         )
-    check_read(prepared)
-    return engine
+    with closing(engine):
+        check_read(prepared)
+        yield engine
 
 
 def _answers(prepared: Prepared, player: Player, done: int, plays: int) -> _Answers:
@@ -177,8 +180,7 @@ def episodes_of(
 ) -> list[Trajectory]:
     """What the player's policy does on held-out prompts; whoever plays draws by the same random numbers."""
     rows = prepared.selection.held_out if some is None else some
-    return player.playground.play(
-        player.causal,
+    return player.play(
         rows,
         [str(row["id"]) for row in rows],
         temperature=temperature,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from operator import itemgetter
 
 from transformers import PreTrainedModel
 
@@ -13,6 +15,7 @@ from rc1_lib.environment.rewards import RewardSettings, RewardTerms, reward_term
 from rc1_lib.environment.world import World
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.rollout.roll_out import roll_out
 from rc1_lib.training.rollout.settings import Batching, RolloutSampling, Start
 from rc1_lib.training.rollout.trajectory import Trajectory
@@ -44,8 +47,10 @@ class Playground:
         temperature: float,
         seed: int,
         iteration: int,
+        keep_states: bool = False,
+        shards: Shards = ONE,
     ) -> list[Trajectory]:
-        """Play every row once.
+        """Play every row once, each shard as a batch of its own.
 
         Args:
             model: a causal model of the chat format's tokenizer.
@@ -54,15 +59,25 @@ class Playground:
             temperature: 0 is greedy.
             seed: with `iteration` and the key it decides what is sampled.
             iteration: of the training.
+            keep_states: whether trajectories hold the hidden states of their own tokens.
+            shards: how the rows are dealt out. Every process that has a share calls this with the same arguments.
         """
-        starts = [
-            Start(str(row["id"]), key, Episode(World(row), self._limits, self.form.count))
-            for row, key in zip(rows, keys, strict=True)
-        ]
+        assert len(rows) == len(keys), f"{len(rows)} rows, {len(keys)} keys"
         sampling = RolloutSampling(
             temperature=temperature, turn_tokens=self._turn_tokens, seed=seed, iteration=iteration
         )
-        return roll_out(model, self.form, starts, sampling, self._batching)
+        parts = shards.deal(range(len(rows)), [_prompt_length(row) for row in rows])
+
+        def played(part: Sequence[int]) -> list[Trajectory]:
+            starts = [
+                Start(str(rows[at]["id"]), keys[at], Episode(World(rows[at]), self._limits, self.form.count))
+                for at in part
+            ]
+            return roll_out(model, self.form, starts, sampling, self._batching, keep_states=keep_states)
+
+        found = shards.exchange({shard: played(parts[shard]) for shard in shards.mine})
+        dealt = zip(itertools.chain(*parts), itertools.chain(*found), strict=True)
+        return [trajectory for _, trajectory in sorted(dealt, key=itemgetter(0))]
 
     def terms(self, trajectory: Trajectory, row: MeasuredRow, judged: float | None = None) -> RewardTerms:
         """What an episode on `row` was worth, every term apart.
@@ -76,3 +91,9 @@ class Playground:
             RC1Error: when the judge has weight, but the dialogue is unscored.
         """
         return reward_terms(trajectory.outcome, row["bucket"], self._settings, judged=judged)
+
+
+def _prompt_length(row: MeasuredRow) -> int:
+    """Characters before the first answer: how much there is to read."""
+    before = itertools.takewhile(lambda message: message["role"] != "assistant", row["messages"])
+    return sum(len(message["content"] or "") for message in before)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor
-from transformers import PreTrainedModel
 
+from rc1_lib.records import MeasuredRow
 from rc1_lib.training.play import Playground
+from rc1_lib.training.rollout.trajectory import Trajectory
 
 
 @runtime_checkable
@@ -16,7 +17,7 @@ class Player(Protocol):
     """An engine, set up, whose policy can play episodes.
 
     Attributes:
-        playground: plays rows with a model, and says what each episode was worth.
+        playground: says what each episode was worth.
         seed: of the run; with step and episode it decides what is sampled.
         temperature: that episodes are sampled at.
     """
@@ -25,9 +26,30 @@ class Player(Protocol):
     seed: int
     temperature: float
 
-    @property
-    def causal(self) -> PreTrainedModel:
-        """The model that is sampled from; before anything was learned or loaded, it is the base that was set up."""
+    def play(
+        self,
+        rows: Sequence[MeasuredRow],
+        keys: Sequence[str],
+        *,
+        temperature: float,
+        seed: int,
+        iteration: int,
+        keep_states: bool = False,
+    ) -> list[Trajectory]:
+        """Play every row once, as `Playground.play` does; before anything was learned or loaded, with the base.
+
+        Args:
+            rows: of the pool's schema.
+            keys: name each episode's random numbers.
+            temperature: 0 is greedy.
+            seed: with `iteration` and the key it decides what is sampled.
+            iteration: of the training.
+            keep_states: whether the engine learns from these episodes, and wants what it needs for that kept with them.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of whatever was started to play; nothing is played afterwards."""
         ...
 
     def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from rc1_lib.training.api import Batches, Callback, Engine, Setup, Strategy
 from rc1_lib.training.checkpoint.rng import begin_step, restore_rng, rng_state, seed_rng
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.memory import used_mb
+from rc1_lib.training.player import Player
 
 _ENGINE = "engine"
 
@@ -81,14 +83,15 @@ class Trainer:
         """
         seed_rng(self._seed)  # a state to go on from brings its own
         self._set_up()
-        self.strategy.attach_engine(self.engine)
-        if resume is not None:
-            self.restore(resume)
-        for callback in self.callbacks:
-            callback.on_start(self)
-        while self.step < self.max_steps and self.stop_reason is None:
-            self._one_step()
-        self._end()
+        with closing(self.engine) if isinstance(self.engine, Player) else nullcontext():
+            self.strategy.attach_engine(self.engine)
+            if resume is not None:
+                self.restore(resume)
+            for callback in self.callbacks:
+                callback.on_start(self)
+            while self.step < self.max_steps and self.stop_reason is None:
+                self._one_step()
+            self._end()
         return self.step
 
     def stop(self, reason: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -189,7 +190,7 @@ def test_a_leak_between_the_two_plays_turns_a_whole_control_red(
         rows = [{**row, "messages": row["messages"][:2]} for row in prepared.selection.held_out]
         return [played(row, reads(handed(row) if len(plays) > 1 else row)) for row in rows]
 
-    monkeypatch.setattr(control_module, "player_of", lambda *_: Reader())
+    monkeypatch.setattr(control_module, "player_of", lambda *_: nullcontext(Reader()))
     monkeypatch.setattr(control_module, "episodes_of", leaking)
     run = tiny(*SMALL)
     import shutil

@@ -28,8 +28,9 @@ from rc1_lib.training.embedded.tokenizer import train_tokenizer
 VOCABULARY = 2560
 
 OVERRIDES = (
-    "base_model=base", "training.threads=1", "training.max_tokens=420", "training.warm_start.steps=0", "steps=4",
-    "batch_size=8", "rollout_len=24", "lr=0.01", "training.rollout.rows=8", "training.ppo.minibatches=2",
+    "base_model=base", "training.threads=1", "training.shards=1", "training.max_tokens=420",
+    "training.warm_start.steps=0", "steps=4", "batch_size=8", "rollout_len=24", "lr=0.01",
+    "training.rollout.rows=8", "training.ppo.minibatches=2",
     "training.ppo.value_warm_up=1", "training.ppo.micro_tokens=2048", "training.held_out.prompts=12",
     "training.held_out.judged=0", "training.reward.judge=0",
     "training.checkpoints.every_steps=2", "training.segment_steps=2", "training.adapter.rank=4",

@@ -6,15 +6,16 @@ precision and its quantisation differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.optim import AdamW
-from transformers import PreTrainedModel
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Engine
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
@@ -29,6 +30,10 @@ from rc1_lib.training.ppo.metrics import objective_metrics
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.update import ppo_update
+from rc1_lib.training.ranks.crew import Crew
+from rc1_lib.training.ranks.processes import processes_of
+from rc1_lib.training.ranks.shards import Link, Shards
+from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.tool_schemas import TOOLS
 
@@ -50,15 +55,39 @@ class TorchPPO(Engine[EpisodeSetup], Player):
     playground: Playground
     seed: int
     temperature: float
+    _crew: Crew | None = None
 
     def setup(self, setup: EpisodeSetup) -> None:
-        """Build everything.
+        """Build everything, in every process that shares the work.
 
         Raises:
             RC1Error: when the base cannot be had or a setting is refused.
         """
+        self.close()
+        size = processes_of(setup.config.training)
+        if size == 1:
+            self._build(setup, Shards(setup.config.training.shards))
+            return
+        self._crew = Crew.take(size)
+        with self._crew.beginning(f"{__name__}:{type(self).__name__}", setup):
+            self._build(setup, Shards(setup.config.training.shards, self._crew.link))
+
+    @classmethod
+    def following(cls, link: Link, setup: EpisodeSetup) -> Self:
+        """The engine of another process that shares the work of one that was set up by `setup`."""
+        engine = cls()
+        engine._build(setup, Shards(setup.config.training.shards, link))
+        return engine
+
+    def close(self) -> None:
+        """Let the processes go that shared the work."""
+        crew, self._crew = self._crew, None
+        if crew is not None and crew.whole:
+            crew.give_back()
+
+    def _build(self, setup: EpisodeSetup, shards: Shards) -> None:
         config, training, ppo = setup.config, setup.config.training, setup.config.training.ppo
-        self.seed, self.temperature = setup.seed, training.rollout.temperature
+        self.seed, self.temperature, self._shards = setup.seed, training.rollout.temperature, shards
         self.device = get_device()
         if self.device.type == "cpu":
             torch.set_num_threads(training.threads)
@@ -82,31 +111,58 @@ class TorchPPO(Engine[EpisodeSetup], Player):
         self._dealer = torch.Generator().manual_seed(self.seed)
         self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
 
-    @property
-    def causal(self) -> PreTrainedModel:
-        """The model that is sampled from."""
-        return self.policy.causal
+    def play(
+        self,
+        rows: Sequence[MeasuredRow],
+        keys: Sequence[str],
+        *,
+        temperature: float,
+        seed: int,
+        iteration: int,
+        keep_states: bool = False,
+    ) -> list[Trajectory]:
+        """Play every row once, each shard as a batch of its own."""
+        played: list[Trajectory] = self._together("_play", rows, keys, temperature, seed, iteration, keep_states)
+        return played
+
+    def _play(
+        self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
+        keep_states: bool,
+    ) -> list[Trajectory]:  # fmt: skip
+        return self.playground.play(
+            self.policy.causal, rows, keys,
+            temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
+        )  # fmt: skip
 
     def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
         """Play with these weights of the adapter from now on."""
+        self._together("_load_adapter", dict(adapter))
+
+    def _load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
         self.policy.load_adapter_state(adapter)
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
         """One PPO update from the batch's `trajectories` and `scores`; `step` counts the finished ones."""
-        rates = {"lr": self.optimizer.param_groups[0]["lr"], "lr/value": self.optimizer.param_groups[1]["lr"]}
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        metrics = self._together("_learn", self._collated(batch), self._kl.coef, batch["step"], rates)
+        self._kl.update(metrics["objective/kl_per_token"])
+        return {**metrics, "lr": rates[0], "lr/value": rates[1]}
+
+    def _learn(self, batch: PPOBatch, kl_coef: float, iteration: int, rates: Sequence[float]) -> dict[str, float]:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
         with self._autocast():
-            metrics = ppo_update(
+            return ppo_update(
                 self.policy,
-                self._collated(batch),
+                batch,
                 self.optimizer,
                 self._settings,
-                kl_coef=self._kl.coef,
-                iteration=batch["step"],
+                kl_coef=kl_coef,
+                iteration=iteration,
                 generator=self._dealer,
                 scaler=self._scaler,
+                shards=self._shards,
             )
-        self._kl.update(metrics["objective/kl_per_token"])
-        return {**metrics, **rates}
 
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
         """What the batch's episodes were like, without learning from them."""
@@ -136,6 +192,9 @@ class TorchPPO(Engine[EpisodeSetup], Player):
             raise RC1Error(
                 f"the checkpoint is of seed {state['dealer']['seed']}, this run of {self.seed}; give its seed"
             )
+        self._together("_load", dict(state))
+
+    def _load(self, state: Mapping[str, Any]) -> None:
         self.policy.load_adapter_state(state["adapter"])
         self.policy.value_head.load_state_dict(state["value_head"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -143,6 +202,11 @@ class TorchPPO(Engine[EpisodeSetup], Player):
         self._dealer.set_state(state["dealer"]["state"])
         if self._scaler is not None:
             self._scaler.load_state_dict(state["scaler"])
+
+    def _together(self, name: str, *arguments: Any) -> Any:
+        """What the method `name` comes to, while every process that shares the work does the same."""
+        with nullcontext() if self._crew is None else self._crew.doing(name, arguments):
+            return getattr(self, name)(*arguments)
 
     def _collated(self, batch: Mapping[str, Any]) -> PPOBatch:
         return collate(batch["trajectories"], batch["scores"], self.playground.form.pad_id).to(self.device)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,6 +27,8 @@ class PPOBatch:
         lengths: int64 (B,), tokens up to and including the last own one.
         old_logprobs: fp32 (B, T), log-probabilities as sampled; 0 where not own.
         scores: fp32 (B,), what each episode was worth.
+        states: (N, D), the hidden state before each own token as it was sampled, row by row; None where they were not
+            kept, and are computed again.
     """
 
     ids: Tensor
@@ -33,6 +36,7 @@ class PPOBatch:
     lengths: Tensor
     old_logprobs: Tensor
     scores: Tensor
+    states: Tensor | None = None
 
     def __len__(self) -> int:
         """Number of episodes."""
@@ -85,7 +89,14 @@ def collate(
         lengths=torch.tensor(lengths),
         old_logprobs=logprobs.masked_fill(~own, 0.0),
         scores=torch.tensor([score for _, score in pairs], dtype=dtype),
+        states=_states([trajectory for trajectory, _ in pairs]),
     )
+
+
+def _states(trajectories: Sequence[Trajectory]) -> Tensor | None:
+    """The states of all episodes behind each other, if all kept theirs."""
+    kept = [trajectory.states for trajectory in trajectories if trajectory.states is not None]
+    return torch.from_numpy(np.concatenate(kept)) if len(kept) == len(trajectories) else None
 
 
 def _checked_length(trajectory: Trajectory, score: float) -> int:

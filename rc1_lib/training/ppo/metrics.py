@@ -28,9 +28,13 @@ class Tally:
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
         self.tokens += tokens
 
+    def add_up(self, other: Tally) -> None:
+        """Adds all of a part."""
+        self.add(other.sums, other.tokens)
+
     def absorb(self, minibatch: Tally) -> None:
         """Adds all of one minibatch."""
-        self.add(minibatch.sums, minibatch.tokens)
+        self.add_up(minibatch)
         self.minibatches += 1
 
     def mean(self, name: str) -> float:

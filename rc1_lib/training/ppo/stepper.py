@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from rc1_lib.training.diverged import DivergedError
+
+Gradients = dict[int, Tensor]
+"""Place of a parameter in its optimizer -> its gradient; parameters without one are left out."""
 
 
 class Stepper:
@@ -22,6 +25,10 @@ class Stepper:
         self.norms: list[float] = []
         self.drop()
 
+    @property
+    def _parameters(self) -> list[nn.Parameter]:
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+
     def scale(self, loss: Tensor) -> Tensor:
         """The loss as it is to go backward."""
         scaled: Tensor = self.scaler.scale(loss)
@@ -31,6 +38,19 @@ class Stepper:
         """Forgets the gradients; None instead of zeros, so that the optimizer leaves frozen parameters alone."""
         self.optimizer.zero_grad(set_to_none=True)
 
+    def taken(self) -> Gradients:
+        """The gradients that have come together, taken away from the parameters."""
+        found = {place: each.grad for place, each in enumerate(self._parameters) if each.grad is not None}
+        self.drop()
+        return found
+
+    def add(self, gradients: Gradients) -> None:
+        """Adds what `taken` gave, here or in another process."""
+        parameters = self._parameters
+        for place, gradient in gradients.items():
+            there = parameters[place].grad
+            parameters[place].grad = gradient if there is None else there + gradient
+
     def step(self) -> None:
         """Takes one step along the gradients, clipped to the norm over all parameters, and forgets them.
 
@@ -38,8 +58,7 @@ class Stepper:
             DivergedError: when the gradients are not finite and no scaler is there to skip the step.
         """
         self.scaler.unscale_(self.optimizer)
-        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
-        norm = float(clip_grad_norm_(parameters, self.max_grad_norm))
+        norm = float(clip_grad_norm_(self._parameters, self.max_grad_norm))
         if not math.isfinite(norm) and not self.scaler.is_enabled():
             self.drop()
             raise DivergedError(

@@ -16,9 +16,10 @@ from rc1_lib.training.ppo.metrics import Tally, objective_metrics
 from rc1_lib.training.ppo.micro_batches import micro_batches, minibatch_rows
 from rc1_lib.training.ppo.own_tokens import own_tokens
 from rc1_lib.training.ppo.settings import PPOSettings
-from rc1_lib.training.ppo.stepper import Stepper
+from rc1_lib.training.ppo.stepper import Gradients, Stepper
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.value_fit import fit_values
+from rc1_lib.training.ranks.shards import ONE, Shards
 
 
 def ppo_update(
@@ -31,6 +32,7 @@ def ppo_update(
     iteration: int,
     generator: torch.Generator,
     scaler: torch.amp.GradScaler | None = None,
+    shards: Shards = ONE,
 ) -> dict[str, float]:
     """Learns from the episodes of one iteration.
 
@@ -52,6 +54,8 @@ def ppo_update(
         iteration: number of this iteration, from 0.
         generator: on the CPU; deals rows to minibatches.
         scaler: for fp16 only; a step whose gradients are not finite is then skipped, as it does.
+        shards: how reading and learning are dealt out. Every process that has a share calls this with the same
+            arguments, and all end with the same bits.
 
     Returns:
         Metrics by name, see `metrics`; beside them `grad_norm` (mean before clipping), `update/steps`, `update/stopped`
@@ -64,7 +68,7 @@ def ppo_update(
     assert not any(
         isinstance(module, nn.Dropout) and module.training and module.p > 0 for module in policy.modules()
     ), "dropout is active: ratios would compare two draws of it"
-    targets = targets_of(policy, batch, settings, kl_coef)
+    targets = targets_of(policy, batch, settings, kl_coef, shards)
     stepper = Stepper(optimizer, settings.ppo.max_grad_norm, scaler)
     lesson = Lesson(
         batch=batch,
@@ -75,7 +79,7 @@ def ppo_update(
     )
     tally, gap, stopped = Tally(), math.nan, False
     for rows in _minibatches(len(batch), settings, generator):
-        seen = _gradients_of(policy, lesson, rows, stepper)
+        seen = _gradients_of(policy, lesson, rows, stepper, shards)
         if not tally.minibatches:
             gap = seen.mean("gap")
         tally.absorb(seen)
@@ -84,11 +88,10 @@ def ppo_update(
             stepper.drop()
             break
         stepper.step()
-    if targets.states is not None:
-        head = Stepper(optimizer, settings.ppo.max_grad_norm, scaler)
-        fit_values(
-            policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator
-        )
+    head = Stepper(optimizer, settings.ppo.max_grad_norm, scaler)
+    fit_values(
+        policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator
+    )
     update = {"update/stopped": float(stopped), "policy/sampling_gap": gap}
     return objective_metrics(batch, targets, kl_coef) | tally.metrics() | stepper.metrics() | update
 
@@ -99,10 +102,18 @@ def _minibatches(rows: int, settings: PPOSettings, generator: torch.Generator) -
         yield from minibatch_rows(rows, settings.ppo.minibatches, generator)
 
 
-def _gradients_of(policy: PolicyLike, lesson: Lesson, rows: list[int], stepper: Stepper) -> Tally:
-    """Accumulates the gradients of a minibatch, one micro-batch at a time."""
-    seen = Tally()
-    for part in micro_batches(rows, lesson.batch.lengths.tolist(), lesson.settings.ppo.micro_tokens):
-        own = own_tokens(lesson.batch, part)
-        seen.add(add_gradients(policy, lesson, own, stepper.scale), len(own.rows))
-    return seen
+def _gradients_of(policy: PolicyLike, lesson: Lesson, rows: list[int], stepper: Stepper, shards: Shards) -> Tally:
+    """Accumulates the gradients of a minibatch, shard by shard, and one micro-batch at a time in each."""
+    lengths = lesson.batch.lengths.tolist()
+    parts, mine = shards.deal(rows, lengths), dict[int, tuple[Tally, Gradients]]()
+    for shard in shards.mine:
+        seen = Tally()
+        for part in micro_batches(parts[shard], lengths, lesson.settings.ppo.micro_tokens):
+            own = own_tokens(lesson.batch, part)
+            seen.add(add_gradients(policy, lesson, own, stepper.scale), len(own.rows))
+        mine[shard] = seen, stepper.taken()
+    whole = Tally()
+    for seen, gradients in shards.exchange(mine):
+        whole.add_up(seen)
+        stepper.add(gradients)
+    return whole

@@ -27,6 +27,7 @@ class Decoder:
         self._live = GrowingCache(0, self._device)
         self._aside: list[GrowingCache] = []
         self._last: tuple[Tensor, Tensor] | None = None
+        self._states_BD: Tensor | None = None
 
     def step(self, tokens: Sequence[int], positions: Sequence[int]) -> Tensor:
         """Feed one token to every live row and return the logits after it: [B, V]."""
@@ -93,7 +94,13 @@ class Decoder:
         """Leave only each row's last position to the vocabulary projection, the dearest of all layers."""
         assert self._last is not None, "the model is only run by this decoder while the hook is on"
         hidden_BTD: Tensor = inputs[0]
-        return (hidden_BTD[self._last][:, None], *inputs[1:])
+        self._states_BD = hidden_BTD[self._last]
+        return (self._states_BD[:, None], *inputs[1:])
+
+    def states(self) -> Tensor:
+        """The hidden states that the last logits were made of: [B, D]."""
+        assert self._states_BD is not None, "nothing was fed yet"
+        return self._states_BD
 
     def _tensor(self, numbers: Any) -> Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self._device)

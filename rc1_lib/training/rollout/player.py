@@ -6,7 +6,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.training.rollout.errors import RolloutError
@@ -42,6 +44,7 @@ class Player:
         self._own = [False] * self._fed
         self._logprobs = [math.nan] * self._fed
         self._turn_ends: list[int] = []
+        self._states: list[Tensor] = []
         self._outcome: EpisodeOutcome | None = None
         self._begin_turn()
         # Never more tokens are sampled than the episode grants, so all random numbers can be made at once.
@@ -69,8 +72,16 @@ class Player:
         self._fed += count
         return self._ids[self._fed - count : self._fed]
 
-    def take(self, token: int, logprob: float) -> None:
-        """Add the token that was sampled, and let the world answer where it ends the turn."""
+    def take(self, token: int, logprob: float, state_D: Tensor | None = None) -> None:
+        """Add the token that was sampled, and let the world answer where it ends the turn.
+
+        Args:
+            token: what was sampled.
+            logprob: of it.
+            state_D: the hidden state that it was sampled from, where states are to be kept.
+        """
+        if state_D is not None:
+            self._states.append(state_D)
         self._ids.append(token)
         self._own.append(True)
         self._logprobs.append(logprob)
@@ -91,6 +102,7 @@ class Player:
             turn_ends=tuple(self._turn_ends),
             outcome=self._outcome,
             messages=tuple(self._start.episode.messages),
+            states=torch.stack(self._states).float().cpu().numpy() if self._states else None,
         )
 
     def _begin_turn(self) -> None:

@@ -37,6 +37,8 @@ def roll_out(
     starts: Sequence[Start],
     sampling: RolloutSampling,
     batching: Batching,
+    *,
+    keep_states: bool = False,
 ) -> list[Trajectory]:
     """Play every episode of `starts` to its end.
 
@@ -51,6 +53,7 @@ def roll_out(
         starts: episodes that have not begun.
         sampling: temperature, bounds and seeds.
         batching: how much goes through the model at once.
+        keep_states: whether trajectories hold the hidden states of their own tokens, which a value head can judge.
 
     Returns:
         One trajectory for each start, in the same order.
@@ -61,15 +64,18 @@ def roll_out(
     context = context_of(model)
     players = [Player(start, chat, sampling, context) for start in starts]
     with merged(model), decoding(model, chat.pad_id, batching.rows) as decoder:
-        _Table(decoder, players, sampling.temperature, batching).play()
+        _Table(decoder, players, sampling.temperature, batching, keep_states).play()
     return [player.trajectory() for player in players]
 
 
 class _Table:
     """The rows that write, those that wait to read what the world answered, and those that have not begun."""
 
-    def __init__(self, decoder: Decoder, players: Sequence[Player], temperature: float, batching: Batching) -> None:
+    def __init__(
+        self, decoder: Decoder, players: Sequence[Player], temperature: float, batching: Batching, keep_states: bool
+    ) -> None:
         self._decoder, self._temperature, self._batching = decoder, temperature, batching
+        self._keep_states = keep_states
         # Long prompts first, so that chunks hold prompts of like length and later rows fit into the slots there are.
         self._waiting = sorted(players, key=lambda player: len(player.prompt))
         self._writing: list[Player] = []
@@ -112,8 +118,12 @@ class _Table:
 
     def _take(self, players: Sequence[Player], logits_BV: Tensor) -> None:
         uniforms_B = np.array([player.uniform for player in players])
-        for player, token, logprob in zip(players, *draw(logits_BV, uniforms_B, self._temperature), strict=True):
-            player.take(token, logprob)
+        states: Sequence[Tensor | None] = [None] * len(players)
+        if self._keep_states:
+            states = self._decoder.states().unbind()
+        drawn = draw(logits_BV, uniforms_B, self._temperature)
+        for player, token, logprob, state_D in zip(players, *drawn, states, strict=True):
+            player.take(token, logprob, state_D)
         self._tokens += len(players)
 
     def _part(self) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.records import Message
@@ -24,6 +27,7 @@ class Trajectory:
         turn_ends: index of the last own token of every turn, in order.
         outcome: how the episode ended and what it is worth.
         messages: the dialogue, the prompt included, in the pool's format.
+        states: fp32 (own tokens, D), the hidden state that each own token was sampled from, where it was kept.
     """
 
     row_id: str
@@ -34,6 +38,7 @@ class Trajectory:
     turn_ends: tuple[int, ...]
     outcome: EpisodeOutcome
     messages: tuple[Message, ...]
+    states: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check that the parts belong together."""
@@ -41,6 +46,7 @@ class Trajectory:
         assert 0 < self.prompt_tokens <= len(self.ids), "a trajectory begins with its prompt"
         assert not any(self.own[: self.prompt_tokens]), "the prompt is not the policy's own"
         assert all(self.own[end] for end in self.turn_ends), "a turn ends with a token of the policy"
+        assert self.states is None or len(self.states) == self.own_tokens, "a state for each token of the policy"
 
     @property
     def own_tokens(self) -> int:

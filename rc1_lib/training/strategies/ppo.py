@@ -42,13 +42,13 @@ class PPO:
             RC1Error: when the judge cannot score enough of them.
         """
         engine, rows = self._engine, batch["rows"]
-        played = engine.playground.play(
-            engine.causal,
+        played = engine.play(
             rows,
             batch["keys"],
             temperature=engine.temperature,
             seed=engine.seed,
             iteration=batch["step"],
+            keep_states=True,
         )
         scores = None if self._judge is None else self._judge.score([one.messages for one in played], engine.seed)
         values = [None] * len(played) if scores is None else scores.values

@@ -1,0 +1,62 @@
+"""A follower: a process that does with its shards what the first process does with its own, until that one is gone.
+
+`python -m rc1_lib.training.ranks.follower FD RANK SIZE`, started by `crew`.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.training.ranks.link import Failure, FollowerLink, receive, send
+
+BEGIN, DONE = "begin", "done"
+
+
+def follow(line: Connection, rank: int, size: int) -> None:
+    """Do what the first process says, in its order, until it says no more.
+
+    It says the name of a method and its arguments, and is told when that is done. `BEGIN` makes the object whose
+    methods they are.
+    """
+    link, worker = FollowerLink(line, rank, size), None
+    while True:
+        name, arguments = receive(line)
+        try:
+            if name == BEGIN:
+                worker = _made(link, *arguments)
+            else:
+                getattr(worker, name)(*arguments)
+        except (EOFError, ConnectionError):
+            raise
+        except Exception as error:
+            # A fault of the work meets the first process too, and its own word counts then.
+            refused = isinstance(error, RC1Error)
+            what = str(error) if refused else traceback.format_exc()
+            send(line, Failure(f"process {rank + 1} of {size}: {what}", refused))
+            return
+        send(line, DONE)
+
+
+def _made(link: FollowerLink, place: str, setup: Any) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name).following(link, setup)
+
+
+def main() -> None:
+    """Follow over the given end of a line."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides; this one ends with its line
+    descriptor, rank, size = map(int, sys.argv[1:])
+    try:
+        follow(Connection(descriptor), rank, size)
+    except (EOFError, ConnectionError):
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Real processes that share work, lose one another, and are taken again."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.training.ranks.crew import Crew
+from rc1_lib.training.ranks.link import FollowerError, LostError
+from tests.training.ranks import workers
+from tests.training.ranks.workers import Worker, begun, do
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    made = Crew(3)
+    yield made
+    made.close()
+
+
+def test_any_number_of_processes_comes_to_the_same_bits(crew: Crew) -> None:
+    numbers = [random.Random(8).uniform(-1, 1) * 10**power for power in range(12) for _ in range(5)]
+    alone = Worker(crew.link, 4)
+    alone.shards = type(alone.shards)(4)
+    assert do(crew, begun(crew, 4), "add", numbers) == alone.add(numbers)
+
+
+def test_each_shard_is_worked_on_by_a_process_of_its_own(crew: Crew) -> None:
+    found = do(crew, begun(crew, 3), "process")
+    assert isinstance(found, list) and found[0] == os.getpid() and len(set(found)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("die", r"process [23] of 3 was killed by signal 9; .*run the same command again"),
+        ("leave", r"process [23] of 3 ended with exit code 7 \(out of patience\); .*run the same command again"),
+        ("refuse", r"^process 2 of 3: base: is not there; put it there$"),
+    ],
+)
+def test_a_process_that_is_lost_or_refuses_is_a_sentence(crew: Crew, name: str, sentence: str) -> None:
+    worker = begun(crew, 3)
+    with pytest.raises(LostError, match=sentence) as found:
+        do(crew, worker, name)
+    assert isinstance(found.value, RC1Error)
+    assert not crew.whole
+    with pytest.raises(LostError, match="set the engine up again"):
+        do(crew, worker, "process")
+
+
+def test_a_process_that_fails_shows_its_own_traceback(crew: Crew) -> None:
+    with pytest.raises(FollowerError, match=r"process 2 of 3: Traceback(.|\n)*KeyError: 'lost'") as found:
+        do(crew, begun(crew, 3), "fail")
+    assert not isinstance(found.value, RC1Error)
+
+
+def test_ones_own_error_ends_the_followers_and_is_ones_own(crew: Crew) -> None:
+    begun(crew, 3)
+    with pytest.raises(ZeroDivisionError), crew.doing("process", ()):
+        print(1 / 0)
+    assert not crew.whole
+
+
+def test_a_crew_that_was_given_back_is_taken_again_unless_one_of_it_died() -> None:
+    crew = Crew.take(2)
+    first = do(crew, begun(crew, 2), "process")
+    assert isinstance(first, list)
+    crew.give_back()
+    again = Crew.take(2)
+    assert do(again, begun(again, 2), "process") == first
+    os.kill(first[1], 9)
+    os.waitid(os.P_PID, first[1], os.WEXITED | os.WNOWAIT)
+    again.give_back()
+    other = Crew.take(2)
+    try:
+        second = do(other, begun(other, 2), "process")
+        assert isinstance(second, list) and second[1] != first[1]
+    finally:
+        other.close()
+        again.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes of others, which only Linux can")
+def test_followers_end_when_the_first_process_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-m", workers.__name__], stdout=subprocess.PIPE, text=True) as leader:
+        assert leader.stdout is not None
+        _, *followers = map(int, leader.stdout.readline().split())
+        assert len(followers) == 2
+        open_ends = [os.pidfd_open(follower) for follower in followers]
+        leader.kill()
+    try:
+        for end in open_ends:
+            assert select.select([end], [], [], 120)[0], "a follower outlives the process that it follows"
+    finally:
+        for end in open_ends:
+            os.close(end)

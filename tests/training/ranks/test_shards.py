@@ -1,0 +1,54 @@
+"""Dealing a step's rows into shards, and putting together what came of them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rc1_lib.training.ranks.shards import ONE, Shards
+
+
+class Deaf:
+    """A link to others that say nothing."""
+
+    rank, size = 1, 2
+
+    def exchange(self, mine: dict[int, str]) -> dict[int, str]:
+        return mine
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_every_row_is_in_one_shard_and_each_has_about_as_much_to_do(count: int) -> None:
+    lengths = [random.Random(4).randint(20, 400) for _ in range(200)]
+    rows = random.Random(5).sample(range(200), 128)
+    parts = Shards(count).deal(rows, lengths)
+    assert sorted(row for part in parts for row in part) == sorted(rows)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    loads = [sum(lengths[row] for row in part) for part in parts]
+    assert max(loads) - min(loads) <= max(lengths)
+
+
+def test_rows_are_dealt_to_and_fro_by_length_whatever_their_order() -> None:
+    lengths = [10, 20, 30, 40, 50, 50]
+    assert Shards(2).deal(range(6), lengths) == [[4, 2, 1], [5, 3, 0]]
+    assert Shards(2).deal([5, 1, 3, 0, 4, 2], lengths) == [[4, 2, 1], [5, 3, 0]]
+
+
+def test_few_rows_leave_shards_empty() -> None:
+    assert Shards(3).deal([7], [1] * 8) == [[7], [], []]
+    assert ONE.deal([], []) == [[]]
+
+
+def test_without_others_every_shard_is_ones_own() -> None:
+    assert Shards(3).mine == [0, 1, 2]
+    assert Shards(3).exchange({2: "c", 0: "a", 1: "b"}) == ["a", "b", "c"]
+
+
+def test_shards_go_round_the_processes() -> None:
+    assert Shards(5, Deaf()).mine == [1, 3]
+
+
+def test_what_is_not_ones_own_share_is_refused() -> None:
+    with pytest.raises(AssertionError, match=r"shards \[0\] were worked on, \[1\] are this process's"):
+        Shards(2, Deaf()).exchange({0: "a"})

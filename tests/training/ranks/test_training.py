@@ -1,0 +1,92 @@
+"""A run that several processes share: the bytes of one process, over kills and with any number of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.training.ranks.link import LostError
+from rc1_lib.training.setups import EpisodeSetup
+from tests.forks import Forks
+from tests.training.killed import until_done
+from tests.training.test_ppo_run import go
+from tests.training.tiny_world import tiny_run
+
+Tiny = Callable[..., Run]
+
+SHARDS = "training.shards=2"
+
+
+@pytest.fixture(scope="module")
+def alone(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The end of the run when one process works on one shard after the other."""
+    root = tmp_path_factory.mktemp("alone") / "workspace"
+    shutil.copytree(tiny_workspace, root)
+    go(tiny_run(root, SHARDS, "training.processes=1"), 4)
+    return end_of(root)
+
+
+def end_of(root: Path) -> str:
+    return fingerprint(root / "checkpoints/rc1/step_00004")
+
+
+def test_two_processes_end_with_the_bytes_of_one_and_go_on_from_what_one_began(tiny: Tiny, alone: str) -> None:
+    run = tiny(SHARDS, "training.processes=1")
+    go(run, 1)
+    told = go(tiny(SHARDS, "training.processes=2"), 4)
+    assert told == ["goes on from step_00001"]
+    assert end_of(run.workspace.root) == alone
+
+
+@pytest.mark.long
+def test_two_processes_killed_again_and_again_end_with_the_bytes_of_one(tiny: Tiny, alone: str, forks: Forks) -> None:
+    root = tiny().workspace.root
+    assert until_done(forks, "train", root, SHARDS, "training.processes=2") >= 2
+    assert end_of(root) == alone
+
+
+def test_another_number_of_shards_is_another_run(tiny: Tiny) -> None:
+    go(tiny(), 1)
+    assert go(tiny(SHARDS, "training.processes=1"), 1) == [
+        "step_00001 is of another run (config differ) and will be replaced"
+    ]
+
+
+def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_start_goes_on(
+    tiny: Tiny, alone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tiny(SHARDS, "training.processes=2")
+    prepared = prepare(run)
+    learn = TorchPPO._learn
+
+    def killing(engine: TorchPPO, *arguments: object) -> dict[str, float]:
+        assert engine._crew is not None
+        if arguments[2] == 2:
+            os.kill(engine._crew._processes[0].pid, 9)
+        return learn(engine, *arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TorchPPO, "_learn", killing)
+        with pytest.raises(LostError, match=r"process 2 of 2 was killed by signal 9; .* run the same command again"):
+            advance(prepared, run.config.seeds[0], 4, lambda _: None)
+    assert go(run, 4) == ["goes on from step_00002"]
+    assert end_of(run.workspace.root) == alone
+
+
+def test_episodes_come_back_in_the_order_of_their_rows(tiny: Tiny) -> None:
+    run = tiny(SHARDS, "training.processes=1")
+    engine = TorchPPO()
+    engine.setup(EpisodeSetup(run.config, str(run.workspace.path(run.config.base_model)), 5))
+    rows = prepare(run).selection.train[:7]
+    played = engine.play(rows, [row["id"] for row in rows], temperature=0.0, seed=1, iteration=0, keep_states=True)
+    assert [each.row_id for each in played] == [row["id"] for row in rows]
+    for each in played:
+        assert each.states is not None and each.states.shape[0] == each.own_tokens

@@ -1,0 +1,79 @@
+"""A worker for crews that learns nothing: what it is told to do to itself, it does."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Self
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.training.ranks.crew import Crew
+from rc1_lib.training.ranks.shards import Link, Shards
+
+PLACE = "tests.training.ranks.workers:Worker"
+
+
+class Worker:
+    """Adds up numbers, shard by shard, or fails in the way asked for, in followers alone."""
+
+    def __init__(self, link: Link, shards: int) -> None:
+        self.link, self.shards = link, Shards(shards, link)
+
+    @classmethod
+    def following(cls, link: Link, setup: int) -> Self:
+        return cls(link, setup)
+
+    def add(self, numbers: list[float]) -> float:
+        parts = self.shards.deal(range(len(numbers)), [1] * len(numbers))
+        total = 0.0
+        for found in self.shards.exchange({at: sum(numbers[row] for row in parts[at]) for at in self.shards.mine}):
+            total += found
+        return total
+
+    def process(self) -> list[int]:
+        """The number of every process, the first one's first."""
+        found = self.shards.exchange({at: os.getpid() for at in self.shards.mine})
+        return found[: self.link.size]
+
+    def die(self) -> list[int]:
+        if self.link.rank:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.process()
+
+    def leave(self) -> list[int]:
+        if self.link.rank:
+            os.write(2, b"out of patience\n")
+            os._exit(7)
+        return self.process()
+
+    def refuse(self) -> None:
+        if self.link.rank:
+            raise RC1Error("base: is not there; put it there")
+
+    def fail(self) -> list[int]:
+        if self.link.rank:
+            raise KeyError("lost")
+        return self.process()
+
+
+def begun(crew: Crew, shards: int) -> Worker:
+    """The worker of this process, once those of the followers are there."""
+    with crew.beginning(PLACE, shards):
+        return Worker(crew.link, shards)
+
+
+def do(crew: Crew, worker: Worker, name: str, *arguments: object) -> object:
+    """What a method comes to, all processes together."""
+    with crew.doing(name, arguments):
+        return getattr(worker, name)(*arguments)
+
+
+def lead() -> None:
+    """Start a crew, print the numbers of its processes, and wait for ever."""
+    crew = Crew(3)
+    print(*do(crew, begun(crew, 3), "process"), flush=True)  # type: ignore[misc]
+    signal.pause()
+
+
+if __name__ == "__main__":
+    lead()
