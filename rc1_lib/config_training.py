@@ -103,7 +103,7 @@ class PPO(Section):
     minibatches: Positive
     """Updates of one pass; each needs an episode."""
     micro_tokens: Positive
-    """Padded tokens of one forward pass: a matter of memory, never of results."""
+    """Padded tokens of one forward pass: a matter of memory and time, and of the last bits alone."""
     gamma: Annotated[float, Field(gt=0, le=1)]
     """Discount per token of the policy."""
     lam: Share
