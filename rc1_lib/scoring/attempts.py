@@ -207,7 +207,7 @@ class Desk:
             )
         except RC1Error as error:
             self.spending.give_back(reserved)
-            self._halt(str(error))
+            self.halt(str(error))
             raise Stopped(str(error)) from None
         if found is not None:
             self.spending.give_back(reserved)
@@ -294,7 +294,7 @@ class Desk:
         elif failed.fault is not CallFault.RATE_LIMITED:
             self._unanswered(failed)
         if failed.retry_after is not None and failed.retry_after > self.config.limits.max_wait_s:
-            self._halt(
+            self.halt(
                 f"the provider asks to wait {failed.retry_after:.0f} s, more than judge.limits.max_wait_s "
                 f"({self.config.limits.max_wait_s:g}); run again later, what was paid for is kept"
             )
@@ -304,7 +304,7 @@ class Desk:
         now, most = time.monotonic(), self.config.limits.max_wait_s
         self._throttled_since = self._throttled_since or now
         if now - self._throttled_since > most:
-            self._halt(
+            self.halt(
                 f"the provider has refused every call as too fast for {now - self._throttled_since:.0f} s, more than "
                 f"judge.limits.max_wait_s ({most:g}); run again later, what was paid for is kept"
             )
@@ -314,27 +314,27 @@ class Desk:
         self.unanswered += 1
         limits = self.config.limits
         if self.unanswered >= limits.attempts * limits.concurrency[1]:
-            self._halt(f"{self.unanswered} attempts in a row brought no reply: {mask(str(failed), self.hidden)}")
+            self.halt(f"{self.unanswered} attempts in a row brought no reply: {mask(str(failed), self.hidden)}")
 
     def _rejected(self, failed: CallFailedError) -> None:
         """A refused key, model or quota concerns every call; another refused request may concern this dialogue only."""
         self.rejected += 1
         of_all = failed.status in (401, 402, 403, 404, 429)
         if of_all or (not self.answered and self.rejected >= self.config.limits.concurrency[1]):
-            self._halt(f"the provider refuses: {mask(failed.detail, self.hidden)}")
+            self.halt(f"the provider refuses: {mask(failed.detail, self.hidden)}")
 
     def _end(self, line: Line, reserved: float, text: str = "") -> None:
         self.spending.settle(reserved, line.cost_usd)
         try:
             self.store.end(line, endpoint=self.endpoint, text=text)
         except RC1Error as error:
-            self._halt(str(error))  # the others' calls end as they will; none is begun
+            self.halt(str(error))  # the others' calls end as they will; none is begun
             raise Stopped(str(error)) from None
 
     def _meet_double(self, test_double: bool) -> None:
         self.test_double |= test_double
         if test_double and self.refuse_double:
-            self._halt(_DOUBLE)
+            self.halt(_DOUBLE)
             raise Stopped(_DOUBLE)
 
     def _cost(self, answer: Answer) -> float | None:
@@ -362,7 +362,7 @@ class Desk:
         )
         return hashlib.sha256(own.encode()).hexdigest()[:40]
 
-    def _halt(self, why: str) -> None:
+    def halt(self, why: str) -> None:
         """End the run, once. Those who wait to send are woken, since the provider's pause may last for hours."""
         if not self.stop:
             self.stop = why
@@ -399,7 +399,7 @@ class Desk:
         if self.stop:
             raise Stopped(self.stop)
         if spent := self.spending.spent(ask):
-            self._halt(spent)
+            self.halt(spent)
             raise Stopped(spent)
         return self.spending.reserve(ask)
 

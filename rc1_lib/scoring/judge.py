@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rc1_lib.artifacts import sha256_json
 from rc1_lib.config_judge import Judge as JudgeConfig
@@ -39,7 +40,7 @@ _LOG_EVERY_S = 10.0
 _UNPACED_RPS = 1e6
 """For the local rubric: nobody has to be spared."""
 _BATCH = 500
-"""Replays written to the log in one transaction."""
+"""Replays, or scores that nobody is billed for, written in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,9 @@ class Judge:
         names = [dialogue_sha256(messages) for messages in dialogues]
         unique = dict(zip(names, dialogues, strict=True))
         self.store.remember([(name, canonical(messages)) for name, messages in unique.items()])
+        asked = self._asked()
         wanted = [
-            Wanted(self.key(name, sample), name, messages, sample)
+            Wanted(_key(asked, name, sample), name, messages, sample)
             for name, messages in unique.items()
             for sample in range(self.config.samples)
         ]
@@ -158,17 +160,16 @@ class Judge:
 
     def key(self, dialogue: str, sample: int) -> str:
         """What was asked, but for the model version, which is known only when it has answered."""
-        config = self.config
-        return sha256_json(
-            {
-                "dialogue": dialogue,
-                "spec": self.spec.sha256,
-                "endpoint": self.endpoint,
-                "sampling": config.sampling.model_dump(mode="json"),
-                "structured": config.structured,
-                "sample": sample,
-            }
-        )
+        return _key(self._asked(), dialogue, sample)
+
+    def _asked(self) -> dict[str, Any]:
+        """What is the same of every sample that this judge is asked for."""
+        return {
+            "spec": self.spec.sha256,
+            "endpoint": self.endpoint,
+            "sampling": self.config.sampling.model_dump(mode="json"),
+            "structured": self.config.structured,
+        }
 
     def _desk(self) -> Desk:
         config, limits = self.config, self.config.limits
@@ -184,6 +185,10 @@ class Judge:
             Spending(config.budget, config.prices) if self.spending is None else self.spending,
             self.endpoint, self.model_asked, self.profile == "prod",
         )  # fmt: skip
+
+
+def _key(asked: dict[str, Any], dialogue: str, sample: int) -> str:
+    return sha256_json({**asked, "dialogue": dialogue, "sample": sample})
 
 
 def check_judge(run: Run) -> None:
@@ -274,6 +279,27 @@ class _Work:
         """Ask for all of them, as many at a time as the limiter can have under way."""
         if not wanted:
             return
+        if self.desk.config.provider in LIVE:
+            await self._work_off(wanted, fresh)
+        else:
+            await self._ask_together(wanted, fresh)
+        self._tell(last=True)
+
+    async def _ask_together(self, wanted: Sequence[Wanted], fresh: bool) -> None:
+        """The same where nobody is billed: many in one transaction of the store."""
+        for first in range(0, len(wanted), _BATCH):
+            batch = wanted[first : first + _BATCH]
+            try:
+                with self.desk.store.together():
+                    await self._work_off(batch, fresh)
+            except RC1Error as error:
+                for one in batch:
+                    self.got.pop(one.key, None)  # what is not stored is not there
+                self.desk.halt(str(error))
+            if self.desk.stop:
+                return
+
+    async def _work_off(self, wanted: Sequence[Wanted], fresh: bool) -> None:
         queue = deque(wanted)
         workers = min(len(queue), self.desk.config.limits.concurrency[1])
         try:
@@ -282,7 +308,6 @@ class _Work:
                     group.create_task(self._worker(queue, fresh))
         except* Stopped:
             pass  # said in desk.stop; the others have ended what they had under way
-        self._tell(last=True)
 
     async def _worker(self, queue: deque[Wanted], fresh: bool) -> None:
         while queue and not self.desk.stop:

@@ -31,12 +31,8 @@ SCHEMA = (
 """Tables of the store's database."""
 
 
-def append(db: sqlite3.Connection, mirror: Path, lines: Sequence[Line]) -> None:
-    """Add lines to the chain and to the file; call it inside a write transaction.
-
-    The file is written before the transaction commits, up to the length that the anchor then names. What a killed
-    process left behind that length was never committed, and the next writer cuts it off.
-    """
+def append(db: sqlite3.Connection, lines: Sequence[Line]) -> bytes:
+    """Add lines to the chain, inside a write transaction; what `write` has to put into the file before it commits."""
     count, last, length = db.execute("SELECT lines, hash, bytes FROM anchor").fetchone()
     rows, texts = [], []
     for seq, line in enumerate(lines, count + 1):
@@ -47,7 +43,17 @@ def append(db: sqlite3.Connection, mirror: Path, lines: Sequence[Line]) -> None:
     written = b"".join(texts)
     db.executemany(f"INSERT INTO log VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})", rows)
     db.execute("UPDATE anchor SET lines = ?, hash = ?, bytes = ?", (count + len(rows), last, length + len(written)))
-    if not count and mirror.exists() and mirror.stat().st_size:
+    return written
+
+
+def write(db: sqlite3.Connection, mirror: Path, text: bytes) -> None:
+    """Write what this transaction's `append`s returned; call it as the last thing before the transaction commits.
+
+    The file is written before the commit, up to the length that the anchor then names. What a killed process left
+    behind that length was never committed, and the next writer cuts it off.
+    """
+    length = db.execute("SELECT bytes FROM anchor").fetchone()[0] - len(text)
+    if not length and mirror.exists() and mirror.stat().st_size:
         # A log without its table: somebody moved the store away and left this. It is a record, so it is kept.
         mirror.rename(mirror.with_name(f"{mirror.name}.{int(mirror.stat().st_mtime)}.old"))
     handle = os.open(mirror, os.O_WRONLY | os.O_CREAT, 0o644)
@@ -55,7 +61,7 @@ def append(db: sqlite3.Connection, mirror: Path, lines: Sequence[Line]) -> None:
         if os.fstat(handle).st_size > length:
             stream.truncate(length)
         stream.seek(length)
-        stream.write(written)
+        stream.write(text)
         stream.flush()
         os.fsync(handle)
 

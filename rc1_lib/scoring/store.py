@@ -3,6 +3,12 @@
 A reply and its line are written together or not at all, whatever kills the process. An attempt is noted before it is
 sent. What a dead process had under way is found by its lock, which the kernel frees, and becomes a line of the log: it
 may have been billed. Several processes may use one store; nobody asks what another one is asking.
+
+What was paid for is committed and synced by itself, attempt by attempt: grouped, or with SQLite syncing at checkpoints
+alone (`synchronous = NORMAL`), a kill or a power cut would lose replies that somebody has billed. Where nobody is
+billed a lost score costs the millisecond that computes it again, and syncing costs ten times that; so `together` makes
+one transaction of many. It is the same transaction with the same order of table, file and commit, only longer: after a
+kill inside it the store is what it was before it, log and file included, and nothing of it is half there.
 """
 
 from __future__ import annotations
@@ -101,6 +107,7 @@ class Store:
         self._clock = clock
         self._lock = threading.RLock()
         self._runs = path.with_name(f"{path.name}.runs")
+        self._unwritten: list[bytes] = []
         with self._sound():
             self._runs.mkdir(parents=True, exist_ok=True)
             self._alive = FileLock(self._lock_path(self.run_id))
@@ -239,7 +246,7 @@ class Store:
         """
         with self._writing():
             self._db.execute("DELETE FROM sent WHERE attempt_id = ?", (line.attempt_id,))
-            ledger.append(self._db, self.mirror, [line])
+            self._enter([line])
             if line.outcome not in ANSWERED:
                 return
             when = self._clock()
@@ -259,7 +266,20 @@ class Store:
         """Write the lines of scores that came from the store."""
         if lines:
             with self._writing():
-                ledger.append(self._db, self.mirror, lines)
+                self._enter(lines)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Commit all that the block writes at its end, as one: for scores that nobody is billed for.
+
+        Others wait meanwhile to write, so it is to be over within seconds. A part that fails takes back itself alone;
+        an error that leaves the block, or a kill inside it, takes back everything.
+
+        Raises:
+            RC1Error: when it cannot be written; nothing of it is.
+        """
+        with self._writing():
+            yield
 
     def account_for_the_dead(self) -> int:
         """Turn what dead processes had under way into lines of the log; how many there were."""
@@ -358,15 +378,30 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
+        """A transaction, or within another one a part of it that can be taken back by itself."""
         with self._reading():
-            self._db.execute("BEGIN IMMEDIATE")
+            alone, before = not self._db.in_transaction, len(self._unwritten)
+            self._db.execute("BEGIN IMMEDIATE" if alone else "SAVEPOINT part")
             try:
                 yield
-                self._db.execute("COMMIT")
+                if alone and self._unwritten:
+                    ledger.write(self._db, self.mirror, b"".join(self._unwritten))
+                self._db.execute("COMMIT" if alone else "RELEASE part")
+                if alone:
+                    self._unwritten.clear()
             except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                self._take_back(alone, before)
                 raise
+
+    def _take_back(self, alone: bool, before: int) -> None:
+        whole = not self._db.in_transaction  # a full disk makes SQLite take back everything by itself
+        del self._unwritten[0 if whole else before :]
+        if not whole:
+            for statement in ("ROLLBACK",) if alone else ("ROLLBACK TO part", "RELEASE part"):
+                self._db.execute(statement)
+
+    def _enter(self, lines: Sequence[Line]) -> None:
+        self._unwritten.append(ledger.append(self._db, lines))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -411,7 +446,7 @@ class Store:
 
     def _enter_unfinished(self, run_id: str) -> None:
         rows = self._db.execute("SELECT line FROM sent WHERE run_id = ?", (run_id,)).fetchall()
-        ledger.append(self._db, self.mirror, [_interrupted(orjson.loads(line)) for (line,) in rows])
+        self._enter([_interrupted(orjson.loads(line)) for (line,) in rows])
         self._db.execute("DELETE FROM sent WHERE run_id = ?", (run_id,))
 
     def _lock_path(self, run_id: str) -> Path:

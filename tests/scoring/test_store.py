@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +16,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import RC1Error
+from rc1_lib.scoring import ledger
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.store import DAY_S, Busy, Reply, Store
 from rc1_lib.scoring.usage_lines import LOG_SCHEMA, AttemptOutcome, Line
@@ -321,6 +327,94 @@ def test_a_write_that_fails_leaves_neither_reply_nor_line(store: Store) -> None:
     assert store.log()["attempt_id"].to_list() == ["attempt-1"]
     assert store.find(["ask-2"], "judge-1") == {}
     assert store.damage() == ""
+
+
+# ---- many writes as one ----
+
+
+def test_what_is_written_together_is_there_at_its_end(store: Store, tmp_path: Path) -> None:
+    with store.together():
+        for number in range(5):
+            _answer(store, f"attempt-{number}", f"ask-{number}")
+        assert set(store.find([f"ask-{number}" for number in range(5)], "judge-1")) == {f"ask-{n}" for n in range(5)}
+        with closing(sqlite3.connect(store.path)) as other:
+            assert other.execute("SELECT count(*) FROM replies").fetchone() == (0,)
+    assert store.log()["attempt_id"].to_list() == [f"attempt-{number}" for number in range(5)]
+    assert len(store.mirror.read_bytes().splitlines()) == 5
+    assert store.damage() == ""
+
+
+def test_a_part_that_fails_takes_back_itself_alone(store: Store) -> None:
+    with store.together():
+        _answer(store, "attempt-1")
+        with pytest.raises(RC1Error, match="no score store"):
+            store.end(_line(store, "attempt-2", "ask-2", outcome=AttemptOutcome.OK, scores={1: 2}), endpoint=ENDPOINT)
+        _answer(store, "attempt-3", "ask-3")
+    assert store.log()["attempt_id"].to_list() == ["attempt-1", "attempt-3"]
+    assert store.damage() == ""
+
+
+def test_an_error_within_takes_back_everything(store: Store) -> None:
+    _answer(store, "attempt-1")
+    with pytest.raises(KeyboardInterrupt), store.together():
+        _answer(store, "attempt-2", "ask-2")
+        raise KeyboardInterrupt
+    _answer(store, "attempt-3", "ask-3")
+    assert store.log()["attempt_id"].to_list() == ["attempt-1", "attempt-3"]
+    assert store.find(["ask-2"], "judge-1") == {}
+    assert store.damage() == ""
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rc1_lib.scoring import ledger
+from rc1_lib.scoring.store import Store
+from tests.scoring.test_store import _answer
+store, written, at = Store(Path(sys.argv[1]), ttl_days=14), ledger.write, sys.argv[2]
+die = lambda: os.kill(os.getpid(), signal.SIGKILL)
+_answer(store, "before", "ask-before")
+if at == "file":
+    ledger.write = lambda *args: (written(*args), die())
+with store.together():
+    for number in range(50):
+        _answer(store, f"attempt-{number}", f"ask-{number}")
+    if at == "block":
+        die()
+die()
+"""
+
+
+@pytest.mark.parametrize(("moment", "kept"), [("block", 1), ("file", 1), ("end", 51)])
+def test_a_kill_leaves_all_that_was_written_together_or_nothing(moment: str, kept: int, tmp_path: Path) -> None:
+    """In the block; when the log's file holds the lines and the transaction is still open; behind its end."""
+    path = tmp_path / "scores.sqlite"
+    command = [sys.executable, "-c", _KILLED, str(path), moment]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+    assert subprocess.run(command, cwd=PROJECT_ROOT, env=environment).returncode == -signal.SIGKILL
+    with Store(path, ttl_days=14) as store:
+        assert len(store.log()) == len(store.contents()) == kept
+        assert store.damage() == ""
+        for number in range(50):
+            if f"ask-{number}" not in store.find([f"ask-{number}"], "judge-1"):
+                _answer(store, f"again-{number}", f"ask-{number}")
+        assert len(store.log()) == len(store.contents()) == 51
+        assert store.damage() == ""
+
+
+def test_the_local_rubric_is_stored_in_few_transactions_and_a_live_judge_reply_by_reply(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits: list[int] = []
+    written = ledger.write
+    monkeypatch.setattr(ledger, "write", lambda *args: (commits.append(1), written(*args)))
+    unbilled = bench.score_at("", dialogues(200), "judge.provider=rubric", "judge.base_url=null", "judge.model=null")
+    assert unbilled.calls == 600 and unbilled.coverage == 1.0
+    assert len(commits) == 2
+    with running(Behaviour(delay="zero")) as server:
+        bench.score(server, dialogues(4))
+    assert len(commits) == 2 + 12
+    assert bench.damage() == ""
 
 
 # ---- secrets ----

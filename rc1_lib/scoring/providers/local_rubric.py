@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from rc1_lib import text
 from rc1_lib.language import numerals, open_references
+from rc1_lib.records import Message
 from rc1_lib.scoring import economy, rubric, transcript
 from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault
 
@@ -28,6 +30,7 @@ class LocalRubric:
     def __init__(self) -> None:
         self.name = rubric.NAME
         self.model = version()
+        self._last: tuple[Sequence[Message], rubric.Scored] | None = None
 
     async def ask(self, ask: Ask) -> Answer:
         """Score one dialogue.
@@ -36,7 +39,7 @@ class LocalRubric:
             CallFailedError: when the dialogue holds nothing to score.
         """
         try:
-            scored = rubric.score(ask.messages)
+            scored = self._scored(ask.messages)
         except ValueError as error:
             raise CallFailedError(CallFault.REJECTED, str(error)) from None
         lowest = min(scored.scores, key=lambda name: scored.scores[name])
@@ -50,6 +53,12 @@ class LocalRubric:
             billable=scored.billable,
             finish="stop",
         )
+
+    def _scored(self, messages: Sequence[Message]) -> rubric.Scored:
+        """The samples of a dialogue are asked for one after the other, and all get the same grades."""
+        if self._last is None or self._last[0] is not messages:
+            self._last = messages, rubric.score(messages)
+        return self._last[1]
 
     async def aclose(self) -> None:
         """Nothing is open."""
