@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import polars as pl
 
 from rc1_lib.text import tokens
 
 _MULTIPLIER = 0x9E3779B97F4A7C15
+_CHUNK, _AT_ONCE = 2000, 8
+"""Texts of a chunk, few enough that its n-grams stay in the processor's cache; and chunks in memory at a time."""
 
 
 def ngrams(texts: pl.Series, n: int) -> pl.DataFrame:
@@ -19,9 +23,31 @@ def ngrams(texts: pl.Series, n: int) -> pl.DataFrame:
     Returns:
         Columns `row` (u32, position in `texts`) and `gram` (u64), sorted by row, no pair twice.
     """
+    return pl.concat(in_chunks(texts, n, lambda grams: grams.unique(maintain_order=True)))
+
+
+def in_chunks(texts: pl.Series, n: int, use: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Iterator[pl.DataFrame]:
+    """What `use` makes of the n-grams of one chunk of texts after another, on all cores.
+
+    Args:
+        texts: any number of strings.
+        n: length of the n-grams in tokens.
+        use: takes columns `row` and `gram` as those of `ngrams`, but with an n-gram as often as it stands in a text.
+
+    Yields:
+        A frame a chunk, in the texts' order; one of no texts where there are none.
+    """
+    starts = range(0, max(1, len(texts)), _CHUNK)
+    for begun in range(0, len(starts), _AT_ONCE):
+        chunks = starts[begun : begun + _AT_ONCE]
+        yield from pl.collect_all([use(_occurrences(texts.slice(start, _CHUNK), n, start)) for start in chunks])
+
+
+def _occurrences(texts: pl.Series, n: int, first: int) -> pl.LazyFrame:
+    """Every n-gram of every text, in reading order; `first` is the row of the first text."""
     long = (
-        pl.DataFrame({"text": texts})
-        .with_row_index("row")
+        pl.LazyFrame({"text": texts})
+        .with_row_index("row", offset=first)
         .select("row", token=tokens("text"))
         .explode("token", empty_as_null=False)
         .select("row", word=pl.col("token").hash(seed=7))
@@ -30,12 +56,7 @@ def ngrams(texts: pl.Series, n: int) -> pl.DataFrame:
     for distance in range(1, n):
         gram = (gram * pl.lit(_MULTIPLIER, pl.UInt64)) ^ pl.col("word").shift(-distance)
     whole = pl.col("row") == pl.col("row").shift(-(n - 1))
-    return (
-        long.select("row", gram=gram.hash(seed=11), whole=whole)
-        .filter("whole")
-        .select("row", "gram")
-        .unique(maintain_order=True)
-    )
+    return long.select("row", gram=gram.hash(seed=11), whole=whole).filter("whole").select("row", "gram")
 
 
 def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
@@ -74,10 +95,12 @@ def containment(texts: pl.Series, held: pl.Series, n: int, ignored: pl.Series) -
     """
     wanted = distinctive_ngrams(held, n, ignored).rename({"row": "held"})
     sizes = wanted.group_by("held").len("size")
-    found = ngrams(texts, n).join(wanted, on="gram")
+    searched = wanted.lazy()
+    found = in_chunks(
+        texts, n, lambda grams: grams.join(searched, on="gram").unique().group_by("row", "held").len("shared")
+    )
     return (
-        found.group_by("row", "held")
-        .len("shared")
+        pl.concat(found)
         .join(sizes, on="held")
         .select("row", "held", "shared", similarity=pl.col("shared") / pl.col("size"))
         .sort("row", "held")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from rc1_lib.checks import at_least, info, parts
-from rc1_lib.pool.diversity import distinct_n, kl_divergence, windowed_distinct
+from rc1_lib.pool.diversity import Words, distinct_n, kl_divergence, windowed_distinct
 from rc1_lib.pool.rewording import reworded
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import Check, GateResult
@@ -40,8 +40,9 @@ def diversity_gate(
     texts = with_texts(rows)
     labels = _believed(texts, pack)
     checks: list[Check] = []
-    for suffix, part in parts(texts, by_task):
-        checks += _wording(part, thresholds, suffix, seed)
+    words = Words.of(texts["written"])
+    for suffix, part in parts(texts.with_row_index("place"), by_task):
+        checks += _wording(words.take(part["place"].cast(pl.Int64).to_numpy()), thresholds, suffix, seed)
         checks += _divergence(part, reference, thresholds, suffix, seed)
     for suffix, part in parts(labels, by_task):
         roles, styles = part["role"].n_unique(), part["style"].n_unique()
@@ -64,14 +65,14 @@ def _believed(texts: pl.DataFrame, pack: Pack) -> pl.DataFrame:
     return texts.with_columns(opening=opening).join(known, on=["template_id", "role", "style", "opening"], how="semi")
 
 
-def _wording(part: pl.DataFrame, thresholds: DiversityGate, suffix: str, seed: int) -> list[Check]:
-    if not part.height:
+def _wording(part: Words, thresholds: DiversityGate, suffix: str, seed: int) -> list[Check]:
+    if not part.texts:
         return [at_least(f"distinct-2{suffix}", float("nan"), thresholds.min_distinct2, "there are no rows")]
-    windows = windowed_distinct(part["written"], 2, thresholds.window_bigrams, seed)
+    windows = windowed_distinct(part, 2, thresholds.window_bigrams, seed)
     return [
         at_least(f"distinct-2{suffix}", windows.mean, thresholds.min_distinct2, _WORDING),
         info(f"distinct-2, lowest window{suffix}", windows.minimum),
-        info(f"distinct-2, raw corpus{suffix}", distinct_n(part["written"], 2)),
+        info(f"distinct-2, raw corpus{suffix}", distinct_n(part, 2)),
     ]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rensa import RMinHash
 
 from rc1_lib.checks import at_most, info, number, offenders, parts
-from rc1_lib.ngrams import ngrams
+from rc1_lib.ngrams import in_chunks, ngrams
 from rc1_lib.records import GateResult
 from rc1_lib.rows.frame import with_texts
 from rc1_lib.thresholds import DuplicatesGate
@@ -63,9 +63,9 @@ def exact_duplicates(texts: pl.Series) -> pl.DataFrame:
 
 def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFrame:
     """Rows that are as similar as the threshold to an earlier row: columns `row`, `earlier`, `similarity`."""
-    shingles = ngrams(texts, thresholds.shingle)
-    signatures, rows = minhash(shingles, thresholds.permutations)
+    signatures, rows = minhash(texts, thresholds.shingle, thresholds.permutations)
     pairs = _candidates(signatures, rows, thresholds.similarity)
+    shingles = _shingles(texts, pl.concat([pairs["row"], pairs["earlier"]]).unique(), thresholds.shingle)
     sizes = shingles.group_by("row").len("size")
     shared = (
         pairs.join(shingles, left_on="row", right_on="row")
@@ -85,13 +85,26 @@ def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFram
     )
 
 
-def minhash(shingles: pl.DataFrame, permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """MinHash signatures, shape (rows with shingles, permutations), and those rows' positions."""
-    counts = shingles.group_by("row", maintain_order=True).len("count")
-    ends = counts["count"].cum_sum().cast(pl.UInt64).to_numpy()
-    offsets = np.concatenate([np.zeros(1, np.uint64), ends])
-    matrix = RMinHash.digest_matrix_from_flat_token_hashes(shingles["gram"].to_numpy(), offsets, permutations, _SEED)
-    return np.asarray(matrix.to_rows(), dtype=np.uint32), counts["row"].to_numpy()
+def minhash(texts: pl.Series, shingle: int, permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """MinHash signatures, shape (texts with shingles, permutations), and those texts' positions."""
+    # A shingle that stands in a text twice does not change a minimum, so that none has to be taken out.
+    signatures, rows = [np.empty((0, permutations), np.uint32)], [np.empty(0, np.uint32)]
+    for shingles in in_chunks(texts, shingle, lambda grams: grams):
+        counts = shingles.group_by("row", maintain_order=True).len("count")
+        ends = counts["count"].cum_sum().cast(pl.UInt64).to_numpy()
+        offsets = np.concatenate([np.zeros(1, np.uint64), ends])
+        hashes = shingles["gram"].to_numpy()
+        matrix = RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, permutations, _SEED)
+        if counts.height:
+            signatures.append(np.asarray(matrix.to_rows(), dtype=np.uint32))
+            rows.append(counts["row"].to_numpy())
+    return np.concatenate(signatures), np.concatenate(rows)
+
+
+def _shingles(texts: pl.Series, rows: pl.Series, shingle: int) -> pl.DataFrame:
+    """The distinct shingles of the texts at `rows`, as `ngrams` gives them."""
+    found = ngrams(texts.gather(rows), shingle)
+    return found.with_columns(row=rows.gather(found["row"]))
 
 
 def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32], similarity: float) -> pl.DataFrame:

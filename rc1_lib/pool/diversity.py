@@ -33,7 +33,34 @@ class WindowedDistinct:
     windows: int
 
 
-def distinct_n(texts: pl.Series, n: int) -> float:
+@dataclass(frozen=True, slots=True)
+class Words:
+    """All words of many texts, read once for however many figures.
+
+    Attributes:
+        codes: a number from 0 up for each word, text after text, in reading order.
+        rows: the text that each of them stands in, rising.
+        texts: how many texts there are.
+    """
+
+    codes: Codes
+    rows: Codes
+    texts: int
+
+    @classmethod
+    def of(cls, texts: pl.Series) -> Words:
+        """The words of `texts`."""
+        return cls(*_coded(texts), len(texts))
+
+    def take(self, places: Codes) -> Words:
+        """The words of the texts at `places`, in that order."""
+        starts = np.searchsorted(self.rows, np.arange(self.texts + 1))
+        counts = np.diff(starts)[places]
+        shift = np.repeat(starts[places] - (np.cumsum(counts) - counts), counts)
+        return Words(self.codes[shift + np.arange(len(shift))], np.repeat(np.arange(len(places)), counts), len(places))
+
+
+def distinct_n(texts: pl.Series | Words, n: int) -> float:
     """Different n-grams divided by all n-grams, in (0, 1], over the whole corpus; it falls as the corpus grows.
 
     Raises:
@@ -43,7 +70,7 @@ def distinct_n(texts: pl.Series, n: int) -> float:
     return pl.Series(grams).n_unique() / len(grams)
 
 
-def windowed_distinct(texts: pl.Series, n: int, window_bigrams: int = 1000, seed: int = 0) -> WindowedDistinct:
+def windowed_distinct(texts: pl.Series | Words, n: int, window_bigrams: int = 1000, seed: int = 0) -> WindowedDistinct:
     """Distinct-n of consecutive windows over the shuffled rows.
 
     Args:
@@ -56,8 +83,8 @@ def windowed_distinct(texts: pl.Series, n: int, window_bigrams: int = 1000, seed
     Raises:
         RowError: when no text has n words.
     """
-    order = np.random.default_rng(seed).permutation(len(texts))
-    grams = _grams(texts.gather(order), n)
+    words = _words(texts)
+    grams = _grams(words.take(np.random.default_rng(seed).permutation(words.texts)), n)
     size = min(window_bigrams, len(grams))
     windows = len(grams) // size
     ordered = np.sort(grams[: windows * size].reshape(windows, size), axis=1)
@@ -152,12 +179,16 @@ def _paired_counts(texts: pl.Series, reference: pl.Series, n: int) -> tuple[Floa
     return (pairs // base).astype(np.float64), (pairs % base).astype(np.float64), kinds.astype(np.float64)
 
 
-def _grams(texts: pl.Series, n: int) -> Codes:
+def _words(texts: pl.Series | Words) -> Words:
+    return texts if isinstance(texts, Words) else Words.of(texts)
+
+
+def _grams(texts: pl.Series | Words, n: int) -> Codes:
     """One integer per n-gram occurrence, equal for equal n-grams, in reading order."""
-    codes, rows = _coded(texts)
-    grams, _ = _join(codes, rows, n)
+    words = _words(texts)
+    grams, _ = _join(words.codes, words.rows, n)
     if not len(grams):
-        raise RowError(f"distinct-{n}: none of the {len(texts)} texts has {n} words; give longer texts or a smaller n")
+        raise RowError(f"distinct-{n}: none of the {words.texts} texts has {n} words; give longer texts or a smaller n")
     return grams
 
 

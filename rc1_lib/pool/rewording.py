@@ -17,6 +17,8 @@ from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.records import Message, Row
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 
+_READ = ("task", "cue", "lang", "posed", "messages", "final")
+
 
 def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
     """Each row's system, user and assistant text as `pack` words it.
@@ -28,7 +30,8 @@ def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
     Returns:
         One text a row, in the rows' order.
     """
-    texts = [_reword(cast("Row", row), pack, number) for number, row in enumerate(rows.iter_rows(named=True))]
+    read = rows.select(_READ)
+    texts = [_reword(cast("Row", row), pack, number) for number, row in enumerate(read.iter_rows(named=True))]
     return pl.Series(texts, dtype=pl.String)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rc1_lib.artifacts import read_manifest, recorded_write, write_json
+from rc1_lib.garbage import uncollected
 from rc1_lib.pool.build import BuildReport, Progress, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
@@ -33,6 +34,11 @@ def build_seed(
         SourceError: when questions are missing or too few.
         TemplateError: when the pack is unfit.
     """
+    with uncollected():
+        return _build(run, parts, progress)
+
+
+def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
     questions, skipped = load_questions(run.config, run.workspace)
     plans = plan(run.config, questions)
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))

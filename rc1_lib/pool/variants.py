@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import io
+import gc
 import multiprocessing
 import signal
 import sys
@@ -58,9 +58,11 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
 def _start_worker(tasks: Sequence[TaskSpec]) -> None:
     """Know the parent's tasks; leave Ctrl-C to the parent, and end with it even when it is killed.
 
-    A terminal sends Ctrl-C to every process: a worker that dies of it would leave the parent waiting for ever.
+    It makes rows and nothing else, so it looks for no cyclic garbage (`rc1_lib.garbage`). A terminal sends Ctrl-C to
+    every process: a worker that dies of it would leave the parent waiting for ever.
     """
     register(*tasks)
+    gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -76,7 +78,7 @@ def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> l
             if row is not None:
                 places.append((place, recipe))
                 lines.append(orjson.dumps(row) + b"\n")
-    frame = pl.read_ndjson(io.BytesIO(b"".join(lines)), schema=pl.Schema(ROW_COLUMNS))
+    frame = pl.read_ndjson(b"".join(lines), schema=pl.Schema(ROW_COLUMNS))
     measured = measure(frame, config.difficulty)
     bounds = config.gates.length
     right = measured["len_tokens"].is_between(bounds.min_len, bounds.max_len).to_list()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import threading
+from collections import OrderedDict
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
@@ -53,14 +56,22 @@ METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-_STRUCTURED = re.compile(rb'[^\\]"content"\s*:\s*[\[{]')
-"""A content that is not a text: polars would quietly turn it into one."""
+_STRUCTURED = re.compile(rb'"content"\s*:\s*[\[{]')
+"""A content that is not a text: polars would quietly turn it into one. Behind a backslash it stands inside a text."""
 _UNSPOKEN = re.compile(rb'"user_replies"\s*:\s*\{[^{}]*"(?:gives|otherwise)"\s*:(?!\s*(?:"|null))')
 """A reply that is neither a text nor null: the same."""
 
 
+_READ: OrderedDict[bytes, pl.DataFrame] = OrderedDict()
+_READING = threading.Lock()
+_MOST_READ = 4
+"""Shadow set, takes, pool and balanced pool: each is read by many, and parsing costs far more than hashing."""
+
+
 def read_rows(path: Path) -> pl.DataFrame:
     """Read a JSONL file of rows into one frame with the columns of `ROW_COLUMNS`.
+
+    The file is read every time; bytes that this process has parsed before are not parsed again.
 
     Raises:
         RowError: naming the file, the line and what is wrong there.
@@ -71,19 +82,30 @@ def read_rows(path: Path) -> pl.DataFrame:
         raise RowError(f"{path}: the file is empty, expected one JSON row a line")
     if path.is_dir():
         raise RowError(f"{path}: is a folder, expected a JSONL file")
-    content = path.read_bytes()
-    if _STRUCTURED.search(content):
+    with _READING:
+        return _parsed(path, path.read_bytes()).clone()
+
+
+def _parsed(path: Path, content: bytes) -> pl.DataFrame:
+    digest = hashlib.sha256(content).digest()
+    if digest in _READ:
+        _READ.move_to_end(digest)
+        return _READ[digest]
+    if any(content[found.start() - 1 : found.start()] != b"\\" for found in _STRUCTURED.finditer(content)):
         raise RowError(f"{path}: a message's content is an object or a list, expected a text (chat format, text only)")
     if found := _UNSPOKEN.search(content):
         line = content.count(b"\n", 0, found.start()) + 1
         raise RowError(f"{path}, line {line}: 'user_replies' holds what is neither a text nor null; expected texts")
     try:
-        frame = pl.read_ndjson(path, schema=pl.Schema(ROW_COLUMNS))
+        frame = pl.read_ndjson(content, schema=pl.Schema(ROW_COLUMNS))
         if frame.height == 0:
             raise RowError(f"{path}: holds no row, expected one JSON row a line")
-        return frame
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RowError(_diagnose(path) or f"{path}: cannot be read as JSONL ({error})") from None
+    _READ[digest] = frame
+    while len(_READ) > _MOST_READ:
+        _READ.popitem(last=False)
+    return frame
 
 
 def _diagnose(path: Path) -> str:

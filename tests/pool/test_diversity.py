@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from rc1_lib.errors import RowError
 from rc1_lib.pool.diversity import (
+    Words,
     distinct_n,
     js_divergence,
     kl_divergence,
@@ -197,3 +199,12 @@ def test_real_questions_keep_their_windowed_value_while_the_raw_one_falls() -> N
     found = windowed_distinct(questions, 2, 1000, 1)
     assert found.mean == pytest.approx(0.85, abs=0.02)
     assert found.minimum == pytest.approx(0.78, abs=0.03)
+
+
+@given(corpora, st.integers(1, 3), st.randoms(use_true_random=False))
+def test_words_read_once_give_the_figures_of_any_choice_of_texts(texts: pl.Series, n: int, rng: Random) -> None:
+    mixed = pl.concat([texts, pl.Series("text", [None, "", "a b c"])])
+    places = [rng.randrange(len(mixed)) for _ in range(len(mixed))] + [len(mixed) - 1]
+    chosen, taken = mixed.gather(places), Words.of(mixed).take(np.array(places))
+    assert distinct_n(taken, n) == distinct_n(chosen, n)
+    assert windowed_distinct(taken, n, 7, seed=3) == windowed_distinct(chosen, n, 7, seed=3)

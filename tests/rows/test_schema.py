@@ -131,3 +131,21 @@ def test_a_file_without_rows_is_refused(body: str, sentence: str, tmp_path: Path
 def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RowError, match="is a folder"):
         read_rows(tmp_path)
+
+
+def test_a_file_that_changed_is_read_anew_and_what_is_handed_out_may_be_altered(
+    lines: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(lines))
+    first = read_rows(path)
+    first.drop_in_place("question")
+    assert read_rows(path).width == first.width + 1
+    path.write_text("\n".join(lines[1:]))
+    assert read_rows(path).height == first.height - 1
+
+
+def test_a_structured_content_inside_a_text_is_a_text(lines: list[str], tmp_path: Path) -> None:
+    row = json.loads(lines[1])
+    row["messages"][1]["content"] += ' {"content": [1]}'
+    check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row)])
