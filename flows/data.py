@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prefect.logging import get_run_logger
 
 from rc1_lib.build_policy import Build
@@ -12,15 +14,22 @@ from tasks.data import balanced, metrics, seed
 from tasks.endings import REFUSED, outcome
 
 
-def prepare(run: Run, build: Build) -> None:
+def prepare(run: Run, build: Build, once_pooled: Callable[[], None] | None = None) -> None:
     """Build what is missing: shadow set and pool, metrics, balanced pool.
+
+    Args:
+        run: whose.
+        build: what counts as missing.
+        once_pooled: called where a pool was built, as soon as it is there.
 
     Raises:
         RC1Error: when a waiver names no gate, or the sources cannot be read.
     """
     check_waivers(Evidence(run))
     run.write_effective_config()
-    outcome(seed(run, build, return_state=True))
+    made = outcome(seed(run, build, return_state=True))
+    if once_pooled is not None and any(one["built"] for one in made):
+        once_pooled()
     for stage in (metrics, balanced):
         state = stage(run, build, return_state=True)
         if state.name == REFUSED:

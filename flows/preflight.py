@@ -23,6 +23,7 @@ from rc1_lib.build_policy import Build
 from rc1_lib.calibration.judge_baseline import check_baseline
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.preflight.ahead import ahead
 from rc1_lib.preflight.gates import NIGHTLY, gates_of_round, round_name, round_title, waiting
 from rc1_lib.run import Run, open_run
 from tasks.calibrate import judge_baseline
@@ -77,11 +78,11 @@ def _preflight(
 ) -> State[Any]:
     if build != "never":
         check_baseline(run)
-    prepare(run, build)
-    if is_due(run, build):
-        done = calibrated(run)
-        if red := ending(run, done, on_red_revoke):
-            return _beside_red_calibration(run, done, red, min(rounds), refresh)
+    with ahead(run) as judge_ahead:
+        prepare(run, build, None if refresh else judge_ahead)
+        done = calibrated(run) if is_due(run, build) else None
+    if done is not None and (red := ending(run, done, on_red_revoke)):
+        return _beside_red_calibration(run, done, red, min(rounds), refresh)
     recorded = judge_baseline(run, build, return_state=True)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):

@@ -89,7 +89,7 @@ class _Verdict:
 def _judge(run: Run, number: int, names: Sequence[str], files: AllFiles, refresh: bool) -> dict[str, _Verdict]:
     code = code_sha256()
     this_round = gate.with_options(tags=[round_name(number)], refresh_cache=refresh)
-    futures = {name: this_round.submit(run, name, number, files_read(name, files), code) for name in names}
+    futures = {name: this_round.submit(run, name, number, files_read(name, files), code, refresh) for name in names}
     wait(list(futures.values()))
     return {name: _verdict(name, future.state) for name, future in futures.items()}
 

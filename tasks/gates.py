@@ -70,7 +70,7 @@ def gate_key(_context: TaskRunContext | None, parameters: Mapping[str, Any]) -> 
     retry_delay_seconds=RETRY_DELAY_S,
     retry_condition_fn=retry_when_transient,
 )
-def gate(run: Run, name: str, number: int, files: Files, code: str) -> State[dict[str, Any]]:
+def gate(run: Run, name: str, number: int, files: Files, code: str, anew: bool = False) -> State[dict[str, Any]]:
     """Evaluate one gate.
 
     Args:
@@ -79,6 +79,7 @@ def gate(run: Run, name: str, number: int, files: Files, code: str) -> State[dic
         number: the round.
         files: the fingerprints that `files_read` gave; part of the cache key.
         code: fingerprint of the code; part of the cache key.
+        anew: compute it, also where this process has found it green before.
 
     Returns:
         A state whose name is the verdict, whose message says why, and whose data is `GateResult.to_dict()`.
@@ -86,7 +87,7 @@ def gate(run: Run, name: str, number: int, files: Files, code: str) -> State[dic
     names = [spec.name for spec in gates_of_round(number)]
     if "judge_spec" in BY_NAME[name].reads:
         provide_scorer_key(run)
-    result = evaluate(name, Evidence(run), number)
+    result = evaluate(name, Evidence(run), number, anew=anew)
     tell(round_title(number), names.index(name) + 1, len(names), f"{name} {result.status.value}")
     if result.status is not Status.PASSED:
         leave_uncached()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.artifacts import PROJECT_ROOT, sha256_json
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.reward_hacking import hacking_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
+from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import DATA
@@ -29,7 +30,7 @@ from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
-from rc1_lib.records import GateResult
+from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.providers import LIVE
@@ -48,7 +49,7 @@ class GateSpec:
         name: as reports, tickets and waivers call it.
         title: what it answers, for people.
         reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
-        evaluate: from the evidence and the round to the verdict.
+        evaluate: from the evidence and the round to the verdict; the round counts only where it reads the world.
         rounds: in which rounds it stands.
         reads_world: whether it also reads what no file holds (disk, git, a provider, the clock): never cached.
         asks: whether it asks the judge, which costs where it is a live one.
@@ -227,10 +228,24 @@ def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
     return found
 
 
-def evaluate(name: str, evidence: Evidence, number: Round) -> GateResult:
+_PASSED: dict[str, tuple[str, GateResult]] = {}
+"""Gate -> all that decided its newest green verdict in this process, as a fingerprint, and that verdict."""
+
+
+def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False) -> GateResult:
     """Evaluate one gate, with the fingerprints of what it read.
 
+    A gate that reads files alone is a function of their bytes, the configuration and the code. Its files are hashed
+    every time; where all three are what they were when it passed in this process, that verdict is given again: the
+    second round asks whether anything has changed since the first.
+
     User errors (a missing or damaged file) become a result whose status is ERROR; anything else rises.
+
+    Args:
+        name: which gate.
+        evidence: the files.
+        number: the round.
+        anew: compute it, whatever was found before.
     """
     spec = BY_NAME[name]
     check_waivers(evidence)
@@ -239,9 +254,21 @@ def evaluate(name: str, evidence: Evidence, number: Round) -> GateResult:
         return GateResult(name, waiver=waiver)
     try:
         prints = {evidence.label(file): evidence.sha256(file) for file in spec.reads}
-        return replace(spec.evaluate(evidence, number), evidence=prints)
+        if spec.reads_world:
+            return replace(spec.evaluate(evidence, number), evidence=prints)
+        decisive = _decisive(evidence.run, prints)
+        if not anew and _PASSED.get(name, ("",))[0] == decisive:
+            return _PASSED[name][1]
+        result = replace(spec.evaluate(evidence, spec.rounds[0]), evidence=prints)
     except RC1Error as error:
         return GateResult(name, error=str(error))
+    if result.status is Status.PASSED:
+        _PASSED[name] = (decisive, result)
+    return result
+
+
+def _decisive(run: Run, prints: Mapping[str, str]) -> str:
+    return sha256_json([str(run.workspace.root), dict(prints), run.config_sha256, code_sha256()])
 
 
 def check_waivers(evidence: Evidence) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
+from rc1_lib.preflight.ahead import ahead, of_the_pool_alone
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import round_passed
-from rc1_lib.records import Status
+from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 
@@ -94,3 +97,86 @@ def test_an_altered_pool_turns_the_integrity_gate_red(fresh_copy: Callable[..., 
     path.write_bytes(path.read_bytes().replace(b"a", b"b", 1))
     failed = {check.name: check.value for check in evaluate("integrity", Evidence(run), 1).failures}
     assert failed["data/rollouts/rc1_seed.jsonl"] == "altered"
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """Grows by one whenever the gate is computed."""
+    computed: list[str] = []
+    spec = BY_NAME[name]
+
+    def look(evidence: Evidence, number: int) -> GateResult:
+        computed.append(name)
+        return spec.evaluate(evidence, number)
+
+    monkeypatch.setitem(BY_NAME, name, replace(spec, evaluate=look))
+    return computed
+
+
+def test_the_second_round_computes_nothing_anew_over_the_same_bytes(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed, evidence = _counted(monkeypatch, "length"), Evidence(fresh_copy())
+    assert evaluate("length", evidence, 1) == evaluate("length", evidence, 2)
+    assert len(computed) == 1
+    assert evaluate("length", evidence, 2, anew=True).failures == () and len(computed) == 2
+    looser = fresh_copy_again(evidence.run, "gates.length.max_len=9000")
+    assert evaluate("length", Evidence(looser), 2).failures == () and len(computed) == 3
+
+
+def test_a_pool_that_was_edited_between_the_rounds_is_red_in_the_second(fresh_copy: Callable[..., Run]) -> None:
+    evidence = Evidence(fresh_copy())
+    pool = evidence.path("pool")
+    assert evaluate("duplicates", evidence, 1).failures == ()
+    lines = [json.loads(line) for line in pool.read_bytes().splitlines()]
+    copies = [line | {"id": f"{line['id']}-again"} for line in lines[:60]]
+    pool.write_text("".join(json.dumps(line) + "\n" for line in [*lines, *copies]))
+    assert evaluate("duplicates", evidence, 2).failures != ()
+    pool.unlink()
+    assert evaluate("duplicates", evidence, 2).status is Status.ERROR
+
+
+def test_a_red_verdict_is_found_anew_every_time(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed, evidence = _counted(monkeypatch, "length"), Evidence(fresh_copy("gates.length.max_len=65"))
+    assert [evaluate("length", evidence, number).status for number in (1, 2)] == [Status.FAILED] * 2
+    assert len(computed) == 2
+
+
+def test_a_gate_that_reads_the_world_is_evaluated_every_time(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed, evidence = _counted(monkeypatch, "resources"), Evidence(fresh_copy())
+    assert [evaluate("resources", evidence, number).status for number in (1, 2)] == [Status.PASSED] * 2
+    assert len(computed) == 2
+
+
+def test_what_is_judged_ahead_is_of_the_pool_alone() -> None:
+    early = {name for name, spec in BY_NAME.items() if of_the_pool_alone(spec)}
+    assert early == {"mix", "length", "diversity", "duplicates", "leakage"}
+
+
+def test_the_round_takes_what_was_judged_ahead_and_finds_out_the_rest(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fresh_copy("gates.diversity.min_distinct2=0.99")
+    length, diversity = _counted(monkeypatch, "length"), _counted(monkeypatch, "diversity")
+    with ahead(run) as begin:
+        begin()
+    assert (len(length), len(diversity)) == (1, 1)
+    assert evaluate("length", Evidence(run), 1).status is Status.PASSED
+    assert evaluate("diversity", Evidence(run), 1).status is Status.FAILED
+    assert (len(length), len(diversity)) == (1, 2)
+
+
+def test_a_fault_ahead_is_the_rounds_to_tell(fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_evidence: Evidence, _number: int) -> GateResult:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(BY_NAME, "mix", replace(BY_NAME["mix"], evaluate=broken))
+    run = fresh_copy()
+    with ahead(run) as begin:
+        begin()
+    assert evaluate("length", Evidence(run), 1).status is Status.PASSED
+    with pytest.raises(ZeroDivisionError):
+        evaluate("mix", Evidence(run), 1)
