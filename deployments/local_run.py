@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -64,11 +64,15 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
     if workspace.exists() and not workspace.is_dir():
         raise ConfigError(f"--workspace {workspace}: is a file, expected a folder")
     tell("Prefect server", 0, 1)
-    with _server(workspace) as (url, lasting):
-        tell("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
+
+    def load(url: str) -> None:
         # Before Prefect is imported: it reads its settings and sets up its log then.
         os.environ.update(settings(workspace, url))
         os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "INFO" if verbose else "CRITICAL"
+        import_module(f"flows.{name}")
+
+    with _server(workspace, load) as (url, lasting):
+        tell("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
         state = _run(name, workspace, url, flow_parameters, lasting)
         fault = state.result(raise_on_failure=False) if state.name not in _verdict_names() else None
         if isinstance(fault, BaseException):
@@ -83,13 +87,17 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
 
 
 @contextmanager
-def _server(workspace: Path) -> Iterator[tuple[str, bool]]:
-    """The address of a server for the workspace, and whether it outlasts the run."""
+def _server(workspace: Path, load: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
+    """The address of a server for the workspace, and whether it outlasts the run.
+
+    `load(url)` is called once, while a private server starts: both take seconds of one core.
+    """
     url = running_server(workspace)
     if url is not None:
+        load(url)
         yield url, True
         return
-    private = start_server(workspace, free_port())
+    private = start_server(workspace, free_port(), meanwhile=load)
     try:
         yield private.url, False
     finally:

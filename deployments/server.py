@@ -67,13 +67,19 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
     }
 
 
-def start_server(workspace: Path, port: int, wanted: Callable[[], bool] = lambda: True) -> Server:
+def start_server(
+    workspace: Path,
+    port: int,
+    wanted: Callable[[], bool] = lambda: True,
+    meanwhile: Callable[[str], None] = lambda url: None,
+) -> Server:
     """Start the workspace's server and wait until it answers.
 
     Args:
         workspace: whose database.
         port: where it listens, on this machine only.
         wanted: asked while waiting; False gives up.
+        meanwhile: called once with the server's address, while it starts.
 
     Raises:
         ServerFault: when it ends, or does not answer in time; its log says why.
@@ -96,6 +102,7 @@ def start_server(workspace: Path, port: int, wanted: Callable[[], bool] = lambda
         process = children.start([sys.executable, "-m", "uvicorn", *application, *address], environment, output)
     server = Server(url, process)
     try:
+        meanwhile(url)
         _wait(server, log, wanted)
     except BaseException:
         children.stop(process, 2.0)
