@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,6 +52,14 @@ def train(
             "run: random or the same for all. A gain in success is red: the evaluation leaks.",
         ),
     ] = None,
+    profile_step: Annotated[
+        bool,
+        typer.Option(
+            "--profile-step",
+            help="Play and learn two steps, forget them, and show where the time of the second went: as a table and as "
+            "a trace (Perfetto, chrome://tracing). A live judge is asked about their episodes.",
+        ),
+    ] = False,
     sources: Sources = None,
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
     verbose: Verbose = False,
@@ -65,16 +74,20 @@ def train(
         raise ConfigError("--seed and --all-seeds: give one of them")
     small = _small_file(session)
     if small is not None:
-        if seed or all_seeds or not evaluate or control or sources or pool_seed is not None:
+        if seed or all_seeds or not evaluate or control or profile_step or sources or pool_seed is not None:
             raise ConfigError(
                 f"{small.name}: is a small local configuration; it takes --resume-from, --set and --workspace alone"
             )
         return _train_small(session, small, resume_from)
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": pool_seed}))
     session.started = True
-    from rc1_lib.preflight.ticket import verify_ticket
+    from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
-    verify_ticket(run)  # the flow does so too; here the answer is there before a server has started
+    ticket = verify_ticket(run)  # the flow does so too; here the answer is there before a server has started
+    if profile_step:
+        if control or resume_from or all_seeds or not evaluate or len(seed or ()) > 1:
+            raise ConfigError("--profile-step: takes --seed once at most, and none of the other flags of a training")
+        return _profile_step(session, replace(run, vouched=vouched_by(ticket)), (seed or run.config.seeds)[0])
     if control is not None:
         return _control(session, run, control, "all" if all_seeds else seed, resume_from, evaluate, verbose)
     return _train(session, run, "all" if all_seeds else seed, resume_from, evaluate, verbose)
@@ -98,6 +111,36 @@ def _train(
         session.show(f"report: {run.workspace.path(_REPORT)}")
     session.show(outcome.message)
     return tell_end(session, outcome, {"training": report, "evaluation": next(iter(fresh.values()), None)})
+
+
+def _profile_step(session: Session, run: Run, seed: int) -> int:
+    from rc1_lib.training.ppo_run import prepare
+    from rc1_lib.training.step_profile import REPORT, TRACE, profile_step
+
+    if seed not in run.config.seeds:
+        raise ConfigError(f"seed {seed} is none of `seeds` ({', '.join(map(str, run.config.seeds))}); take one of them")
+    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    with stages():
+        found = profile_step(prepare(run), seed)
+    session.show(_parts_table(found))
+    session.show(f"trace: {run.workspace.path(TRACE)}", f"report: {run.workspace.path(REPORT)}")
+    session.document({"exit_code": 0, "profile": found})
+    return 0
+
+
+def _parts_table(found: dict[str, Any]) -> Table:
+    count = len(found["processes"])
+    within = f"{found['seconds']:.2f} s in {count} process{'es' if count > 1 else ''}"
+    title = f"a step of {found['episodes']} episodes: {within}"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("part")
+    for rank in range(len(found["processes"])):
+        table.add_column(f"s, process {rank + 1}", justify="right")
+    table.add_column("share", justify="right")
+    for part in found["parts"]:
+        took = [process["seconds"][part] for process in found["processes"]]
+        table.add_row(part, *(f"{one:.2f}" for one in took), f"{took[0] / found['seconds']:.0%}")
+    return table
 
 
 def _control(

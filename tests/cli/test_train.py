@@ -67,6 +67,18 @@ def test_flags_that_contradict_each_other_are_refused(ask: Ask) -> None:
     assert (done.code, "give one of them" in done.err) == (2, True)
 
 
+def test_the_time_of_a_step_is_shown_by_part_and_nothing_of_a_run_is_written(ask: Ask, own: Run) -> None:
+    done = ask("train", "--profile-step")
+    assert done.code == 0, done.err
+    for words in ("a step of 8 episodes", "s in 1 process", "play: next tokens", "learn: backward", "step_trace.json"):
+        assert words in done.out
+    assert not own.workspace.path("checkpoints/rc1").exists()
+    assert not own.workspace.path("reports/metrics.jsonl").exists()
+    for flags in (("--control", "random"), ("--all-seeds",), ("--no-evaluate",), ("--resume-from", "latest")):
+        refused = ask("train", "--profile-step", *flags)
+        assert (refused.code, "none of the other flags of a training" in refused.err) == (2, True)
+
+
 def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: Run, served: Served) -> None:
     served(own.workspace.root)
     done = ask("train")

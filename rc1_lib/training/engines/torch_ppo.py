@@ -35,6 +35,7 @@ from rc1_lib.training.ranks.processes import processes_of
 from rc1_lib.training.ranks.shards import Link, Shards
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.spans import Timing, start_timing, stop_timing
 from rc1_lib.training.tool_schemas import TOOLS
 
 
@@ -202,6 +203,23 @@ class TorchPPO(Engine[EpisodeSetup], Player):
         self._dealer.set_state(state["dealer"]["state"])
         if self._scaler is not None:
             self._scaler.load_state_dict(state["scaler"])
+
+    def start_timing(self) -> None:
+        """Keep the time of every part of what follows, in every process."""
+        self._together("_start_timing")
+
+    def _start_timing(self) -> None:
+        start_timing()
+
+    def timings(self) -> list[list[Timing]]:
+        """What was kept since, the first process's first."""
+        kept: list[list[Timing]] = self._together("_timings")
+        return kept
+
+    def _timings(self) -> list[list[Timing]]:
+        kept, mine = stop_timing(), self._shards.mine
+        found = self._shards.exchange({shard: kept if shard == mine[0] else [] for shard in mine})
+        return [part for part in found if part]
 
     def _together(self, name: str, *arguments: Any) -> Any:
         """What the method `name` comes to, while every process that shares the work does the same."""

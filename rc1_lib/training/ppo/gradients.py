@@ -15,6 +15,7 @@ from rc1_lib.training.ppo.losses import Loss, entropy_loss, policy_loss, value_l
 from rc1_lib.training.ppo.own_tokens import OwnTokens
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.targets import Targets
+from rc1_lib.training.spans import Part, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def add_gradients(
     Returns:
         Sums over the own tokens as named in `losses`, and `loss`, all detached scalars.
     """
-    with torch.set_grad_enabled(not lesson.frozen):
+    with span(Part.FORWARD), torch.set_grad_enabled(not lesson.frozen):
         hidden_ND = own.hidden(policy)
     field_N = {
         "actions": own.of(lesson.batch.ids),
@@ -67,14 +68,17 @@ def add_gradients(
     gradients: list[Tensor] = []
     for part in own.chunks():
         states_nD = hidden_ND[part].detach().requires_grad_(hidden_ND.requires_grad)
-        chunk = _chunk_loss(policy, lesson, states_nD, {name: field[part] for name, field in field_N.items()})
-        scale(chunk.loss).backward()  # type: ignore[no-untyped-call]
+        with span(Part.FORWARD):
+            chunk = _chunk_loss(policy, lesson, states_nD, {name: field[part] for name, field in field_N.items()})
+        with span(Part.BACKWARD):
+            scale(chunk.loss).backward()  # type: ignore[no-untyped-call]
         if states_nD.grad is not None:
             gradients.append(states_nD.grad)
         for name, value in chunk.sums.items():
             totals[name] = totals[name] + value if name in totals else value
     if gradients:
-        hidden_ND.backward(torch.cat(gradients))  # type: ignore[no-untyped-call]
+        with span(Part.BACKWARD):
+            hidden_ND.backward(torch.cat(gradients))  # type: ignore[no-untyped-call]
     return totals
 
 

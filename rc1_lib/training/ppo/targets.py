@@ -18,6 +18,7 @@ from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.token_rewards import kl_k1, token_rewards
 from rc1_lib.training.ppo.whiten import whiten
 from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.spans import Part, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,9 @@ def _read(policy: PolicyLike, batch: PPOBatch, rows: Sequence[int], settings: PP
         return None
     parts = micro_batches(rows, batch.lengths.tolist(), settings.ppo.micro_tokens)
     owns = [own_tokens(batch, part) for part in parts]
-    states_nD = None if batch.states is not None else torch.cat([own.hidden(policy) for own in owns])
-    with policy.reference():
+    with span(Part.REFERENCE):
+        states_nD = None if batch.states is not None else torch.cat([own.hidden(policy) for own in owns])
+    with span(Part.REFERENCE), policy.reference():
         ref_n = torch.cat([_logprobs(policy, batch, own, settings.temperature) for own in owns])
     return _Read(torch.cat([own.rows for own in owns]), torch.cat([own.steps for own in owns]), ref_n, states_nD)
 

@@ -20,6 +20,7 @@ from rc1_lib.training.ppo.stepper import Gradients, Stepper
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.value_fit import fit_values
 from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.spans import Part, span
 
 
 def ppo_update(
@@ -87,11 +88,13 @@ def ppo_update(
         if stopped:
             stepper.drop()
             break
-        stepper.step()
+        with span(Part.OPTIMIZER):
+            stepper.step()
     head = Stepper(optimizer, settings.ppo.max_grad_norm, scaler)
-    fit_values(
-        policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator
-    )
+    with span(Part.VALUES):
+        fit_values(
+            policy.value_head, targets.states, targets.returns[batch.own], head, settings.ppo.value_epochs, generator
+        )
     update = {"update/stopped": float(stopped), "policy/sampling_gap": gap}
     return objective_metrics(batch, targets, kl_coef) | tally.metrics() | stepper.metrics() | update
 

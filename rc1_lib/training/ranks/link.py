@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from rc1_lib.errors import RC1Error
 
-Part = TypeVar("Part")
+Done = TypeVar("Done")
 
 
 class LostError(RC1Error):
@@ -73,7 +73,7 @@ class LeaderLink:
         self._lines = lines
         self.size = 1 + len(lines)
 
-    def exchange(self, mine: Mapping[int, Part]) -> dict[int, Part]:
+    def exchange(self, mine: Mapping[int, Done]) -> dict[int, Done]:
         """Collect from the followers in turn, and tell them all."""
         found = dict(mine)
         for line in self._lines:
@@ -95,8 +95,8 @@ class FollowerLink:
         """Takes the line to the first process."""
         self._line, self.rank, self.size = line, rank, size
 
-    def exchange(self, mine: Mapping[int, Part]) -> dict[int, Part]:
+    def exchange(self, mine: Mapping[int, Done]) -> dict[int, Done]:
         """Tell the first process, and hear from it what all came to."""
         send(self._line, dict(mine))
-        found: dict[int, Part] = receive(self._line)
+        found: dict[int, Done] = receive(self._line)
         return found

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
-Part = TypeVar("Part")
+from rc1_lib.training.spans import Part, span
+
+Done = TypeVar("Done")
 
 
 class Link(Protocol):
@@ -19,7 +21,7 @@ class Link(Protocol):
     rank: int
     size: int
 
-    def exchange(self, mine: Mapping[int, Part]) -> dict[int, Part]:
+    def exchange(self, mine: Mapping[int, Done]) -> dict[int, Done]:
         """Give the others what came of one's own shards, and return that of all."""
         ...
 
@@ -56,10 +58,13 @@ class Shards:
             shards[self.count - 1 - at if lap % 2 else at].append(row)
         return shards
 
-    def exchange(self, mine: Mapping[int, Part]) -> list[Part]:
+    def exchange(self, mine: Mapping[int, Done]) -> list[Done]:
         """What came of every shard, in order, from what came of this process's own."""
         assert sorted(mine) == self.mine, f"shards {sorted(mine)} were worked on, {self.mine} are this process's"
-        found = dict(mine) if self._link is None else self._link.exchange(mine)
+        if self._link is None:
+            return [mine[shard] for shard in range(self.count)]
+        with span(Part.OTHERS):
+            found = self._link.exchange(mine)
         return [found[shard] for shard in range(self.count)]
 
 

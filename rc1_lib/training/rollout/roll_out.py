@@ -21,6 +21,7 @@ from rc1_lib.training.rollout.player import Player
 from rc1_lib.training.rollout.settings import Batching, ChatTokens, RolloutSampling, Start
 from rc1_lib.training.rollout.token_sampling import draw
 from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.spans import Part, span
 
 STAGE = "rollout"
 
@@ -89,7 +90,9 @@ class _Table:
             self._resume()
             if self._writing:
                 tokens = [player.feed(1)[0] for player in self._writing]
-                self._take(self._writing, self._decoder.step(tokens, [player.position - 1 for player in self._writing]))
+                with span(Part.DECODE):
+                    logits_BV = self._decoder.step(tokens, [player.position - 1 for player in self._writing])
+                self._take(self._writing, logits_BV)
                 self._part()
 
     def _admit(self) -> None:
@@ -102,7 +105,9 @@ class _Table:
             width = len(self._waiting[-1].prompt)
             chunk = [self._waiting.pop() for _ in range(min(coming, max(1, self._batching.prefill_tokens // width)))]
             coming -= len(chunk)
-            self._take(chunk, self._decoder.admit([player.prompt for player in chunk]))
+            with span(Part.READ):
+                logits_BV = self._decoder.admit([player.prompt for player in chunk])
+            self._take(chunk, logits_BV)
             self._writing += chunk
             self._part()
 
@@ -111,7 +116,8 @@ class _Table:
             return
         coming, self._reading = self._reading, []
         positions = [player.position for player in coming]
-        logits_BV = self._decoder.resume([player.feed(player.known) for player in coming], positions)
+        with span(Part.READ):
+            logits_BV = self._decoder.resume([player.feed(player.known) for player in coming], positions)
         self._take(coming, logits_BV)
         self._writing += coming
         self._part()
@@ -121,9 +127,11 @@ class _Table:
         states: Sequence[Tensor | None] = [None] * len(players)
         if self._keep_states:
             states = self._decoder.states().unbind()
-        drawn = draw(logits_BV, uniforms_B, self._temperature)
-        for player, token, logprob, state_D in zip(players, *drawn, states, strict=True):
-            player.take(token, logprob, state_D)
+        with span(Part.DRAW):
+            drawn = draw(logits_BV, uniforms_B, self._temperature)
+        with span(Part.WORLD):
+            for player, token, logprob, state_D in zip(players, *drawn, states, strict=True):
+                player.take(token, logprob, state_D)
         self._tokens += len(players)
 
     def _part(self) -> None:

@@ -10,6 +10,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.player import Player
+from rc1_lib.training.spans import Part, span
 
 
 class PPO:
@@ -50,7 +51,8 @@ class PPO:
             iteration=batch["step"],
             keep_states=True,
         )
-        scores = None if self._judge is None else self._judge.score([one.messages for one in played], engine.seed)
+        with span(Part.JUDGE):
+            scores = None if self._judge is None else self._judge.score([one.messages for one in played], engine.seed)
         values = [None] * len(played) if scores is None else scores.values
         kept = [each for each in zip(played, rows, values, strict=True) if scores is None or each[2] is not None]
         terms = [engine.playground.terms(one, row, judged) for one, row, judged in kept]

@@ -1,0 +1,72 @@
+"""The time of a step's parts, where somebody asks for it; elsewhere a span costs a tenth of a microsecond or so.
+
+The profiler of torch shows every operation of a step, some hundred thousand: minutes and gigabytes. What is asked here
+is in which part the time goes, and which of several processes waits for which.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from types import TracebackType
+
+
+class Part(StrEnum):
+    """A part of a step; no part lies within another."""
+
+    READ = "play: read prompts and answers"
+    DECODE = "play: next tokens"
+    DRAW = "play: draw tokens"
+    WORLD = "play: the world's turn"
+    JUDGE = "judge the episodes"
+    REFERENCE = "learn: the reference reads"
+    FORWARD = "learn: forward"
+    BACKWARD = "learn: backward"
+    OPTIMIZER = "learn: optimizer"
+    VALUES = "learn: value head alone"
+    OTHERS = "wait for other processes"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A stretch of time; `began` and `ended` are seconds of a clock that all processes of a machine share."""
+
+    part: Part
+    began: float
+    ended: float
+
+
+_kept: list[Timing] | None = None
+
+
+class span:
+    """Inside, time counts as that of `part`."""
+
+    __slots__ = ("_began", "_part")
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if _kept is not None:
+            _kept.append(Timing(self._part, self._began, time.perf_counter()))
+
+
+def start_timing() -> None:
+    """Keep every span of this process from now on."""
+    global _kept
+    _kept = []
+
+
+def stop_timing() -> list[Timing]:
+    """The spans since `start_timing`, in the order of their ends; no more are kept."""
+    global _kept
+    assert _kept is not None, "start_timing comes first"
+    found, _kept = _kept, None
+    return found

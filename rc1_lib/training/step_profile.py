@@ -1,0 +1,112 @@
+"""Where the time of one step goes: seconds by part and process, and a trace that browsers draw."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from rc1_lib.artifacts import write_json
+from rc1_lib.errors import ConfigError
+from rc1_lib.progress import tell
+from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.ppo_run import Prepared, check_read
+from rc1_lib.training.registry import make_engine
+from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.spans import Part, Timing
+
+STAGE = "profile"
+REPORT = "reports/step_profile.json"
+TRACE = "reports/step_trace.json"
+REST = "everything else"
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """An engine that can keep the time of its parts."""
+
+    def start_timing(self) -> None:
+        """Keep the time of every part of what follows."""
+        ...
+
+    def timings(self) -> list[list[Timing]]:
+        """What was kept since, by process."""
+        ...
+
+    def close(self) -> None:
+        """Let go of whatever was started."""
+        ...
+
+
+def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
+    """Do two steps of a run that is then forgotten, and write and return where the time of the second went.
+
+    The adapter learns in both, as it does behind the value head's warm-up. Nothing of a real run is touched.
+
+    Args:
+        prepared: what the run stands on.
+        seed: of the run.
+
+    Returns:
+        The report: `seconds` of the step, `episodes`, the names of its `parts`, and of each of the `processes` the
+        `seconds` and `spans` of every part.
+
+    Raises:
+        ConfigError: when the configured engine does not keep the time.
+    """
+    config = prepared.run.config
+    engine = make_engine(config.training.engine, EpisodeSetup)
+    if not isinstance(engine, Timed):
+        raise ConfigError(
+            f"--profile-step: the engine '{config.training.engine}' does not keep the time of its parts; take torch_ppo"
+        )
+    engine.setup(prepared.setup(seed))
+    try:
+        check_read(prepared)
+        strategy = prepared.strategy(seed)
+        strategy.attach_engine(engine)
+        batches = Curriculum(prepared.selection.train, config.priority_sampling, config.batch_size, seed)
+        for number in range(2):
+            tell(STAGE, number, 2, "a step to warm up" if number == 0 else "the step that is timed")
+            batch = batches.next() | {"step": config.training.ppo.value_warm_up + number}
+            engine.start_timing()
+            began = time.perf_counter()
+            strategy.on_batch(batch)
+            engine.train_step(batch)
+            ended = time.perf_counter()
+            kept = engine.timings()
+        tell(STAGE, 2, 2)
+    finally:
+        engine.close()
+    report = _report(kept, ended - began, len(batch["rows"]))
+    write_json(prepared.run.workspace.path(REPORT), report)
+    write_json(prepared.run.workspace.path(TRACE), _trace(kept, began))
+    return report
+
+
+def _report(kept: Sequence[Sequence[Timing]], seconds: float, episodes: int) -> dict[str, Any]:
+    processes = []
+    for timings in kept:
+        took: dict[str, float] = {
+            part: sum(one.ended - one.began for one in timings if one.part is part) for part in Part
+        }
+        took[REST] = seconds - sum(took.values())
+        processes.append({"seconds": took, "spans": {part: sum(one.part is part for one in timings) for part in Part}})
+    return {"seconds": seconds, "episodes": episodes, "parts": [*Part, REST], "processes": processes}
+
+
+def _trace(kept: Sequence[Sequence[Timing]], began: float) -> dict[str, Any]:
+    """As Chrome's trace viewer and Perfetto read it: microseconds since the step began."""
+    names: list[dict[str, Any]] = [
+        {"name": "process_name", "ph": "M", "pid": rank, "args": {"name": f"process {rank}"}}
+        for rank in range(1, len(kept) + 1)
+    ]  # fmt: skip
+    spans = [
+        {
+            "name": one.part, "ph": "X", "pid": rank, "tid": 1,
+            "ts": (one.began - began) * 1e6, "dur": (one.ended - one.began) * 1e6,
+        }
+        for rank, timings in enumerate(kept, start=1)
+        for one in timings
+    ]  # fmt: skip
+    return {"traceEvents": [*names, *spans], "displayTimeUnit": "ms"}
