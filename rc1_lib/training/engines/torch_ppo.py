@@ -223,6 +223,7 @@ class TorchPPO(Engine[EpisodeSetup], Player):
 
     def _together(self, name: str, *arguments: Any) -> Any:
         """What the method `name` comes to, while every process that shares the work does the same."""
+        assert self._crew is not None or self._shards.alone, "the engine was closed, and the others wait for its words"
         with nullcontext() if self._crew is None else self._crew.doing(name, arguments):
             return getattr(self, name)(*arguments)
 

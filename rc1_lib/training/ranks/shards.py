@@ -39,6 +39,11 @@ class Shards:
         self.count, self._link = count, link
 
     @property
+    def alone(self) -> bool:
+        """Whether no other process has a share."""
+        return self._link is None
+
+    @property
     def mine(self) -> list[int]:
         """The shards of this process."""
         if self._link is None:

@@ -81,6 +81,15 @@ def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_
     assert end_of(run.workspace.root) == alone
 
 
+def test_a_closed_engine_waits_for_nobody(tiny: Tiny) -> None:
+    run = tiny(SHARDS, "training.processes=2")
+    engine = TorchPPO()
+    engine.setup(EpisodeSetup(run.config, str(run.workspace.path(run.config.base_model)), 5))
+    engine.close()
+    with pytest.raises(AssertionError, match="the engine was closed"):
+        engine.play([], [], temperature=0.0, seed=1, iteration=0)
+
+
 def test_episodes_come_back_in_the_order_of_their_rows(tiny: Tiny) -> None:
     run = tiny(SHARDS, "training.processes=1")
     engine = TorchPPO()
