@@ -3,7 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RC1 := $(BIN)/rc1
-TESTS := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+# What tests start is not to compile everything anew, whatever the environment says of bytecode.
+TESTS := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 PROFILE ?= local
 ARGS ?=
 

@@ -21,7 +21,7 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
-from tests import own_workspace
+from tests import forks, own_workspace
 from tests.groups import ByGroup, turn_of
 from tests.once import copy_of
 
@@ -42,9 +42,16 @@ gc.disable()  # until everything is imported and collected: nothing of that is g
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays for good, so the collector need not look at it again and again while tests run."""
-    gc.enable()
+    """What was collected stays for good: the collector need not look at it, and looks more seldom at the rest."""
     gc.freeze()
+    forks.be_ready()
+    gc.set_threshold(20_000, 20, 50)
+    gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Nothing that was started is left behind."""
+    forks.no_more()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,7 +1,9 @@
-"""Processes for tests that kill them, forked from an interpreter of its own that has imported what they need.
+"""Processes for tests that kill them, forked from an interpreter that has imported what they need.
 
-torch, transformers and peft take longer to import than such a test works. Forks of the tests' own interpreter would
-inherit locks of threads that other tests have started.
+torch, transformers and peft take longer to import than such a test works. So each worker forks a process once
+everything is collected and before any test has run (`be_ready`), which forks whatever tests ask for: nothing has to be
+imported a second time, and no thread of a test is there whose locks could be inherited. What must not have imported
+anything of ours is forked from an interpreter of its own (`another_interpreter`).
 """
 
 from __future__ import annotations
@@ -10,15 +12,17 @@ import gc
 import importlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from typing import IO, Any
 
 PROJECT_ROOT = Path(__file__).parents[1]
 """Found out here: a test wants to see what else imports something of ours."""
@@ -58,48 +62,94 @@ class Fork:
         return self.output.read_text()
 
 
+@dataclass(frozen=True)
 class Forks:
-    """The interpreter from which they are forked, one at a time."""
+    """Where processes are forked; what they print goes into files of a folder."""
 
-    def __init__(self, folder: Path, *modules: str, environment: Mapping[str, str] | None = None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._count = folder, 0
-        whole = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT), **(environment or {})}
-        self._interpreter = subprocess.Popen(
-            [sys.executable, "-m", "tests.forks", *modules], cwd=PROJECT_ROOT, env=whole, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+    folder: Path
+    requests: IO[str]
+    replies: IO[str]
 
-    def __enter__(self) -> Forks:
-        return self
+    def start(self, function: str, *arguments: object, environment: Mapping[str, str] | None = None) -> Fork:
+        """Call `module.function` with these arguments, as strings, in a process of its own.
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _fault: BaseException | None, _at: TracebackType | None
-    ) -> None:
-        self._interpreter.communicate()
-
-    def start(self, function: str, *arguments: object) -> Fork:
-        """Call `module.function` with these arguments, as strings, in a process of its own."""
-        assert self._interpreter.stdin is not None and self._interpreter.stdout is not None
-        self._count += 1
-        output = self._folder / f"{self._count}.txt"
+        Args:
+            function: the module's name and the function's.
+            arguments: what it is called with.
+            environment: beside that of this process.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        output = self.folder / f"{len(list(self.folder.glob('*.txt'))) + 1}.txt"
         output.touch()
-        print(
-            json.dumps([function, [str(one) for one in arguments], str(output)]),
-            file=self._interpreter.stdin,
-            flush=True,
-        )
-        pid = self._interpreter.stdout.readline()
-        assert pid, "the interpreter to fork from has ended; what it said stands above"
+        whole = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT), **(environment or {})}
+        call = {"function": function, "arguments": [str(one) for one in arguments], "output": str(output)}
+        print(json.dumps({**call, "environment": whole}), file=self.requests, flush=True)
+        pid = self.replies.readline()
+        assert pid, "where it was to be forked has ended; what it said stands above"
         return Fork(int(pid), output)
 
 
-def _call(function: str, arguments: list[str], output: str) -> None:
+@contextmanager
+def another_interpreter(folder: Path, *modules: str) -> Iterator[Forks]:
+    """Fork from an interpreter of its own that has imported these modules and nothing else."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.forks", *modules], cwd=PROJECT_ROOT, text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        yield Forks(folder, process.stdin, process.stdout)
+        process.stdin.close()
+
+
+_ready: tuple[int, IO[str], IO[str]] | None = None
+"""The process that forks for this one: its number, and where it is asked and answers."""
+
+
+def be_ready() -> None:
+    """Fork the process that `this_interpreter` forks from. To be called before any test has run."""
+    global _ready
+    asked, asks = os.pipe()
+    told, tells = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(asks)
+        os.close(told)
+        os.chdir(PROJECT_ROOT)
+        _serve(os.fdopen(asked), os.fdopen(tells, "w"))
+        os._exit(0)
+    os.close(asked)
+    os.close(tells)
+    _ready = pid, os.fdopen(asks, "w"), os.fdopen(told)
+
+
+def no_more() -> None:
+    """End what `be_ready` has started."""
+    global _ready
+    if _ready is not None:
+        pid, requests, replies = _ready
+        requests.close()
+        os.waitpid(pid, 0)
+        replies.close()
+        _ready = None
+
+
+def this_interpreter(folder: Path) -> Forks:
+    """Fork from what this interpreter was before its first test: all that was collected is imported."""
+    assert _ready is not None, "nobody has called be_ready"
+    _, requests, replies = _ready
+    return Forks(folder, requests, replies)
+
+
+def _call(function: str, arguments: list[str], output: str, environment: dict[str, str]) -> None:
     """In the new process: call the function, and end."""
     gc.enable()
+    random.seed()  # as a process that was started has it
+    os.environ.clear()
+    os.environ.update(environment)
     os.dup2(os.open(output, os.O_WRONLY | os.O_APPEND), 1)
     os.dup2(1, 2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in ((0, "r"), (1, "w"), (2, "w")))
     module, _, name = function.rpartition(".")
     code = 0
     try:
@@ -114,23 +164,41 @@ def _call(function: str, arguments: list[str], output: str) -> None:
     os._exit(code)
 
 
-def _serve() -> None:
-    """Import what is named, then fork whatever is asked for."""
+def _attend(request: dict[str, Any], replies: IO[str]) -> None:
+    """Fork what was asked for, tell its number, and write down how it ended."""
+    pid = os.fork()
+    if pid == 0:
+        _call(**request)
+    print(pid, file=replies, flush=True)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    output = Path(request["output"])
+    unfinished = output.with_suffix(".unfinished")
+    unfinished.write_text(str(code))
+    unfinished.rename(output.with_suffix(".ended"))
+
+
+def _serve(requests: IO[str], replies: IO[str]) -> None:
+    """Fork whatever is asked for, several at a time if need be."""
+    attendants = set()
+    for line in requests:
+        attendant = os.fork()
+        if attendant == 0:
+            _attend(json.loads(line), replies)
+            os._exit(0)
+        attendants.add(attendant)
+        attendants -= {one for one in attendants if os.waitpid(one, os.WNOHANG)[0]}
+    for one in attendants:
+        os.waitpid(one, 0)
+
+
+def main() -> None:
+    """As an interpreter of its own: import what is named, then serve."""
     gc.disable()  # nothing of what is imported is garbage
     for module in sys.argv[1:]:
         importlib.import_module(module)
     gc.freeze()
-    for line in sys.stdin:
-        function, arguments, output = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            _call(function, arguments, output)
-        print(pid, flush=True)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        unfinished = Path(output).with_suffix(".unfinished")
-        unfinished.write_text(str(code))
-        unfinished.rename(Path(output).with_suffix(".ended"))
+    _serve(sys.stdin, sys.stdout)
 
 
 if __name__ == "__main__":
-    _serve()
+    main()

@@ -14,7 +14,8 @@ FLOWS = "flows"
 _FLOWS_OF_COMMANDS = {
     "test_a_policy_that_fails_the_gate_is_shown_with_what_failed",
     "test_a_fault_while_training_is_fatal_and_reported",
-    "test_calibrate_shows_every_stage_adopts_the_weights_and_packs_what_is_red",
+    "test_calibrate_packs_what_is_red_and_leaves_the_weights",
+    "test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked",
     "test_red_round_exits_2_shows_the_failing_check_and_packs",
 }
 _MYPY = "test_mypy_strict_finds_nothing"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from fnmatch import fnmatch
 from pathlib import Path
 
 import orjson
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json
+from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
 from rc1_lib.calibration.weight_calib import calibration_rows
@@ -24,6 +25,7 @@ from rc1_lib.preflight.gates import evaluate
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
+from tests.forks import Fork, this_interpreter
 
 # The first sample of each dialogue is stored in the shared pool; intervals decide nothing.
 QUICK = (
@@ -140,34 +142,26 @@ def test_the_shadow_set_takes_no_part_in_the_calibration(built: Run) -> None:
 # ---- kill -9 ----
 
 
-WORK = """
-import fnmatch, os, signal, sys
-from rc1_lib.artifacts import read_json
-from rc1_lib.calibration.stages import evaluate_here, run_stages
-from rc1_lib.calibration.weights_file import adopt
-from rc1_lib.run import open_run
+def killed_before_renaming(workspace: str, moment: str, report: str, *overrides: str) -> None:
+    """Calibrate, or only adopt what `report` holds, in a process that is killed before it renames to `moment`."""
 
-workspace, moment, report, *overrides = sys.argv[1:]
-run = open_run(profile="local", workspace=workspace, overrides=overrides)
+    def kill(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "os.rename" and fnmatch(os.path.basename(str(arguments[1])), moment):
+            os.kill(os.getpid(), signal.SIGKILL)
 
-
-def kill_before_renaming(event, arguments):
-    if event == "os.rename" and fnmatch.fnmatch(os.path.basename(arguments[1]), moment):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-sys.addaudithook(kill_before_renaming)
-if report:
-    adopt(run, read_json(run.workspace.path(report))["weights"], report)
-else:
-    run_stages(run, evaluate_here)
-"""
+    run = open_run(profile="local", workspace=Path(workspace), overrides=overrides)
+    sys.addaudithook(kill)
+    if report:
+        adopt(run, read_json(run.workspace.path(report))["weights"], report)
+    else:
+        run_stages(run, evaluate_here)
 
 
-def _start(run: Run, moment: str = "", report: str = "") -> subprocess.Popen[bytes]:
+def _start(run: Run, moment: str = "", report: str = "") -> Fork:
     """Calibrate, or only adopt what `report` holds; killed before the first file of the name `moment` is in place."""
-    command = [sys.executable, "-c", WORK, str(run.workspace.root), moment, report, *run.overrides]
-    return subprocess.Popen(command, cwd=PROJECT_ROOT, stdout=subprocess.DEVNULL)
+    forks = this_interpreter(run.workspace.root.with_name("forks"))
+    where = f"{__name__}.killed_before_renaming"
+    return forks.start(where, run.workspace.root, moment, report, *run.overrides)
 
 
 def _whole(run: Run) -> None:
@@ -194,8 +188,7 @@ def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_c
     while lines() < 40:
         assert process.poll() is None, "it was to be killed at work, and has ended"
         time.sleep(0.002)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
+    assert process.kill() == -signal.SIGKILL
     _whole(run)
     assert weights_and_manifest(run) == weights
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,10 @@ SMALL = (
     "--set", "gates.reward_hacking.max_above=0.1",
 )  # fmt: skip
 """The embedded source writes this in about a second; every other setting is that of configs/local.yaml."""
+
+
+NARROW = 80
+"""Columns of a narrow terminal."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,13 @@ def call(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
         main([str(argument) for argument in arguments])
     return int(ended.value.code or 0)
+
+
+def fits(text: str, root: Path) -> bool:
+    """Whether tables keep within the terminal; sentences and paths are wrapped by it, so that they can be copied."""
+    said = ("    ", "shadow_run: ", "reward_hacking: ", "calibration: ", "overclar_ablation: ")
+    tables = [line for line in text.splitlines() if str(root) not in line and not line.startswith(said)]
+    return max(map(len, tables)) <= NARROW and "…" not in text
 
 
 @pytest.fixture(autouse=True)
@@ -62,14 +74,23 @@ def rc1(capsys: pytest.CaptureFixture[str]) -> Rc1:
 def served(prefect_server: None, request: pytest.FixtureRequest) -> Iterator[Served]:
     """`served(root)` says that the tests' server serves a workspace: no command in it starts one of its own."""
     assert group_of(request.node.nodeid) == FLOWS, "name this test in tests/groups.py, or it starts a second server"
+    with serving() as serve:
+        yield serve
+
+
+@contextmanager
+def serving() -> Iterator[Served]:
+    """What is called with a workspace says that the tests' server serves it."""
     from prefect.settings import PREFECT_API_URL
 
     url, before = str(PREFECT_API_URL.value()).removesuffix("/api"), dict(os.environ)
-    yield lambda root: record_server(root, url)
-    # A flow that a command runs leaves its workspace's settings in the environment.
-    for name in os.environ.keys() - before.keys():
-        del os.environ[name]
-    os.environ.update(before)
+    try:
+        yield lambda root: record_server(root, url)
+    finally:
+        # A flow that a command runs leaves its workspace's settings in the environment.
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _finish(root: Path) -> None:

@@ -11,7 +11,10 @@ OPEN = (*SMALL, "--set", "gates.resources.min_free_gb=0", "--set", "gates.git.re
 """The gates ask about the data here, not about the machine that runs the tests."""
 
 
-def test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked(rc1: Rc1, workspace: Path) -> None:
+def test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked(
+    rc1: Rc1, workspace: Path, served: Served
+) -> None:
+    served(workspace)
     place = ("--workspace", workspace, *OPEN)
     done = rc1("preflight", *place, "--json")
     body = json.loads(done.out)

@@ -15,7 +15,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described
 from rc1_lib.run import Run
 from tests.evidence.building import OTHERS
-from tests.forks import Forks
+from tests.forks import Forks, another_interpreter
 
 OF_CALIBRATION = tuple(one for one in DERIVED if one.name in ("weights", "overclar_ablation"))
 ALL = pytest.mark.parametrize("artifact", DERIVED, ids=lambda one: one.name)
@@ -126,10 +126,16 @@ def test_a_ticket_binds_what_is_read_and_nothing_that_is_made_after_it(built: Ru
     ]  # fmt: skip
 
 
+LITTLE = (
+    "pool.n=300", "judge.samples=1", "calibration.n=100", "calibration.boot=20", "gates.ablation.resamples=20",
+)  # fmt: skip
+"""Every builder takes the same way through its modules, however many rows there are."""
+
+
 @pytest.fixture(scope="module")
 def builders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
     """Where artifacts are built in processes that have imported others' packages, and nothing of ours."""
-    with Forks(tmp_path_factory.mktemp("builders"), "tests.evidence.building", *OTHERS) as interpreter:
+    with another_interpreter(tmp_path_factory.mktemp("builders"), "tests.evidence.building", *OTHERS) as interpreter:
         yield interpreter
 
 
@@ -138,7 +144,7 @@ def test_whatever_a_builder_really_imports_is_covered(
     fresh_copy: Callable[..., Run], builders: Forks, name: str
 ) -> None:
     """What is imported by a name put together at run time would be seen here."""
-    run, artifact = fresh_copy("calibration.boot=20", "gates.ablation.resamples=20"), described(name)
+    run, artifact = fresh_copy(*LITTLE), described(name)
     assert isinstance(artifact, Artifact)
     done = builders.start("tests.evidence.building.build", artifact.builder, run.workspace.root, *run.overrides)
     assert done.wait() == 0, done.told()

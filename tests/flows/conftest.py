@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from prefect import State
 
 from flows.preflight import preflight
 from rc1_lib.checks import at_least
+from rc1_lib.preflight import gates
 from rc1_lib.preflight.gates import BY_NAME
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
@@ -39,19 +40,30 @@ def run_flow() -> Callable[..., State[Any]]:
     return start
 
 
+BESIDE = ("git", "resources", "length", "anti_simulation", "judge_drift")
+"""Some in every round, and those that the small pool's configuration waives."""
+
+
+def stand(monkeypatch: pytest.MonkeyPatch, *names: str, beside: Iterable[str] = BESIDE) -> None:
+    """Let rounds have these gates, and some beside them that pass without a look at anything."""
+    for name in set(beside) - set(names):
+        given = GateResult(name, checks=(at_least("given away by a test", 1, 1, ""),))
+        looks = replace(BY_NAME[name], evaluate=lambda _, __, given=given: given, reads_world=True)
+        monkeypatch.setitem(BY_NAME, name, looks)
+    chosen = tuple(BY_NAME[spec.name] for spec in gates.PREFLIGHT if spec.name in {*names, *beside})
+    monkeypatch.setattr(gates, "PREFLIGHT", chosen)
+
+
 @pytest.fixture
 def only_gates(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`only_gates("weights")`: where a flow's order is the subject, the other gates pass without a look at the rows.
+    """`only_gates("weights")`: where a flow's order is the subject, a round has these gates, and `BESIDE`.
 
-    They stand in no cache: nobody else is to be shown a verdict that was given away.
+    Those pass without a look at anything. They stand in no cache: nobody else is to be shown a verdict that was given
+    away.
     """
 
     def choose(*names: str) -> None:
-        for name, spec in BY_NAME.items():
-            if name not in names:
-                given = GateResult(name, checks=(at_least("given away by a test", 1, 1, ""),))
-                looks = replace(spec, evaluate=lambda _, __, given=given: given, reads_world=True)
-                monkeypatch.setitem(BY_NAME, name, looks)
+        stand(monkeypatch, *names)
 
     return choose
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,19 +18,23 @@ from prefect import State
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import Artifact, TaskRun
+from prefect.client.schemas.sorting import FlowRunSort
 
 from flows.calibrate import calibrate
 from flows.preflight import preflight
 from rc1_lib.artifacts import read_json
 from rc1_lib.calibration.stages import REPORT, STAGES
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import evaluate, gates_of_round
+from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import Behaviour, running
 from tasks.reports import NIGHTLY
+from tests.cli.conftest import NARROW, call, fits, serving
+
+from .conftest import stand
 
 # The stages' verdicts rest on point values: few resamples widen nothing but the intervals beside them.
 QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50", "calibration.boot=20")
@@ -96,18 +103,45 @@ def statuses(report: Any) -> dict[str, str]:
     return {gate["name"]: gate["status"] for gate in report["gates"]}
 
 
+@dataclass(frozen=True)
+class Shown(Ended):
+    """The same of a flow that a command has run in a terminal of 80 columns, and what it showed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def last_state() -> State[Any]:
+    """The final state of the flow run that was started last."""
+    with get_client(sync_client=True) as client:
+        (last,) = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
+    assert last.state is not None
+    return last.state
+
+
 @pytest.fixture(scope="module")
-def green_calibration(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """A calibration from no weights to weights. Never write into it."""
+def green_calibration(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """`rc1 calibrate` from no weights to weights. Never write into its workspace."""
     run = copied(built, tmp_path_factory.mktemp("calibrated") / "workspace", weights=False)
-    return Ended(run, ended(calibrate, run))
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, serving() as serve, redirect_stdout(out), redirect_stderr(err):
+        patch.setenv("TTY_COMPATIBLE", "1")
+        patch.setenv("COLUMNS", str(NARROW))
+        serve(run.workspace.root)
+        settings = [part for override in run.overrides for part in ("--set", override)]
+        code = call("calibrate", "--workspace", str(run.workspace.root), *settings)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    return Shown(run, last_state(), code, shown, err.getvalue())
 
 
 @pytest.fixture(scope="module")
 def preflighted(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """A whole preflight of a workspace without weights. Never write into it: take `copied`."""
+    """A preflight of a workspace without weights; gates that do not ask about them pass. Never write into it."""
     run = copied(built, tmp_path_factory.mktemp("preflighted") / "workspace", weights=False)
-    return Ended(run, ended(preflight, run, build="auto"))
+    with pytest.MonkeyPatch.context() as patch:
+        stand(patch, "weights", "overclar_ablation", "reward_hacking", "integrity", "shadow_run", beside=BY_NAME)
+        return Ended(run, ended(preflight, run, build="auto"))
 
 
 def test_green_stages_adopt_weights_that_their_gate_believes(green_calibration: Ended) -> None:
@@ -117,6 +151,17 @@ def test_green_stages_adopt_weights_that_their_gate_believes(green_calibration: 
     report = read_json(run.workspace.path(read_json(weights_file(run))["report"]["path"]))
     assert read_json(weights_file(run))["weights"] == report["weights"]
     assert evaluate("weights", Evidence(run), 1).status is Status.PASSED
+
+
+def test_the_command_shows_every_stage_in_a_narrow_terminal(green_calibration: Shown) -> None:
+    root, out = green_calibration.run.workspace.root, green_calibration.out
+    assert green_calibration.code == 0, green_calibration.err
+    assert fits(out, root)
+    for name in NAMES:
+        assert re.search(rf"│ {name} +│ passed", out)
+        assert f"report, {name}: {root}/reports/" in out
+    assert "calibration: 5 of 5 stages passed; weights: configs/weights.json" in out
+    assert "calibration: 1/5 shadow_baseline passed" in green_calibration.err
 
 
 def test_every_stage_is_a_task_run_named_by_its_verdict(green_calibration: Ended) -> None:
@@ -293,7 +338,7 @@ def test_weights_that_somebody_edited_are_named_and_left_alone(
 def test_beside_a_red_calibration_the_other_gates_of_round_1_are_judged_and_nothing_behind_it(
     preflighted: Ended, tmp_path: Path, only_gates: Only
 ) -> None:
-    only_gates("length", "weights", "overclar_ablation", "judge_probe")
+    only_gates("length", "weights", "overclar_ablation", "reward_hacking", "judge_probe")
     run = copied(
         preflighted.run, tmp_path / "workspace", "gates.shadow_run.min_outcomes=1000",
         "gates.length.min_len=300", weights=False,

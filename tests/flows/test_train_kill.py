@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ from prefect.settings import PREFECT_API_URL
 
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.names import steps
-from tests.forks import Fork, Forks
-from tests.training.killed import IMPORTED
+from tests.forks import Fork, this_interpreter
 
 from .trainings import RUN, Ended, copied, logged, prints
 
@@ -22,17 +20,6 @@ pytestmark = pytest.mark.timeout(1800)  # several processes, one behind the othe
 
 SEED = 20250820
 """Of the moments; they hang on how far the training has come, so that every kill hits it at work."""
-
-
-@pytest.fixture
-def flows(tmp_path: Path) -> Iterator[Forks]:
-    """Where flows are started as a worker starts them: in processes of their own."""
-    environment = {
-        "PREFECT_API_URL": str(PREFECT_API_URL.value()), "PREFECT_LOCAL_STORAGE_PATH": str(tmp_path / "storage"),
-        "PREFECT_LOGGING_TO_API_ENABLED": "false",
-    }  # fmt: skip
-    with Forks(tmp_path / "forks", "tests.flows.trainings", *IMPORTED, environment=environment) as interpreter:
-        yield interpreter
 
 
 def lines(path: Path) -> int:
@@ -50,15 +37,17 @@ def kill_at_work(flow: Fork, run: Run, logged_before: int, step: int) -> None:
 
 @pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.long)])
 def test_a_flow_killed_at_any_moment_ends_with_the_same_bytes(
-    kills: int, done: Ended, opened: Run, tmp_path: Path, flows: Forks
+    kills: int, done: Ended, opened: Run, tmp_path: Path
 ) -> None:
     run, moments = copied(opened, tmp_path / "workspace"), random.Random(SEED + kills)
+    forks = this_interpreter(tmp_path / "forks")
+    place = (PREFECT_API_URL.value(), tmp_path / "storage", run.workspace.root, *run.overrides)
     for _ in range(kills):
         there = max(steps(run.workspace.path(RUN)), default=0)
         logged_before = lines(run.workspace.path("logs/train.log"))
-        flow = flows.start("tests.flows.trainings.as_a_process", run.workspace.root, *run.overrides)
+        flow = forks.start("tests.flows.trainings.as_a_process", *place)
         kill_at_work(flow, run, logged_before, there + moments.randint(0, 3 - there))
-    flow = flows.start("tests.flows.trainings.as_a_process", run.workspace.root, *run.overrides)
+    flow = forks.start("tests.flows.trainings.as_a_process", *place)
     assert flow.wait() == 0, flow.told()
     assert prints(run) == prints(done.run)
     assert logged(run) == [1, 2, 3, 4]

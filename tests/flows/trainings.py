@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from prefect import State
+from prefect.settings import (
+    PREFECT_API_URL,
+    PREFECT_LOCAL_STORAGE_PATH,
+    PREFECT_LOGGING_TO_API_ENABLED,
+    temporary_settings,
+)
 
 from flows.train import train
 from rc1_lib.artifacts import read_json
@@ -39,9 +45,13 @@ def start(run: Run, **parameters: Any) -> State[Any]:
     return state
 
 
-def as_a_process(workspace: str, *overrides: str) -> None:
+def as_a_process(server: str, storage: str, workspace: str, *overrides: str) -> None:
     """Train as a worker's process does, and end as it ends."""
-    state: State[Any] = train(workspace=workspace, overrides=list(overrides), evaluate=False, return_state=True)
+    chosen: dict[Any, Any] = {
+        PREFECT_API_URL: server, PREFECT_LOCAL_STORAGE_PATH: storage, PREFECT_LOGGING_TO_API_ENABLED: False,
+    }  # fmt: skip
+    with temporary_settings(chosen):
+        state: State[Any] = train(workspace=workspace, overrides=list(overrides), evaluate=False, return_state=True)
     print(state.name, state.message)
     sys.exit(0 if state.is_completed() else 1)
 

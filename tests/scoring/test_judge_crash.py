@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
+import signal
 import time
 from collections import Counter
 
@@ -14,35 +12,28 @@ import orjson
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.forks import Fork, this_interpreter
 from tests.scoring.bench import Bench, answered, dialogues, idempotency_key, sent, url_of
 
 
-def _process(bench: Bench, server: JudgeServer, count: int, *more: str, provider: str = "openai") -> subprocess.Popen:  # type: ignore[type-arg]
-    command = [sys.executable, "-m", "tests.scoring.score_in_process", str(bench.folder), url_of(server, provider)]
-    return subprocess.Popen(
-        [*command, provider, str(count), *more],
-        cwd=PROJECT_ROOT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def _process(bench: Bench, server: JudgeServer, count: int, *more: str, provider: str = "openai") -> Fork:
+    forks = this_interpreter(bench.folder.with_name("forks"))
+    start = "tests.scoring.score_in_process.main"
+    return forks.start(start, bench.folder, url_of(server, provider), provider, count, *more)
 
 
-def _result(process: subprocess.Popen) -> dict[str, object]:  # type: ignore[type-arg]
-    out, _ = process.communicate()
-    assert process.returncode == 0
-    return dict(json.loads(out.splitlines()[-1]))
+def _result(process: Fork) -> dict[str, object]:
+    assert process.wait() == 0, process.told()
+    return dict(json.loads(process.told().splitlines()[-1]))
 
 
-def _kill_at(process: subprocess.Popen, server: JudgeServer, requests: int) -> None:  # type: ignore[type-arg]
+def _kill_at(process: Fork, server: JudgeServer, requests: int) -> None:
     while server.stats().requests < requests:
-        assert process.poll() is None, "it was to be killed at work, and has ended"
+        assert process.poll() is None, f"it was to be killed at work, and has ended: {process.told()}"
         time.sleep(0.001)
-    process.kill()
-    process.communicate()
+    assert process.kill() == -signal.SIGKILL
 
 
 def _the_file_tells_what_the_table_tells(bench: Bench) -> None:

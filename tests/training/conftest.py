@@ -12,9 +12,8 @@ import torch
 
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
-from tests.forks import Forks
+from tests.forks import Forks, this_interpreter
 from tests.once import copy_of
-from tests.training.killed import IMPORTED
 from tests.training.tiny_world import learned_tokenizer, pool_rows, tiny_run, write_base, write_pool
 
 
@@ -71,7 +70,6 @@ def tiny(tiny_workspace: Path, tmp_path: Path) -> Callable[..., Run]:
 
 
 @pytest.fixture(scope="session")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Forks:
     """What is killed while it trains is forked from here."""
-    with Forks(tmp_path_factory.mktemp("forks"), *IMPORTED) as interpreter:
-        yield interpreter
+    return this_interpreter(tmp_path_factory.mktemp("forks"))

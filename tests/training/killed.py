@@ -12,10 +12,6 @@ from pathlib import Path
 
 from tests.forks import Forks
 
-IMPORTED = (
-    "tests.training.killed", "tests.training.tiny_world", "rc1_lib.training.ppo_run", "rc1_lib.training.warm_start",
-    "rc1_lib.training.supervised_run", "rc1_lib.training.engines.torch_ppo", "rc1_lib.training.engines.trl_sft",
-)  # fmt: skip
 FEW = {"train": (0, 1, 3), "warm": (0, 0, 1)}
 """When there is a kill: after so many steps measured, or folders begun. At once, half way, near the end."""
 MANY = 60
