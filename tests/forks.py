@@ -112,11 +112,13 @@ def be_ready() -> None:
     told, tells = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(asks)
-        os.close(told)
-        os.chdir(PROJECT_ROOT)
-        _serve(os.fdopen(asked), os.fdopen(tells, "w"))
-        os._exit(0)
+        try:  # whatever happens, it is not to go on as a second run of the tests
+            os.close(asks)
+            os.close(told)
+            os.chdir(PROJECT_ROOT)
+            _serve(os.fdopen(asked), os.fdopen(tells, "w"))
+        finally:
+            os._exit(0)
     os.close(asked)
     os.close(tells)
     _ready = pid, os.fdopen(asks, "w"), os.fdopen(told)
@@ -183,8 +185,10 @@ def _serve(requests: IO[str], replies: IO[str]) -> None:
     for line in requests:
         attendant = os.fork()
         if attendant == 0:
-            _attend(json.loads(line), replies)
-            os._exit(0)
+            try:
+                _attend(json.loads(line), replies)
+            finally:
+                os._exit(0)
         attendants.add(attendant)
         attendants -= {one for one in attendants if os.waitpid(one, os.WNOHANG)[0]}
     for one in attendants:
