@@ -171,6 +171,7 @@ def _attend(request: dict[str, Any], replies: IO[str]) -> None:
     pid = os.fork()
     if pid == 0:
         _call(**request)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGKILL))
     print(pid, file=replies, flush=True)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     output = Path(request["output"])
@@ -180,7 +181,7 @@ def _attend(request: dict[str, Any], replies: IO[str]) -> None:
 
 
 def _serve(requests: IO[str], replies: IO[str]) -> None:
-    """Fork whatever is asked for, several at a time if need be."""
+    """Fork whatever is asked for, several at a time if need be; what nobody waited for ends with the tests."""
     attendants = set()
     for line in requests:
         attendant = os.fork()
@@ -192,6 +193,7 @@ def _serve(requests: IO[str], replies: IO[str]) -> None:
         attendants.add(attendant)
         attendants -= {one for one in attendants if os.waitpid(one, os.WNOHANG)[0]}
     for one in attendants:
+        os.kill(one, signal.SIGTERM)
         os.waitpid(one, 0)
 
 
