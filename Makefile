@@ -17,7 +17,7 @@ help: ## list the targets
 $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into $(VENV) from exact pins: two to five minutes, once"
 	python3 -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	touch $@
 
 setup: $(STAMP) ## install into .venv, from exact pins
