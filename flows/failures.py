@@ -18,7 +18,7 @@ from rc1_lib.artifacts import PROJECT_ROOT, Workspace
 from rc1_lib.error_report import write_error
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_failpack
-from rc1_lib.masking import mask, secrets
+from rc1_lib.masking import conceal, secrets
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.run_paths import LOG
 
@@ -32,7 +32,7 @@ def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
     logger = flow_run_logger(flow_run, flow)
     if state.name not in RED:
         fault = _fault(state)
-        logger.error("FATAL: %s", mask(str(fault) or type(fault).__name__, secrets()))
+        logger.error("FATAL: %s", conceal(str(fault) or type(fault).__name__, secrets()))
         logger.error("error report: %s", place.name(write_error(place, fault, place.path(LOG))))
     logger.error("failure package: %s", place.name(write_failpack(of)))
 

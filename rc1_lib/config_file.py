@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.masking import mask_tree
+from rc1_lib.masking import conceal, conceal_argument, holds_credentials, mask_tree, secrets
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -40,10 +40,23 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
     tree = read_yaml(path)
     for override in overrides:
         _apply(tree, override, example)
+    _refuse_credentials(tree, path, overrides)
     try:
         return kind.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_explain(kind, path, overrides, error)) from None
+
+
+def _refuse_credentials(tree: Mapping[str, Any], path: Path, overrides: Sequence[str]) -> None:
+    """What the configuration holds stands in reports, in the ticket and in Prefect's database."""
+    for key, value in flatten(tree).items():
+        if any(
+            isinstance(one, str) and holds_credentials(one) for one in (value if isinstance(value, list) else [value])
+        ):
+            raise ConfigError(
+                f"{_said_by(key, path, overrides)}: {key}: an address with credentials in it; expected one without: "
+                f"a judge's key belongs into SCORER_API_KEY"
+            )
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -133,12 +146,13 @@ def _decisive(config: RunConfig) -> dict[str, Any]:
 
 def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     key, text = _parted(override)
+    override = conceal_argument(override, secrets())
     if not key or text is None:
         raise ConfigError(f"--set {override}: expected KEY=VALUE with a dotted key, for example --set {example}")
     try:
         value = yaml.load(text, Loader=_UniqueKeys)
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise ConfigError(f"--set {override}: '{text}' is not a YAML value") from None
+        raise ConfigError(f"--set {override}: the value is not a YAML value") from None
     *parents, leaf = key.split(".")
     node: Any = tree
     for parent in parents:
@@ -158,9 +172,10 @@ def _parted(override: str) -> tuple[str, str | None]:
 def _explain(kind: type[BaseModel], path: Path, overrides: Sequence[str], error: ValidationError) -> str:
     """What is wrong, each fault below the place that said so: the file, or the command line."""
     problems: dict[str, list[str]] = {}
+    hidden = secrets()
     for item in error.errors():
         where = ".".join(str(part) for part in item["loc"] if part != "[key]") or "(top level)"
-        found = repr(str(item["input"])[:80])
+        found = repr(conceal(str(item["input"]), hidden)[:80])
         if item["type"] == "extra_forbidden":
             *parents, leaf = item["loc"]
             known = _known_keys(kind, parents)

@@ -6,8 +6,19 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from rc1_lib.addresses import read_address
 from rc1_lib.config_values import Positive, Section, Seed, Share, WrittenPath, ordered, rising, sums_to_one
+from rc1_lib.errors import ConfigError
 from rc1_lib.records import Rule
+
+
+def _usable(address: str) -> str:
+    """Refused before anything is written or recorded: an address that carries a key would stand in every report."""
+    try:
+        read_address(address)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return address
 
 
 class JudgeSampling(Section):
@@ -105,7 +116,7 @@ class Judge(Section):
     ticket."""
     model: str | None
     """The provider's name of the model; every live provider needs one."""
-    base_url: str | None
+    base_url: Annotated[str, AfterValidator(_usable)] | None
     """Address of an OpenAI-compatible server; null takes the provider's own."""
     structured: bool
     """Whether JSON is asked for by schema; false for servers that cannot."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-import orjson
-
-from rc1_lib.artifacts import Workspace, now, write_text
+from rc1_lib.artifacts import Workspace, now, write_json
 from rc1_lib.failpack import stamped
-from rc1_lib.masking import mask, secrets
+from rc1_lib.masking import conceal_tree, secrets
 
 _LINES = 200
 
@@ -31,7 +29,7 @@ def write_error(place: Workspace, error: BaseException, log: Path) -> Path:
         "log": log.name,
         "last_lines": _last_lines(log) if log.is_file() else [],
     }
-    write_text(path, mask(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode(), secrets()) + "\n")
+    write_json(path, conceal_tree(body, secrets()))
     return path
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace, atomic_write, now, sha256_file
-from rc1_lib.masking import mask, mask_bytes, secrets
+from rc1_lib.masking import conceal, conceal_bytes, secrets
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -88,7 +88,7 @@ def _fingerprints(place: Workspace) -> Iterator[dict[str, Any]]:
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes, hidden: Sequence[str]) -> None:
-    clean = mask_bytes(content, hidden)
-    entry = tarfile.TarInfo(mask(name, hidden))
+    clean = conceal_bytes(content, hidden)
+    entry = tarfile.TarInfo(conceal(name, hidden))
     entry.size, entry.mode, entry.mtime = len(clean), 0o644, int(datetime.now(UTC).timestamp())
     archive.addfile(entry, io.BytesIO(clean))

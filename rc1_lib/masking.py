@@ -1,18 +1,38 @@
-"""Keeping secrets out of logs, reports and packages: the values of environment variables that hold credentials."""
+"""Keeping secrets out of logs, reports and packages.
+
+A secret is known by its value, where a variable of the environment holds it, in whatever form it comes back; or by
+where it stands: in an address, or behind a name that credentials have.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 HIDDEN = "***"
 _NAMES = re.compile(r"SECRET|PASSWORD|PASSWD|(APIKEY|(^|_)(KEY|TOKEN)|(?<!ASK)PASS)(_?\d+)?$", re.IGNORECASE)
 _URLS = re.compile(r"_URL$", re.IGNORECASE)
-_USERINFO = re.compile(r"//[^/?#\s:]*:([^/?#\s]+)@")
+_USERINFO = re.compile(r"(?<=//)[^/?#\s\"'<>]+(?=@)")
+_QUERY = re.compile(
+    r"[?&;][\w.\-]*(?:key|token|secret|passw(?:or)?d|pass|pwd|auth|authorization|sig|signature|credentials?|code)="
+    r"([^&#\s\"'<>]+)",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"(?<![A-Za-z0-9])(?:[\w\-]*[_\-])?(?:api_?key|access_?key|secret|passw(?:or)?d|(?:auth|access|api)_?token)"
+    r"[\"']?[ \t]*[:=][ \t]*[\"']?([^\s\"',;{}\[\]]+)",
+    re.IGNORECASE,
+)
+_ARGUMENT = re.compile(
+    r"((?:--[\w\-]+=)?[\w.\-\s]*(?:key|token|secret|pass|passw(?:or)?d|pwd|auth|authorization|bearer|credentials?)\s*)=.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_URL_SAFE = str.maketrans("+/", "-_")
 _SHORTEST = 6
 """Values below this length are left alone: hiding every `1` or `none` would hide the log, not a secret."""
 
@@ -23,16 +43,43 @@ def secrets(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
     Args:
         environment: default: the process's own. A variable counts when its name, in any case, holds `SECRET` or
             `PASSWORD`, or ends like `_KEY`, `APIKEY`, `_TOKEN` or `PASS`, numbered or not; of one that ends in `_URL`
-            the passwords of its addresses count.
+            the credentials of its addresses count: before an `@`, and in a query behind a name such as `key`.
     """
     found: set[str] = set()
     for name, value in (os.environ if environment is None else environment).items():
         if _NAMES.search(name):
             found.update(piece.strip() for piece in (value, *value.splitlines()))
         elif _URLS.search(name):
-            found.update(form for password in _USERINFO.findall(value) for form in (password, unquote(password)))
-    found |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for text in tuple(found) for ascii_only in (True, False)}
+            found.update(form for secret in _in_addresses(value) for form in (secret, unquote(secret)))
+    found = {form for text in found if len(text) >= _SHORTEST for form in _forms(text)}
     return tuple(sorted((text for text in found if len(text) >= _SHORTEST), key=lambda text: (-len(text), text)))
+
+
+def _in_addresses(text: str) -> Iterator[str]:
+    """The credentials in the addresses that `text` holds: a password, or a user's name that stands alone."""
+    for userinfo in _USERINFO.findall(text):
+        user, colon, password = userinfo.partition(":")
+        yield password if colon and password else user
+    yield from _QUERY.findall(text)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret as it is, as JSON and addresses write it, and encoded: alone, or with something before and after it."""
+    yield secret
+    yield from (json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    yield quote(secret, safe="")
+    yield from (digits := secret.encode("utf-8", "surrogateescape").hex(), digits.upper())
+    yield from in_base64(secret)
+
+
+def in_base64(secret: str) -> Iterator[str]:
+    """What of a secret's base64 forms is the same, whatever stands before and behind it."""
+    content = secret.encode("utf-8", "surrogateescape")
+    for before in range(3):
+        whole = 8 * (before + len(content)) // 6
+        text = base64.b64encode(bytes(before) + content).decode()[-(-8 * before // 6) : whole]
+        yield text
+        yield text.translate(_URL_SAFE)
 
 
 def mask(text: str, hidden: Iterable[str]) -> str:
@@ -42,18 +89,54 @@ def mask(text: str, hidden: Iterable[str]) -> str:
     return text
 
 
+def conceal(text: str, hidden: Iterable[str]) -> str:
+    """`mask`, and what is a secret by where it stands: in an address, or behind a name such as `api_key`.
+
+    For what people read. What is stored and compared goes through `mask`, which changes known secrets alone.
+    """
+    text = _USERINFO.sub(HIDDEN, mask(text, hidden))
+    for pattern in (_QUERY, _NAMED):
+        text = pattern.sub(lambda found: found[0][: found.start(1) - found.start()] + HIDDEN, text)
+    return text
+
+
+def conceal_argument(argument: str, hidden: Iterable[str]) -> str:
+    """`conceal` for one argument of a command: all of a value whose key is called like a credential."""
+    named = _ARGUMENT.fullmatch(argument)
+    return f"{named[1]}={HIDDEN}" if named else conceal(argument, hidden)
+
+
+def holds_credentials(text: str) -> bool:
+    """Whether an address in `text` carries a name or a password before an `@`, or a key in its query."""
+    return any(True for _ in _in_addresses(text))
+
+
 def mask_tree(value: Any, hidden: Iterable[str]) -> Any:
     """A JSON-like value with every text in it masked, before a format can break or quote a secret."""
     hidden = tuple(hidden)
+    return _over(value, lambda text: mask(text, hidden))
+
+
+def conceal_tree(value: Any, hidden: Iterable[str]) -> Any:
+    """The same with `conceal`."""
+    hidden = tuple(hidden)
+    return _over(value, lambda text: conceal(text, hidden))
+
+
+def _over(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return mask(value, hidden)
+        return change(value)
     if isinstance(value, Mapping):
-        return {key: mask_tree(item, hidden) for key, item in value.items()}
-    return [mask_tree(item, hidden) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _over(item, change) for key, item in value.items()}
+    return [_over(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
-def mask_bytes(content: bytes, hidden: Iterable[str]) -> bytes:
-    """The same for a file's bytes, whatever they are."""
+def conceal_bytes(content: bytes, hidden: Iterable[str]) -> bytes:
+    """`conceal` for a file's bytes; of what is no text, the known secrets alone."""
+    hidden = tuple(hidden)
+    if b"\0" not in content:
+        text = content.decode("utf-8", "surrogateescape")
+        return conceal(text, hidden).encode("utf-8", "surrogateescape")
     for secret in hidden:
-        content = content.replace(secret.encode(), HIDDEN.encode())
+        content = content.replace(secret.encode("utf-8", "surrogateescape"), HIDDEN.encode())
     return content

@@ -148,6 +148,29 @@ def test_what_decides_beside_the_gates_is_listed_too(override: str, key: str) ->
     assert key in [item["key"] for item in departures(load_config(LOCAL, [override]), published_config())]
 
 
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("judge.base_url=http://PLANTED@host/v1", "judge.base_url: an address with credentials in it"),
+        ("judge.base_url=http://user:PLANTED@host/v1", "judge.base_url: an address with credentials in it"),
+        ("judge.base_url=https://host/v1?key=PLANTED", "judge.base_url: an address with credentials in it"),
+        ("judge.base_url=https://host/v1?x=PLANTED", "goes on after the path with ? or #"),
+        ("judge.base_url=https://host/v1#PLANTED", "goes on after the path with ? or #"),
+        ("base_model=https://PLANTED@hub/model", "base_model: an address with credentials in it"),
+        ("judge.api_key=PLANTED", "unknown key 'judge.api_key'"),
+        ("judge.model={api_key: PLANTED}", "judge.model: found"),
+        ("judge.keys.api_key=PLANTED", "there is no section 'keys'"),
+        ("judge.api_key=[PLANTED", "is not a YAML value"),
+        ("jugde.base_url=http://PLANTED@host", "there is no section 'jugde'"),
+    ],
+)
+def test_a_key_in_the_configuration_is_refused_unseen(override: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(LOCAL, [override])
+    assert sentence in str(refused.value)
+    assert "PLANTED" not in str(refused.value)
+
+
 @pytest.mark.parametrize("override", ["pool.n=20000", "pool.n=40000", "gates.waivers={mix: why}", "pool.seed=1"])
 def test_published_sizes_waivers_and_seeds_are_no_departures(override: str) -> None:
     assert departures(load_config(LOCAL, [override]), published_config()) == departures(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
@@ -22,8 +21,6 @@ from rc1_lib.errors import RC1Error
 
 Function = Callable[..., int]
 REFUSED, FAULT, INTERRUPTED = 2, 1, 130
-_USERINFO = re.compile(r"//[^/\s@]+@")
-"""Credentials in an address, which is refused later, but logged first."""
 
 
 def command(app: typer.Typer, name: str, function: Function, without: Collection[str] = ()) -> None:
@@ -100,8 +97,8 @@ def _leave(what: str, write: Callable[[], Path]) -> str | None:
 
 def _log_command(log: Path) -> None:
     """The command itself, as the log's first line."""
-    from rc1_lib.masking import mask, secrets
+    from rc1_lib.masking import conceal_argument, secrets
 
-    with log.open("a", encoding="utf-8") as stream:
-        shown = _USERINFO.sub("//***@", " ".join(sys.argv[1:]))
-        stream.write(mask(f"$ rc1 {shown}", secrets()) + "\n")
+    hidden = secrets()
+    with log.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+        stream.write(" ".join(["$ rc1", *(conceal_argument(argument, hidden) for argument in sys.argv[1:])]) + "\n")

@@ -12,7 +12,7 @@ from typing import IO, Any, TextIO, cast
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import stamped
-from rc1_lib.masking import mask, secrets
+from rc1_lib.masking import conceal, mask, secrets
 
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -50,7 +50,7 @@ class Tee:
 
     def _record(self, lines: list[str]) -> None:
         for line in lines:
-            self._log.write(mask(_CONTROLS.sub("", line).rpartition("\r")[2], self._hidden) + "\n")
+            self._log.write(conceal(_CONTROLS.sub("", line).rpartition("\r")[2], self._hidden) + "\n")
         self._log.flush()
 
     def __getattr__(self, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rc1_lib.artifacts import now
-from rc1_lib.masking import mask, secrets
+from rc1_lib.masking import conceal, secrets
 
 
 class TrainLog:
@@ -19,4 +19,4 @@ class TrainLog:
     def line(self, text: str) -> None:
         """Add a line."""
         with self._path.open("a", encoding="utf-8") as stream:
-            stream.write(f"{now()} {mask(text, self._hidden)}\n")
+            stream.write(f"{now()} {conceal(text, self._hidden)}\n")

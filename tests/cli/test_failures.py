@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_failpack
-from rc1_lib.masking import mask, secrets
+from rc1_lib.masking import conceal, mask, secrets
 
 from .conftest import Rc1
 
@@ -95,6 +96,61 @@ def test_planted_key_stands_nowhere(
     assert not any(".env" in name or ".prefect" in name for name in files)
     assert not any(PLANTED.encode() in content for content in files.values())
     assert PLANTED not in "".join(path.read_text() for path in (tmp_path / "logs").glob("ops_*.log"))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "judge.api_key=sk-planted-4711", "judge.base_url=http://sk-planted-4711@host/v1", "base_model=h://u@sk-planted-4711@h",
+        "judge.base_url=http://host/v1?key=sk-planted-4711", "judge.base_url=http://host/v1?a=b&token=sk-planted-4711",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("joined", [True, False])
+def test_key_given_as_a_setting_stands_nowhere(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, joined: bool
+) -> None:
+    flags = [f"--set={setting}"] if joined else ["--set", setting]
+    monkeypatch.setattr("sys.argv", ["rc1", "config", "show", *flags])  # what the log's first line tells
+    done = rc1("config", "show", "--workspace", tmp_path, *flags)
+    assert done.code == 2
+    assert PLANTED not in done.out + done.err
+    (log,) = (tmp_path / "logs").glob("ops_*.log")
+    assert "--set" in log.read_text()
+    assert PLANTED not in log.read_text()
+
+
+@pytest.mark.parametrize("address", [f"http://{PLANTED}@host/v1", f"http://host/v1?key={PLANTED}"])
+def test_key_in_an_address_of_the_environment_stands_nowhere(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("SCORER_BASE_URL", address)
+    done = rc1("preflight", "--workspace", tmp_path)
+    assert done.code == 2
+    assert "an address with credentials in it" in done.err
+    assert rc1("failpack", "--workspace", tmp_path).code == 0
+    (package,) = (tmp_path / "reports/rc1").glob("FAIL_*.tgz")
+    assert not any(PLANTED.encode() in content for content in read_package(package).values())
+    assert not (tmp_path / ".prefect").exists()
+
+
+def test_package_hides_a_key_in_a_refused_configuration(rc1: Rc1, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(f"judge:\n  api_key: '{PLANTED}'\n  base_url: http://{PLANTED}@host\n  n: 3\n")
+    done = rc1("failpack", "--workspace", tmp_path, "--config", tmp_path / "mine.yaml", "--json")
+    packed = read_package(Path(json.loads(done.out)["failpack"]))["configs/mine.yaml"]
+    assert packed == b"judge:\n  api_key: '***'\n  base_url: http://***@host\n  n: 3\n"
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "user:", "Bearer "])
+def test_secret_is_hidden_in_base64_too(before: str) -> None:
+    text = base64.b64encode(f"{before}{PLANTED}:behind".encode()).decode()
+    shown = mask(text, secrets({"A_KEY": PLANTED}))
+    assert "***" in shown
+    assert b"planted" not in b"".join(base64.b64decode(piece + "=" * (-len(piece) % 4)) for piece in shown.split("***"))
+
+
+def test_what_looks_like_a_secret_and_is_none_stays() -> None:
+    text = "max_tokens: 128; key: gates.mix; a // b; tokens=5; see https://host/v1?page=2 and mail@host"
+    assert conceal(text, ()) == text
 
 
 def test_package_holds_fingerprints_of_the_data_and_not_the_data(rc1: Rc1, workspace: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from rc1_lib.masking import HIDDEN, mask, secrets
+from rc1_lib.masking import HIDDEN, in_base64, mask, secrets
 from rc1_lib.scoring.providers.settings import KEY_VARIABLE
 
 LONGEST = 300
@@ -22,6 +22,7 @@ class Redactor:
 
     def __init__(self, key: str | None) -> None:
         self._key = key or ""
+        self._quoted = (self._key, *in_base64(self._key))
         own = (*secrets({KEY_VARIABLE: self._key}), quote(self._key, safe="")) if len(self._key) >= _PIECE else ()
         self._hidden = (*sorted(own, key=len, reverse=True), *secrets())
 
@@ -41,7 +42,7 @@ class Redactor:
         at = 0
         while at < len(text):
             end = at
-            while end < len(text) and text[at : end + 1] in self._key:
+            while end < len(text) and any(text[at : end + 1] in form for form in self._quoted):
                 end += 1
             if end - at >= _PIECE:
                 kept.append(HIDDEN)

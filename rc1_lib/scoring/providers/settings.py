@@ -5,16 +5,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, urlsplit
 
+from rc1_lib.addresses import KEY_VARIABLE, read_address
 from rc1_lib.errors import ConfigError
 
-KEY_VARIABLE = "SCORER_API_KEY"
 PLACEHOLDER_KEY = "no-key"
 """Sent to servers that ask for no key, since the clients cannot do without one. It is no secret."""
 _KEY = re.compile(r"[!-~]+")
-_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_\-]{0,61}[A-Za-z0-9_])?"
-_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9]+)?")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan")
 
 
@@ -65,7 +62,7 @@ def endpoint(settings: ProviderSettings, default_url: str) -> Endpoint:
     if not settings.model.strip():
         raise ConfigError(f"judge.provider is '{settings.name}', but judge.model names no model; set judge.model.")
     base_url = (settings.base_url or default_url).strip()
-    parts = _split(base_url)
+    parts = read_address(base_url)
     host = parts.hostname or ""
     key = (settings.api_key or "").strip()
     if not key and not _is_private(host):
@@ -79,33 +76,6 @@ def endpoint(settings: ProviderSettings, default_url: str) -> Endpoint:
             "ASCII without spaces. Copy it again from the provider."
         )
     return Endpoint(base_url, host, key or PLACEHOLDER_KEY, key or None)
-
-
-def _split(base_url: str) -> SplitResult:
-    try:
-        parts = urlsplit(base_url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        parts = None
-    if parts is None:
-        # Raised out here, since the parser's message quotes the address and would hang on as the context.
-        raise _unusable("cannot be read as an address")
-    if "@" in base_url:
-        raise _unusable(f"holds credentials; they belong into {KEY_VARIABLE}")
-    if parts.query or parts.fragment or "?" in base_url or "#" in base_url:
-        raise _unusable(f"goes on after the path with ? or #; a key belongs into {KEY_VARIABLE}")
-    if parts.scheme not in {"http", "https"}:
-        raise _unusable("does not start with http:// or https://")
-    if not _HOST.fullmatch(host) or port == 0 or not base_url.isprintable() or " " in base_url:
-        raise _unusable("names no server")
-    return parts
-
-
-def _unusable(why: str) -> ConfigError:
-    return ConfigError(
-        f"The judge's address (judge.base_url or SCORER_BASE_URL) {why}; expected an address such as "
-        "http://127.0.0.1:8080/v1."
-    )
 
 
 def _is_private(host: str) -> bool:

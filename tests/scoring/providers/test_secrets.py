@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import traceback
 from collections.abc import Callable
@@ -52,6 +53,11 @@ def test_a_key_that_the_server_repeats_is_hidden(
         "0123456789-abc",
         "Bearer " + KEY,
         "key%3D" + KEY.replace("-", "%2D"),
+        base64.b64encode(KEY.encode()).decode(),
+        base64.b64encode(f"Bearer {KEY}".encode()).decode(),
+        base64.urlsafe_b64encode(f"user:{KEY}\n".encode()).decode(),
+        base64.b64encode(KEY.encode()).decode()[8:30],
+        KEY.encode().hex(),
     ],
 )
 def test_parts_of_a_key_are_hidden(quoted: str, ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:

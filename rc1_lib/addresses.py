@@ -1,0 +1,45 @@
+"""The address of a judge's server: what it may look like, and that it carries no key."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import SplitResult, urlsplit
+
+from rc1_lib.errors import ConfigError
+
+KEY_VARIABLE = "SCORER_API_KEY"
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_\-]{0,61}[A-Za-z0-9_])?"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9]+)?")
+
+
+def read_address(base_url: str) -> SplitResult:
+    """The parts of a judge's address. No message repeats it: it may hold a key.
+
+    Raises:
+        ConfigError: when it cannot be used, or holds what belongs into the environment.
+    """
+    base_url = base_url.strip()
+    try:
+        parts = urlsplit(base_url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        parts = None
+    if parts is None:
+        # Raised out here, since the parser's message quotes the address and would hang on as the context.
+        raise _unusable("cannot be read as an address")
+    if "@" in base_url:
+        raise _unusable(f"holds credentials; they belong into {KEY_VARIABLE}")
+    if parts.query or parts.fragment or "?" in base_url or "#" in base_url:
+        raise _unusable(f"goes on after the path with ? or #; a key belongs into {KEY_VARIABLE}")
+    if parts.scheme not in {"http", "https"}:
+        raise _unusable("does not start with http:// or https://")
+    if not _HOST.fullmatch(host) or port == 0 or not base_url.isprintable() or " " in base_url:
+        raise _unusable("names no server")
+    return parts
+
+
+def _unusable(why: str) -> ConfigError:
+    return ConfigError(
+        f"The judge's address (judge.base_url or SCORER_BASE_URL) {why}; expected an address such as "
+        "http://127.0.0.1:8080/v1."
+    )
