@@ -18,9 +18,11 @@ from uuid import UUID
 
 from deployments import children
 from deployments.server import free_port, running_server, settings, start_server
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace
 from rc1_lib.errors import ConfigError
 from rc1_lib.progress import tell
+from rc1_lib.proxies import check_proxies
+from rc1_lib.workspace_lock import check_free
 
 if TYPE_CHECKING:
     from prefect import State
@@ -56,13 +58,17 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
         flow_parameters: those of the flow.
 
     Raises:
-        ConfigError: when the workspace is not a folder.
+        ConfigError: when the workspace is not a folder, or the environment names a proxy that cannot be used.
+        RC1Error: while another run is at work in the workspace.
         ServerFault: when the private server does not come up.
         Exception: the flow's own, when it ended by a fault.
     """
     workspace = Path(flow_parameters.get("workspace") or PROJECT_ROOT).resolve()
     if workspace.exists() and not workspace.is_dir():
         raise ConfigError(f"--workspace {workspace}: is a file, expected a folder")
+    check_proxies()
+    if name != "train":
+        check_free(Workspace(workspace))  # before a second server is started over the same database
     tell("Prefect server", 0, 1)
 
     def load(url: str) -> None:

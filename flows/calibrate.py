@@ -21,6 +21,7 @@ from rc1_lib.calibration.stages import STAGES, Stage, Weights, behind, check_ove
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace_lock import holding
 from tasks.calibrate import adopt_weights, report_calibration, stage, verdict
 from tasks.endings import REFUSED, outcome
 from tasks.reports import revoke
@@ -48,9 +49,10 @@ def calibrate(
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
-        check_overwriting(run, rebuild=build == "always")
-        prepare(run, build)
-        done = calibrated(run)
+        with holding(run.workspace, "a calibration"):
+            check_overwriting(run, rebuild=build == "always")
+            prepare(run, build)
+            done = calibrated(run)
         return ending(run, done, on_red_revoke) or Completed(
             name=WEIGHTS_ADOPTED,
             message=f"{done.sentence}; weights: {run.config.weights}",

@@ -26,6 +26,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.preflight.ahead import ahead
 from rc1_lib.preflight.gates import NIGHTLY, gates_of_round, round_name, round_title, waiting
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace_lock import holding
 from tasks.calibrate import judge_baseline
 from tasks.endings import REFUSED, outcome
 from tasks.reports import issue, report_nightly, report_round, revoke, verify
@@ -66,9 +67,10 @@ def preflight(
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
         if not rounds:
             raise ConfigError("rounds: none was named, expected 1, 2 or both; a run of no round proves nothing")
-        if recheck:
-            return _nightly(run, rounds, build, refresh, on_red_revoke)
-        return _preflight(run, rounds, build, refresh, ticket, on_red_revoke)
+        with holding(run.workspace, "the nightly re-check" if recheck else "a preflight"):
+            if recheck:
+                return _nightly(run, rounds, build, refresh, on_red_revoke)
+            return _preflight(run, rounds, build, refresh, ticket, on_red_revoke)
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))
 

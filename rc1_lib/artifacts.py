@@ -21,6 +21,7 @@ from typing import IO, Any
 import orjson
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.regular_files import open_regular, read_regular
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 _LOCK = "reports/rc1/.write.lock"
@@ -80,9 +81,9 @@ def sha256_file(path: Path) -> str:
         RC1Error: when it is a folder, a dangling link or not readable.
     """
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except (IsADirectoryError, NotADirectoryError, FileNotFoundError, PermissionError) as error:
+    except OSError as error:
         raise RC1Error(f"{path}: cannot be read ({error.strerror}), expected a file") from None
 
 
@@ -133,7 +134,7 @@ def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with _naming(path), os.fdopen(handle, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -144,6 +145,17 @@ def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
         _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """A disk that is full says so of a stream, which has no name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def write_text(path: Path, text: str) -> None:
@@ -165,7 +177,7 @@ def read_json(path: Path) -> Any:
         FileNotFoundError: when it is not there.
         ValueError: when it is not JSON.
     """
-    return orjson.loads(path.read_bytes())
+    return orjson.loads(read_regular(path))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 Number = int | Fraction
@@ -37,6 +38,13 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """An operation whose operands have been reckoned."""
+
+    node: ast.UnaryOp | ast.BinOp
 
 
 class CalculatorError(ValueError):
@@ -92,26 +100,36 @@ def _read(expression: str) -> ast.expr:
 
 
 def _number(node: ast.expr) -> Number:
-    value = _unchecked(node)
+    """The value of a tree without comparisons, walked with a list of its own: Python's stack may be nearly full."""
+    waiting: list[ast.expr | _Done] = [node]
+    values: list[Number] = []
+    while waiting:
+        match waiting.pop():
+            case _Done(node=ast.UnaryOp(op=sign)):
+                values.append(_checked(-values.pop() if isinstance(sign, ast.USub) else values.pop()))
+            case _Done(node=ast.BinOp(op=op)):
+                right, left = values.pop(), values.pop()
+                try:
+                    values.append(_checked(_BINARY[type(op)](left, right)))
+                except ZeroDivisionError as error:
+                    raise CalculatorError("The expression divides by zero.") from error
+            case ast.Constant(value=int() as whole):
+                values.append(_checked(whole))
+            case ast.Constant(value=float() as value):
+                # repr() is the shortest text of the float, so 0.1 becomes exactly one tenth.
+                values.append(_checked(Fraction(repr(value))))
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand) as signed:
+                waiting += (_Done(signed), operand)
+            case ast.BinOp(left=left_side, op=kind, right=right_side) as pair if type(kind) in _BINARY:
+                waiting += (_Done(pair), right_side, left_side)
+            case _:
+                raise CalculatorError(
+                    "The calculator knows only + - * / // % and brackets; powers and calls are refused."
+                )
+    return values.pop()
+
+
+def _checked(value: Number) -> Number:
     if not -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE:
         raise CalculatorError("A value in the expression is too large for the calculator.")
     return value
-
-
-def _unchecked(node: ast.expr) -> Number:
-    match node:
-        case ast.Constant(value=int() as whole):
-            return whole
-        case ast.Constant(value=float() as value):
-            # repr() is the shortest text of the float, so 0.1 becomes exactly one tenth.
-            return Fraction(repr(value))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_number(operand)
-        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _number(operand)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            try:
-                return _BINARY[type(op)](_number(left), _number(right))
-            except ZeroDivisionError as error:
-                raise CalculatorError("The expression divides by zero.") from error
-    raise CalculatorError("The calculator knows only + - * / // % and brackets; powers and calls are refused.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,9 +13,12 @@ from pydantic import BaseModel, ValidationError
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import conceal, conceal_argument, holds_credentials, mask_tree, secrets
+from rc1_lib.regular_files import read_regular
 
 Model = TypeVar("Model", bound=BaseModel)
 
+_LARGEST = 1_000_000
+"""Bytes of a configuration; those that are shipped have some 20,000."""
 _PUBLISHED_ROWS = range(20_000, 40_001)
 """Sizes of the pool that the specification allows."""
 
@@ -42,9 +45,26 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
         _apply(tree, override, example)
     _refuse_credentials(tree, path, overrides)
     try:
-        return kind.model_validate(tree)
+        model = kind.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_explain(kind, path, overrides, error)) from None
+    for where, value in _misread(tree, model.model_dump(), ""):
+        raise ConfigError(
+            f"{_said_by(where, path, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
+        )
+    return model
+
+
+def _misread(written: Any, read: Any, where: str) -> Iterator[tuple[str, bool]]:
+    """Yes or no where something else is meant: Python takes `true` for the number 1."""
+    if isinstance(written, bool) and not isinstance(read, bool):
+        yield where, written
+    elif isinstance(written, Mapping) and isinstance(read, Mapping):
+        for key, value in written.items():
+            yield from _misread(value, read.get(key), f"{where}.{key}" if where else str(key))
+    elif isinstance(written, list) and isinstance(read, list | tuple):
+        for place, (value, one) in enumerate(zip(written, read, strict=False)):
+            yield from _misread(value, one, f"{where}.{place}")
 
 
 def _refuse_credentials(tree: Mapping[str, Any], path: Path, overrides: Sequence[str]) -> None:
@@ -62,10 +82,12 @@ def _refuse_credentials(tree: Mapping[str, Any], path: Path, overrides: Sequence
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping, or say in a sentence why it cannot be read."""
     try:
-        tree = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+        tree = yaml.load(read_regular(path, _LARGEST).decode(), Loader=_UniqueKeys)
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such configuration file; give one with --config") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}), expected a YAML file") from None
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -79,7 +101,19 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """A safe loader that refuses a key written twice: YAML would silently keep the last."""
+    """A safe loader that refuses a key written twice, of which YAML would silently keep the last, and aliases.
+
+    A few lines of aliases of aliases stand for more values than any memory holds.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(
+                None, None, f"found the alias '*{event.anchor}', expected the value itself", event.start_mark
+            )
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()

@@ -15,10 +15,16 @@ Value = TypeVar("Value")
 Round = Literal["round1", "round2"]
 
 
+_LONGEST_NAME = 200
+"""Bytes: file systems take 255, and manifests and temporary files are named after the file."""
+
+
 def _below_the_workspace(path: str) -> str:
     parts = PurePosixPath(path)
     if parts.is_absolute() or ".." in parts.parts or not parts.name or "\0" in path:
         raise ValueError(f"found {path!r}, expected a file below the workspace: a relative path without '..'")
+    if max(len(part.encode()) for part in parts.parts) > _LONGEST_NAME:
+        raise ValueError(f"found {path[:40]!r}..., expected names of at most {_LONGEST_NAME} bytes")
     return path
 
 

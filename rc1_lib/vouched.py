@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.regular_files import read_regular
 from rc1_lib.run import Run
 
 
@@ -51,7 +52,7 @@ def read_vouched(run: Run, name: str, path: Path) -> bytes:
         RC1Error: when the file cannot be read.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except FileNotFoundError:
         check_vouched(run, name, path, None)
         raise RC1Error(f"{path}: is not there; run `rc1 preflight`") from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
+import sys
 from fractions import Fraction
 
 import pytest
@@ -117,3 +119,11 @@ def test_any_text_of_allowed_characters_gives_a_plain_result_or_a_refusal(expres
     except CalculatorError:
         return
     assert result in {"yes", "no"} or set(result) <= set("-0123456789.")
+
+
+def test_nesting_needs_no_room_on_pythons_stack() -> None:
+    def from_below(frames: int) -> str:
+        return calculate("-" * 199 + "1") if frames == 0 else from_below(frames - 1)
+
+    depth = sys.getrecursionlimit() - len(inspect.stack()) - 120
+    assert from_below(depth) == calculate("-" * 199 + "1") == "-1"

@@ -103,6 +103,24 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, text: str, sen
     assert str(path) in str(refused.value)
 
 
+def test_aliases_and_large_files_are_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.yaml"
+    levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    path.write_text("\n".join(["a0: &a0 [x]", *levels]))
+    with pytest.raises(ConfigError, match="line 2 is not valid YAML: found the alias '\\*a0'"):
+        load_config(path)
+    with path.open("wb") as stream:
+        stream.truncate(200_000_000)
+    with pytest.raises(ConfigError, match="is larger than 1,000,000 bytes"):
+        load_config(path)
+
+
+@pytest.mark.parametrize("override", ["pool.n=true", "seeds=[true]", "lr=yes", "datasets={gsm8k: true}"])
+def test_yes_is_no_number(override: str) -> None:
+    with pytest.raises(ConfigError, match="found true, expected a number"):
+        load_config(LOCAL, [override])
+
+
 def test_the_file_is_not_blamed_for_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(LOCAL.read_text(encoding="utf-8").replace("lr: 2.5e-3", "lr: none"), encoding="utf-8")

@@ -17,7 +17,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: default: those of the process.
     """
     from rc1_lib.cli.app import app
-    from rc1_lib.cli.command import INTERRUPTED
+    from rc1_lib.cli.command import INTERRUPTED, REFUSED
+
+    for argument in sys.argv[1:] if arguments is None else arguments:
+        try:
+            str(argument).encode()
+        except UnicodeEncodeError:
+            print(f"rc1: {argument!a}: is not UTF-8, expected arguments in UTF-8; write it anew", file=sys.stderr)
+            sys.exit(REFUSED)
 
     try:
         app(None if arguments is None else list(arguments), prog_name="rc1")

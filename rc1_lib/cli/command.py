@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
+import os
 import sys
 from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
@@ -21,6 +23,13 @@ from rc1_lib.errors import RC1Error
 
 Function = Callable[..., int]
 REFUSED, FAULT, INTERRUPTED = 2, 1, 130
+_NO_PATH = {
+    errno.ELOOP: "is a link that leads back to itself, expected a file or a folder; name what it should lead to",
+    errno.ENAMETOOLONG: "is too long for this file system, expected a name of at most 255 bytes; shorten it",
+}
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SHOWN = 100
+"""Characters of a path that are repeated."""
 
 
 def command(app: typer.Typer, name: str, function: Function, without: Collection[str] = ()) -> None:
@@ -50,6 +59,8 @@ def command(app: typer.Typer, name: str, function: Function, without: Collection
 def run_command(function: Function, options: Options, values: dict[str, Any]) -> int:
     """Run a command with everything it prints logged, and return its exit code."""
     try:
+        for name, value in (*_files_of(options), *values.items()):
+            _check_path(name, value)
         if root_of(options).is_file():
             raise RC1Error(f"--workspace {options.workspace}: is a file, expected a folder")
         with logbook(root_of(options)) as log:
@@ -60,6 +71,25 @@ def run_command(function: Function, options: Options, values: dict[str, Any]) ->
     except RC1Error as error:  # raised before there is a log to write to
         print(f"rc1: {error}", file=sys.stderr)
         return REFUSED
+
+
+def _files_of(options: Options) -> list[tuple[str, Any]]:
+    """The shared options that name files."""
+    return [("workspace", options.workspace), ("config", options.config)]
+
+
+def _check_path(name: str, value: Any) -> None:
+    """Refuse a path that no file system can follow, before anything is done with it."""
+    if not isinstance(value, Path) and name != "sources":
+        return
+    try:
+        os.stat(value)
+    except (TypeError, FileNotFoundError):
+        return
+    except OSError as error:
+        if error.errno in _NO_PATH:
+            shown = str(value) if len(str(value)) <= _SHOWN else f"{str(value)[:_SHOWN]}..."
+            raise RC1Error(f"{name.replace('_', '-')} {shown}: {_NO_PATH[error.errno]}") from None
 
 
 def _guarded(function: Function, session: Session, values: dict[str, Any], log: Path) -> int:
@@ -75,13 +105,21 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except (BrokenPipeError, typer.Exit):
         raise
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
-        words = str(error) or type(error).__name__
+        words = _words(error)
         print(f"FATAL: {words}", file=sys.stderr)
         _leave("error report", partial(write_error, session.workspace, error, log))
     package = _leave("failure package", partial(failure_package, session)) if code == FAULT or session.started else None
     if not session.documented:
         session.document({"exit_code": code, "error": words, "failpack": package})
     return code
+
+
+def _words(error: Exception) -> str:
+    """What went wrong, and for a full disk what to do."""
+    if isinstance(error, OSError) and error.errno in _FULL:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}cannot be written ({error.strerror}); free space or name another --workspace, then run it again"
+    return str(error) or type(error).__name__
 
 
 def _leave(what: str, write: Callable[[], Path]) -> str | None:

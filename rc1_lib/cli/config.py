@@ -27,9 +27,11 @@ def verify(session: Session) -> int:
     from rc1_lib.evidence import Evidence
     from rc1_lib.masking import mask_tree, secrets
     from rc1_lib.preflight.gates import check_waivers
+    from rc1_lib.scoring.providers import check_provider
 
     run = session.open()
     check_waivers(Evidence(run))
+    check_provider(run.config.judge.provider)
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
     calibrated = run.workspace.path(run.config.weights).exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.errors import RowError, SourceError
+from rc1_lib.regular_files import read_regular
 from rc1_lib.sources.json_files import read_records
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -38,7 +39,7 @@ def records_of(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def _table(path: Path, delimiter: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except OSError as error:
         raise RowError(f"{path}: cannot be read ({error.strerror}); expected a file of labels") from None
     except UnicodeDecodeError as error:

@@ -58,8 +58,13 @@ class Plans:
     report: BuildReport
 
 
-def plan(config: RunConfig, questions: Mapping[Task, Sequence[Question]]) -> Plans:
+def plan(config: RunConfig, questions: Mapping[Task, Sequence[Question]], *, pool: bool = True) -> Plans:
     """Decide every row of the shadow set and of the pool.
+
+    Args:
+        config: of the run.
+        questions: of each task.
+        pool: False leaves the pool out: the shadow set is drawn first, whatever is left for a pool.
 
     Raises:
         SourceError: when there are too few questions.
@@ -67,12 +72,14 @@ def plan(config: RunConfig, questions: Mapping[Task, Sequence[Question]]) -> Pla
     report = BuildReport()
     lent = lend_pages(usable(questions, config.pool, report), config.pool)
     held, free = split_shadow(config, lent)
+    if not pool:
+        return Plans(plan_shadow(held), [], report)
     leak = config.gates.leakage
     clean, leaking = decontaminate(free, held, leak.ngram, leak.max_similarity)
     report.dropped["repeats a shadow question"] += leaking
-    pool = plan_pool(config, clean)
-    report.second_uses = sum(row.use > 0 for row in pool)
-    return Plans(plan_shadow(held), pool, report)
+    rows = plan_pool(config, clean)
+    report.second_uses = sum(row.use > 0 for row in rows)
+    return Plans(plan_shadow(held), rows, report)
 
 
 def usable(questions: Mapping[Task, Sequence[Question]], pool: Pool, report: BuildReport) -> dict[Task, list[Question]]:

@@ -40,7 +40,7 @@ def build_seed(
 
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
     questions, skipped = load_questions(run.config, run.workspace)
-    plans = plan(run.config, questions)
+    plans = plan(run.config, questions, pool="pool" in parts)
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
     # Taken before anything is written: what is edited meanwhile is not what these files were made from.
     inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}

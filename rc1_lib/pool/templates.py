@@ -21,6 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from rc1_lib.errors import TemplateError
 from rc1_lib.pool.template_faults import describe
 from rc1_lib.records import Language
+from rc1_lib.regular_files import read_regular
 from rc1_lib.task_specs import template_kinds
 from rc1_lib.text import tokenize
 
@@ -241,7 +242,7 @@ def load_pack(folder: Path) -> Pack:
 
 def _read(file: Path) -> _PackFile:
     try:
-        body = json.loads(file.read_text(encoding="utf-8"))
+        body = json.loads(read_regular(file).decode())
     except OSError as fault:
         raise TemplateError(
             f"{file}: cannot be read ({fault.strerror}), expected a JSON file; mend or remove it"

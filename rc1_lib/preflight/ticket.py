@@ -7,9 +7,9 @@ can write the workspace can also write a ticket, with or without passing the gat
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_file, sha256_json, write_json
 from rc1_lib.code import code_sha256
@@ -29,6 +29,17 @@ _VERSION = 1
 _AGAIN = "run `rc1 preflight` again"
 
 
+def _within_reach(value: datetime) -> datetime:
+    if not _FIRST_YEAR <= value.year < _LAST_YEAR:
+        raise ValueError(f"found the year {value.year}, expected one from {_FIRST_YEAR} on and before {_LAST_YEAR}")
+    return value
+
+
+_FIRST_YEAR, _LAST_YEAR = 2000, 9000
+"""What can be reckoned with: at the ends of the calendar an hour more is no time any more."""
+_Time = Annotated[AwareDatetime, AfterValidator(_within_reach)]
+
+
 class _Print(BaseModel):
     path: str
     sha256: str | None
@@ -45,8 +56,8 @@ class _Shape(BaseModel):
     model_config = ConfigDict(strict=False)
     version: Literal[1]
     profile: str
-    issued: AwareDatetime
-    expires: AwareDatetime
+    issued: _Time
+    expires: _Time
     commit: str | None
     files: dict[str, _Print]
     reports: dict[str, _Print]

@@ -15,6 +15,7 @@ import polars as pl
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import Row
+from rc1_lib.regular_files import read_regular
 from rc1_lib.rows.counts import add_counts
 
 _PLAIN: dict[Any, type[pl.DataType]] = {str: pl.String, int: pl.Int64, bool: pl.Boolean}
@@ -62,6 +63,11 @@ _UNSPOKEN = re.compile(rb'"user_replies"\s*:\s*\{[^{}]*"(?:gives|otherwise)"\s*:
 """A reply that is neither a text nor null: the same."""
 
 
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x78\x9c": "zlib", b"PK\x03\x04": "zip"}
+"""How packed files begin -> with what."""
+
+
 _READ: OrderedDict[bytes, pl.DataFrame] = OrderedDict()
 _READING = threading.Lock()
 _MOST_READ = 4
@@ -83,7 +89,11 @@ def read_rows(path: Path) -> pl.DataFrame:
     if path.is_dir():
         raise RowError(f"{path}: is a folder, expected a JSONL file")
     with _READING:
-        return _parsed(path, path.read_bytes()).clone()
+        try:
+            content = read_regular(path)
+        except OSError as error:
+            raise RowError(f"{path}: cannot be read ({error.strerror}), expected a JSONL file") from None
+        return _parsed(path, content).clone()
 
 
 def _parsed(path: Path, content: bytes) -> pl.DataFrame:
@@ -96,16 +106,49 @@ def _parsed(path: Path, content: bytes) -> pl.DataFrame:
     if found := _UNSPOKEN.search(content):
         line = content.count(b"\n", 0, found.start()) + 1
         raise RowError(f"{path}, line {line}: 'user_replies' holds what is neither a text nor null; expected texts")
+    _refuse_packed(path, content)
+    _refuse_half_characters(path, content)
     try:
         frame = pl.read_ndjson(content, schema=pl.Schema(ROW_COLUMNS))
         if frame.height == 0:
             raise RowError(f"{path}: holds no row, expected one JSON row a line")
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RowError(_diagnose(path) or f"{path}: cannot be read as JSONL ({error})") from None
+    _refuse_gaps(path, frame)
     _READ[digest] = frame
     while len(_READ) > _MOST_READ:
         _READ.popitem(last=False)
     return frame
+
+
+def _refuse_packed(path: Path, content: bytes) -> None:
+    """Polars would unpack it without a word, and whoever reads the same file line by line would not."""
+    for start, name in _PACKED.items():
+        if content.startswith(start):
+            raise RowError(f"{path}: is packed with {name}, expected one JSON row a line; unpack it first")
+
+
+def _refuse_half_characters(path: Path, content: bytes) -> None:
+    """Half a surrogate pair is no text: it can be neither hashed nor written again."""
+    if not _SURROGATE.search(content):
+        return
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if _SURROGATE.search(line):
+            try:
+                orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise RowError(f"{path}, line {number}: not valid JSON ({error}); write the whole character") from None
+
+
+def _refuse_gaps(path: Path, frame: pl.DataFrame) -> None:
+    for name, kind in ROW_COLUMNS.items():
+        if isinstance(kind, pl.List):
+            gaps = frame[name].list.eval(pl.element().is_null()).list.any().fill_null(False)
+            if gaps.any():
+                row = gaps.arg_true()[0]
+                raise RowError(
+                    f"{path}: row {row + 1} ('{frame['id'][row]}'): '{name}' holds null among its values; leave it out"
+                )
 
 
 def _diagnose(path: Path) -> str:

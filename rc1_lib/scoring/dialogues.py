@@ -11,6 +11,7 @@ import orjson
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import Message
+from rc1_lib.regular_files import open_regular
 
 _CALL = ("name", "arguments")
 _SHOWN = 10
@@ -45,7 +46,7 @@ def read_dialogues(path: Path, first: int | None = None) -> list[Dialogue]:
     found: list[Dialogue] = []
     damaged: list[str] = []
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             for number, text in enumerate(stream, 1):
                 if first is not None and len(found) + len(damaged) >= first:
                     break

@@ -20,6 +20,7 @@ from rc1_lib.artifacts import sha256_json
 from rc1_lib.config_values import Section
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Message
+from rc1_lib.regular_files import read_regular
 
 FOLDER = "configs/judge"
 REASON = "reason"
@@ -99,7 +100,7 @@ def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
         ConfigError: when the file is missing, is not YAML, or does not hold instructions of that name.
     """
     try:
-        body = yaml.safe_load(path.read_bytes() if content is None else content)
+        body = yaml.safe_load(read_regular(path) if content is None else content)
     except OSError as error:
         raise ConfigError(
             f"{path}: the judge's instructions (judge.spec is '{name}') cannot be read ({error.strerror}); "

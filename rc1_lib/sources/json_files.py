@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.errors import SourceError
+from rc1_lib.regular_files import read_regular
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -31,7 +32,7 @@ def read_records(path: Path) -> Iterator[JsonRecord]:
         SourceError: unreadable, not UTF-8, not JSON, or a record that is not a JSON object.
     """
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        content = read_regular(path).decode("utf-8-sig")
     except OSError as error:
         raise SourceError(f"{path} cannot be read ({error.strerror}); expected a file of JSON records.") from error
     except UnicodeDecodeError as error:

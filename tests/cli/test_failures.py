@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import resource
 import subprocess
 import sys
 import tarfile
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import Workspace, sha256_file
+from rc1_lib.artifacts import Workspace, sha256_file, write_text
 from rc1_lib.cli.command import run_command
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
@@ -52,6 +53,25 @@ def test_fault_exits_1_and_leaves_a_report_and_a_package(tmp_path: Path, capsys:
     assert any(line.startswith("working with") for line in body["last_lines"])
     (package,) = (tmp_path / "reports/rc1").glob("FAIL_*.tgz")
     assert f"reports/{report.name}" in read_package(package)
+
+
+def large(session: Session) -> int:
+    write_text(session.workspace.path("data/large.txt"), "x" * 1_000_000)
+    return 0
+
+
+def test_full_disk_is_named_with_the_file_that_found_no_room(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+    try:
+        assert run_command(large, options(tmp_path), {}) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    said = capsys.readouterr().err
+    assert f"FATAL: {tmp_path}/data/large.txt: cannot be written (File too large); free space" in said
+    assert not list((tmp_path / "data").iterdir())
 
 
 def refused_twice(session: Session) -> int:

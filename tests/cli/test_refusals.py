@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
+
+from rc1_lib.artifacts import Workspace
+from rc1_lib.workspace_lock import holding
 
 from .conftest import SMALL, Rc1
 
@@ -148,3 +153,87 @@ def test_template_file_that_is_no_file_is_refused(rc1: Rc1, tmp_path: Path, fold
 def test_target_without_a_bucket_is_refused(rc1: Rc1, workspace: Path) -> None:
     words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--target", "easy:0.5,hard:0.5")
     assert "difficulty.target: lacks medium" in words
+
+
+def test_argument_that_is_no_text_is_refused(rc1: Rc1, tmp_path: Path) -> None:
+    words = refusal(rc1, "config", "show", "--workspace", tmp_path, "--set", "base_model=\udcff")
+    assert "is not UTF-8" in words
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("flag", ["--workspace", "--config", "--sources"])
+@pytest.mark.parametrize(("name", "sentence"), [("loop", "leads back to itself"), ("x" * 300, "is too long")])
+def test_path_that_leads_nowhere_is_refused(rc1: Rc1, tmp_path: Path, flag: str, name: str, sentence: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    at = () if flag == "--workspace" else ("--workspace", tmp_path)
+    assert sentence in refusal(rc1, "preflight", *at, flag, tmp_path / name)
+
+
+def test_pool_that_leads_nowhere_is_refused(rc1: Rc1, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert "leads back to itself" in refusal(rc1, "validate-pool", "--workspace", tmp_path, tmp_path / "loop")
+    assert "is too long" in refusal(rc1, "validate-pool", "--workspace", tmp_path, "x" * 300)
+    assert "at most 200 bytes" in refusal(rc1, "build-pool", "--workspace", tmp_path, "--set", f"pool.path={'x' * 250}")
+
+
+def test_pipes_are_refused_and_not_waited_for(rc1: Rc1, tmp_path: Path) -> None:
+    for name in ("pipe.yaml", "pool.jsonl", "pack/x.json", "reports/preflight/ticket.json", "files/gsm8k/train.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(tmp_path / name)
+    place = ("--workspace", tmp_path)
+    assert "is a pipe" in refusal(rc1, "config", "show", *place, "--config", tmp_path / "pipe.yaml")
+    assert "is a pipe" in refusal(rc1, "validate-pool", *place, *SMALL, tmp_path / "pool.jsonl")
+    assert "is a pipe" in refusal(rc1, "build-pool", *place, *SMALL, "--templates-dir", "pack")
+    assert "is a pipe" in refusal(rc1, "ticket", "show", *place)
+    files = ("--sources", tmp_path / "files", "--mix", "gsm8k:1")
+    assert "gsm8k" in refusal(rc1, "build-pool", *place, *SMALL, *files)
+    assert "there is no such folder" in refusal(rc1, "build-pool", *place, *SMALL, "--sources", tmp_path / "pool.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda text: gzip.compress(text), "is packed with gzip"),
+        (lambda text: text.replace(b'"support":["', b'"support":["\\ud800', 1), "line 1: not valid JSON"),
+        (lambda text: text.replace(b'"support":["', b'"support":[null,"', 1), "'support' holds null among its values"),
+    ],
+)
+def test_rows_that_no_step_could_read_are_named(rc1: Rc1, workspace: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    pool = workspace / "data/rollouts/rc1_seed.jsonl"
+    pool.write_bytes(change(pool.read_bytes()))
+    assert sentence in refusal(rc1, "validate-pool", "--workspace", workspace, *SMALL)
+
+
+def test_provider_that_nobody_knows_is_refused(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_PROVIDER", "claude")
+    assert "There is no judge 'claude'" in refusal(rc1, "config", "verify", "--workspace", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["ALL_PROXY", "https_proxy"])
+def test_socks_proxy_is_named_before_a_server_is_started(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "socks5://user:word-4711@127.0.0.1:9")
+    words = refusal(rc1, "preflight", "--workspace", tmp_path)
+    assert f"{name}: names a SOCKS proxy" in words
+    assert "word-4711" not in words
+    assert not (tmp_path / ".prefect").exists()
+
+
+def test_shadow_set_alone_needs_no_questions_for_a_pool(rc1: Rc1, workspace: Path) -> None:
+    rows = workspace / "data/shadow_eval_245.jsonl"
+    few = ("--set", "pool.n=1000000", "--set", "sources.max_uses=1", "--set", "shadow.n=20")
+    source = workspace / "rows.jsonl"
+    source.write_bytes(rows.read_bytes())
+    flags = ("--workspace", workspace, *few, "--sources", source)
+    assert rc1("shadow-run", *flags, "--materialize", "data/own.jsonl").code == 0
+    assert len((workspace / "data/own.jsonl").read_bytes().splitlines()) == 20
+    assert "are left for the pool" in refusal(rc1, "build-pool", *flags, "--rebuild")
+
+
+@pytest.mark.parametrize("what", ["preflight", "calibrate"])
+def test_second_run_in_a_workspace_is_told_who_holds_it(rc1: Rc1, tmp_path: Path, what: str) -> None:
+    with holding(Workspace(tmp_path), "a preflight"):
+        words = refusal(rc1, what, "--workspace", tmp_path)
+    assert f"a preflight (process {os.getpid()}, since 2" in words
+    assert not (tmp_path / ".prefect").exists()

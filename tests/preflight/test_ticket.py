@@ -156,6 +156,7 @@ def test_no_ticket_is_a_sentence(passed: Run) -> None:
     [
         {"revoked": "yes"}, {"expires": "2026-11-21T00:00:00"}, {"files": [1]}, {"reports": [1]},
         {"reports": {"round1": "x"}}, {"issued": None},
+        {"issued": "0001-01-01T00:00:00+00:00"}, {"expires": "9999-12-31T23:59:59-12:00"}, {"issued": -62135596800},
     ],
 )  # fmt: skip
 def test_a_malformed_ticket_is_refused_in_a_sentence(ticketed: Run, change: dict[str, Any]) -> None:

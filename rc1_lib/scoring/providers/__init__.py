@@ -6,9 +6,11 @@ import difflib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from rc1_lib.addresses import KEY_VARIABLE
 from rc1_lib.errors import ConfigError
+from rc1_lib.proxies import check_proxies
 from rc1_lib.scoring.calls import Provider
-from rc1_lib.scoring.providers.settings import KEY_VARIABLE, ProviderSettings, endpoint
+from rc1_lib.scoring.providers.settings import ProviderSettings, endpoint
 
 __all__ = ["KEY_VARIABLE", "LIVE", "PROVIDERS", "ProviderSettings", "open_provider"]
 
@@ -54,11 +56,21 @@ def open_provider(settings: ProviderSettings) -> Provider:
     Raises:
         ConfigError: when there is no such provider, or it cannot be reached with these settings.
     """
-    if settings.name not in PROVIDERS:
-        near = difflib.get_close_matches(settings.name, PROVIDERS, n=1, cutoff=0.5)
+    check_provider(settings.name)
+    if settings.name in LIVE:
+        check_proxies()
+    return PROVIDERS[settings.name](settings)
+
+
+def check_provider(name: str) -> None:
+    """Whether there is a provider of this name; whether it can be reached is another question.
+
+    Raises:
+        ConfigError: when there is none.
+    """
+    if name not in PROVIDERS:
+        near = difflib.get_close_matches(name, PROVIDERS, n=1, cutoff=0.5)
         hint = f"; did you mean '{near[0]}'?" if near else "."
         raise ConfigError(
-            f"There is no judge '{settings.name}' (judge.provider or SCORER_PROVIDER); known are "
-            f"{', '.join(PROVIDERS)}{hint}"
+            f"There is no judge '{name}' (judge.provider or SCORER_PROVIDER); known are {', '.join(PROVIDERS)}{hint}"
         )
-    return PROVIDERS[settings.name](settings)

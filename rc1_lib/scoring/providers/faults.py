@@ -15,9 +15,10 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from rc1_lib.addresses import KEY_VARIABLE
 from rc1_lib.scoring.calls import CallFailedError, CallFault
 from rc1_lib.scoring.providers.redaction import LONGEST, Redactor
-from rc1_lib.scoring.providers.settings import KEY_VARIABLE, ProviderSettings
+from rc1_lib.scoring.providers.settings import ProviderSettings
 
 _NUMBER = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*")
 _DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)s")

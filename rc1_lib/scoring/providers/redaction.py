@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
+from rc1_lib.addresses import KEY_VARIABLE
 from rc1_lib.masking import HIDDEN, in_base64, mask, secrets
-from rc1_lib.scoring.providers.settings import KEY_VARIABLE
 
 LONGEST = 300
 _READ = 4000

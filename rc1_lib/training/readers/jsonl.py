@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.errors import RowError
+from rc1_lib.regular_files import open_regular
 
 _KEYS = {"input", "output", "meta"}
 
@@ -27,7 +28,7 @@ class JSONLReader:
             RowError: naming the file and the line, what was found and what is expected.
         """
         try:
-            with self.path.open("rb") as stream:
+            with open_regular(self.path) as stream:
                 for number, line in enumerate(stream, start=1):
                     if line.strip():
                         yield self._row(line, number)

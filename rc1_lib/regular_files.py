@@ -1,0 +1,44 @@
+"""Opening what a user names: regular files alone, since a pipe or a device would be waited for without end."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+
+
+def open_regular(path: Path) -> io.BufferedReader:
+    """A binary stream over a regular file, or over what a link leads to when that is one.
+
+    Raises:
+        OSError: when it cannot be opened, or is a folder, a pipe, a socket or a device; `strerror` says what it is.
+    """
+    # Without O_NONBLOCK the call itself would wait for somebody to write into a pipe.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return open(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+    kind = "pipe" if stat.S_ISFIFO(mode) else "device or socket"
+    raise OSError(errno.EINVAL, f"is a {kind}, no regular file", str(path))
+
+
+def read_regular(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a regular file.
+
+    Args:
+        path: of the file.
+        most: bytes that it may have; default: any number.
+
+    Raises:
+        OSError: as `open_regular` does, and when it is larger than `most`.
+    """
+    with open_regular(path) as stream:
+        content = stream.read() if most is None else stream.read(most + 1)
+    if most is not None and len(content) > most:
+        raise OSError(errno.EFBIG, f"is larger than {most:,} bytes", str(path))
+    return content
