@@ -22,7 +22,7 @@ def open_regular(path: Path) -> io.BufferedReader:
         return open(handle, "rb")
     os.close(handle)
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     kind = "pipe" if stat.S_ISFIFO(mode) else "device or socket"
     raise OSError(errno.EINVAL, f"is a {kind}, no regular file", str(path))
 
