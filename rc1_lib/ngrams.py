@@ -52,11 +52,20 @@ def _occurrences(texts: pl.Series, n: int, first: int) -> pl.LazyFrame:
         .explode("token", empty_as_null=False)
         .select("row", word=pl.col("token").hash(seed=7))
     )
+    return _grams(long, n)
+
+
+def _grams(words: pl.LazyFrame, n: int) -> pl.LazyFrame:
     gram = pl.col("word")
     for distance in range(1, n):
         gram = (gram * pl.lit(_MULTIPLIER, pl.UInt64)) ^ pl.col("word").shift(-distance)
     whole = pl.col("row") == pl.col("row").shift(-(n - 1))
-    return long.select("row", gram=gram.hash(seed=11), whole=whole).filter("whole").select("row", "gram")
+    return words.select("row", gram=gram.hash(seed=11), whole=whole).filter("whole").select("row", "gram")
+
+
+def ngrams_of(words: pl.DataFrame, n: int) -> pl.DataFrame:
+    """`ngrams` of words that are hashes already: columns `row`, by which they are sorted, and `word` (u64)."""
+    return _grams(words.lazy(), n).unique(maintain_order=True).collect()
 
 
 def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
@@ -93,15 +102,24 @@ def containment(texts: pl.Series, held: pl.Series, n: int, ignored: pl.Series) -
         Columns `row`, `held` (positions), `shared` (n-grams in common), `similarity` (share of the held text's
         n-grams, in (0, 1]); only pairs that share at least one n-gram.
     """
-    wanted = distinctive_ngrams(held, n, ignored).rename({"row": "held"})
-    sizes = wanted.group_by("held").len("size")
-    searched = wanted.lazy()
-    found = in_chunks(
-        texts, n, lambda grams: grams.join(searched, on="gram").unique().group_by("row", "held").len("shared")
-    )
+    wanted = distinctive_ngrams(held, n, ignored)
+    return _shares(pl.concat(in_chunks(texts, n, lambda grams: _shared(grams, wanted))), wanted)
+
+
+def contained(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame:
+    """`containment` in words that are hashes already, of n-grams of held texts as `ngrams` gives them."""
+    return _shares(_shared(_grams(words.lazy(), n), wanted).collect(), wanted)
+
+
+def _shared(grams: pl.LazyFrame, wanted: pl.DataFrame) -> pl.LazyFrame:
+    searched = wanted.rename({"row": "held"}).lazy()
+    return grams.join(searched, on="gram").unique().group_by("row", "held").len("shared")
+
+
+def _shares(shared: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    sizes = wanted.rename({"row": "held"}).group_by("held").len("size")
     return (
-        pl.concat(found)
-        .join(sizes, on="held")
+        shared.join(sizes, on="held")
         .select("row", "held", "shared", similarity=pl.col("shared") / pl.col("size"))
         .sort("row", "held")
     )

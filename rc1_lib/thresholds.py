@@ -62,6 +62,14 @@ class LeakageGate(Section):
     """Words of an n-gram."""
     max_similarity: Share
     """Highest share of a shadow question's n-grams that may stand in one row."""
+    min_words: Words
+    """Fewest of its words, in order in one place, that can speak of a leak; a shorter question has to stand whole."""
+    in_order: Share
+    """Least share of its words, in order in one place, that can speak of a leak."""
+    max_kept: Share
+    """Highest share of those words' weight in such a place, where the row's own question is worded otherwise."""
+    max_kept_alike: Share
+    """The same where the row's own question is worded like the shadow question."""
 
 
 class MixGate(Section):

@@ -1,34 +1,33 @@
 """Leakage: no row of the pool repeats a question of the shadow set, in whatever template it is wrapped.
 
-The measure is containment: the share of a shadow question's word n-grams that stand anywhere in the row. Unlike a
-similarity of whole texts it does not fall when the leaked question is embedded in a long dialogue. n-grams of template
-text are left out on both sides, so that rows which share only a template share nothing. Of a word problem the story
-belongs to the question: "How much did she earn?" alone says nothing.
+Everything that a row says is searched, folded as `rc1_lib.folded_text` has it, by two measures. Containment: the share
+of a shadow question's word n-grams that stand anywhere in the row. Unlike a similarity of whole texts it does not fall
+when the leaked question is embedded in a long dialogue; n-grams of template text are left out on both sides. And
+retelling (`rc1_lib.retelling`): how much of it stands in one place in order, which edits hardly lower. Beside them, a
+shadow row's id or source may stand nowhere. Of a word problem the story belongs to the question: "How much did she
+earn?" alone says nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import polars as pl
 
-from rc1_lib.checks import at_least, at_most, equal, info, offenders, parts
-from rc1_lib.ngrams import containment, distinctive_ngrams
-from rc1_lib.records import GateResult
-from rc1_lib.rows.frame import with_texts
+from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, equal, info, offenders, parts
+from rc1_lib.folded_text import folded, words
+from rc1_lib.ngrams import contained, ngrams_of
+from rc1_lib.records import Check, GateResult
+from rc1_lib.retelling import common, retold
+from rc1_lib.rows.spoken import places, spoken
 from rc1_lib.task_specs import task_names, task_spec
 from rc1_lib.thresholds import LeakageGate
 
 _ADVICE = "drop the rows listed, or rebuild: the builder holds shadow questions back, so a leak came from elsewhere"
-
-
-_SEARCHED = (
-    "everything",
-    "question",
-    pl.col("support").list.join("\n"),
-    pl.col("passages").list.eval(pl.element().struct.field("text")).list.join("\n"),
-)
-"""All that training could see of a row: every message and call, the question, its evidence, and what `wiki` returns."""
+_ID_WORDS = 3
+"""Words from which an id is looked for in texts; a shorter one could be anything."""
 
 
 def leakage_gate(
@@ -38,36 +37,119 @@ def leakage_gate(
     template_texts: Sequence[str],
     by_task: Sequence[str],
 ) -> GateResult:
-    """Judge the highest containment of any shadow question in any row, and that no source question is in both."""
-    texts = with_texts(rows)
-    story = pl.col("support").list.join("\n") + "\n"
-    is_story = pl.col("task").is_in([task for task in task_names() if task_spec(task).word_problem])
-    held = shadow.select(pl.concat_str(pl.when(is_story).then(story).otherwise(pl.lit("")), "question")).to_series()
-    ignored = pl.Series(list(template_texts), dtype=pl.String)
-    searched = texts.select(pl.concat_str(_SEARCHED, separator="\n", ignore_nulls=True)).to_series()
-    pairs = containment(searched, held, thresholds.ngram, ignored)
-    named = pairs.with_columns(
-        id=rows["id"].gather(pairs["row"]),
-        task=rows["task"].gather(pairs["row"]),
-        shadow_id=shadow["id"].gather(pairs["held"]),
+    """Judge how much of any shadow question stands in any row, and that no source question or id is in both."""
+    texts = words(folded(spoken(rows)))
+    held = words(folded(question_texts(shadow)))
+    wanted = ngrams_of(held, thresholds.ngram).join(
+        ngrams_of(words(folded(pl.Series(list(template_texts), dtype=pl.String))), thresholds.ngram),
+        on="gram",
+        how="anti",
     )
-    leaks = named.filter(pl.col("similarity") > thresholds.max_similarity).sort("similarity", descending=True)
-    checkable = distinctive_ngrams(held, thresholds.ngram, ignored)["row"].n_unique()
+    repeated = _named(contained(texts, thresholds.ngram, wanted), rows, shadow)
+    retellings = _named(retold(texts, words(folded(question_texts(rows))), held, thresholds), rows, shadow)
+    ids = _named(_ids_in(texts, rows, shadow), rows, shadow)
     same_source = rows.join(shadow.select("source", "source_id").unique(), on=["source", "source_id"], how="semi")
+    checkable = wanted["row"].n_unique()
     checks = [
         equal("rows from a shadow question", same_source.height, 0, _ADVICE),
+        equal("rows that name a shadow row", ids["row"].n_unique(), 0, _ADVICE),
         equal(
             "shadow questions too short to check", shadow.height - checkable, 0,
             f"without template text they hold no {thresholds.ngram} tokens in a row: lower gates.leakage.ngram",
         ),
         at_least("rows compared", rows.height, 1, "there are no rows to check"),
         at_least("shadow questions compared", checkable, 1, "there is no shadow question to check against"),
-        info("rows sharing an n-gram with the shadow set", named["row"].n_unique()),
+        info("rows sharing an n-gram with the shadow set", repeated["row"].n_unique()),
+        *_highest("similarity", repeated, "similarity", thresholds.max_similarity, by_task),
+        *_highest("weight kept", retellings.filter(~pl.col("alike")), "kept", thresholds.max_kept, by_task),
+        *_highest(
+            "weight kept, asked alike", retellings.filter("alike"), "kept", thresholds.max_kept_alike, by_task
+        ),
     ]  # fmt: skip
-    for suffix, part in parts(named, by_task):
-        highest = part["similarity"].max()
-        value = float(highest) if isinstance(highest, float) else 0.0
-        checks.append(at_most(f"highest similarity{suffix}", value, thresholds.max_similarity, _ADVICE))
-    listed = offenders(leaks.select("id", "task", "shadow_id", "similarity"), "leak")
+    leaks = pl.concat(
+        [
+            _leaks(repeated.filter(pl.col("similarity") > thresholds.max_similarity), "similarity", "n-grams"),
+            _leaks(retellings.filter("leak"), "kept", "words in order"),
+            _leaks(ids.with_columns(share=pl.lit(1.0)), "share", "id"),
+        ]
+    )
+    listed = _located(leaks.unique(["row", "held"], keep="first", maintain_order=True), rows, held)
     listed += offenders(same_source.select("id", "task", "source_id"), "same source question")
     return GateResult("leakage", tuple(checks), offenders=listed)
+
+
+def question_texts(rows: pl.DataFrame) -> pl.Series:
+    """What is asked in each row: its question, and of a word problem the story before it."""
+    story = pl.col("support").list.join("\n") + "\n"
+    is_story = pl.col("task").is_in([task for task in task_names() if task_spec(task).word_problem])
+    return rows.select(pl.concat_str(pl.when(is_story).then(story).otherwise(pl.lit("")), "question")).to_series()
+
+
+def _named(pairs: pl.DataFrame, rows: pl.DataFrame, shadow: pl.DataFrame) -> pl.DataFrame:
+    return pairs.with_columns(
+        id=rows["id"].gather(pairs["row"]),
+        task=rows["task"].gather(pairs["row"]),
+        shadow_id=shadow["id"].gather(pairs["held"]),
+    )
+
+
+def _highest(name: str, pairs: pl.DataFrame, column: str, most: float, by_task: Sequence[str]) -> list[Check]:
+    checks = []
+    for suffix, part in parts(pairs, by_task):
+        highest = part[column].max()
+        value = float(highest) if isinstance(highest, float) else 0.0
+        checks.append(at_most(f"highest {name}{suffix}", value, most, _ADVICE))
+    return checks
+
+
+def _ids_in(texts: pl.DataFrame, rows: pl.DataFrame, shadow: pl.DataFrame) -> pl.DataFrame:
+    """Rows that bear a shadow row's id, or say it or its source's anywhere: columns `row`, `held`."""
+    spelled = pl.concat(
+        [words(folded(shadow[column])).with_columns(column=pl.lit(column)) for column in ("id", "source_id")]
+    )
+    sought = spelled.group_by("row", "column").agg("word").filter(pl.col("word").list.len() >= _ID_WORDS)
+    row_of, said = texts["row"].to_numpy(), texts["word"].to_numpy()
+    # The last word is the one that tells ids apart, and so the rarest.
+    last = sought.select(word=pl.col("word").list.last()).to_series().unique()
+    ends = texts.select(pl.col("word").is_in(last.implode()).arg_true()).to_series().to_numpy()
+    end_words = said[ends]
+    found = list(_same_id(rows["id"], shadow["id"]).iter_rows())
+    for held, wanted in sought.select("row", "word").iter_rows():
+        starts = ends[end_words == wanted[-1]].astype(np.int64) - (len(wanted) - 1)
+        starts = starts[starts >= 0]
+        for place, word in enumerate(wanted):
+            starts = starts[(said[starts + place] == word) & (row_of[starts + place] == row_of[starts])]
+        found += [(int(row), int(held)) for row in np.unique(row_of[starts])]
+    return pl.DataFrame(found, schema={"row": pl.UInt32, "held": pl.UInt32}, orient="row").unique(maintain_order=True)
+
+
+def _same_id(ids: pl.Series, held: pl.Series) -> pl.DataFrame:
+    first, second = (pl.DataFrame({"id": folded(column)}) for column in (ids, held))
+    return first.with_row_index("row").join(second.with_row_index("held"), on="id").select("row", "held")
+
+
+def _leaks(pairs: pl.DataFrame, share: str, measure: str) -> pl.DataFrame:
+    return pairs.sort(share, descending=True).select(
+        "row", "held", "id", "task", "shadow_id", share=share, measure=pl.lit(measure)
+    )
+
+
+def _located(leaks: pl.DataFrame, rows: pl.DataFrame, held: pl.DataFrame) -> tuple[Mapping[str, Any], ...]:
+    """The leaks as records, each with the place in its row that holds most of the question (or the id)."""
+    sought = {number[0]: part["word"].to_list() for number, part in held.group_by("row")}
+    records = []
+    for leak in leaks.head(MAX_OFFENDERS).iter_rows(named=True):
+        where, said_there = zip(*places(rows.row(leak["row"], named=True)), strict=True)
+        said = words(folded(pl.Series(said_there))).partition_by("row", as_dict=True)
+        target = sought[leak["held"]]
+        if leak["measure"] == "id":
+            target = words(folded(pl.Series([leak["shadow_id"]])))["word"].to_list()
+        held_by = {place[0]: common(target, part["word"].to_list()) for place, part in said.items()}
+        best = max(held_by, key=lambda place: held_by[place])
+        records.append(
+            {
+                **{name: leak[name] for name in ("id", "task", "shadow_id", "measure")},
+                "similarity": leak["share"], "where": where[int(str(best))], "reason": "leak",
+            }
+        )  # fmt: skip
+    return tuple(records)

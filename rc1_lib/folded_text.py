@@ -1,0 +1,91 @@
+r"""Text as a search for leaks reads it: what a reader sees, whatever hides it from a plain comparison of strings.
+
+Escapes (`\u4e2d`, `&nbsp;`) are read, compatibility forms and accents taken apart (NFKD), invisible characters and
+combining marks left out, markup tags removed, case folded, and Cyrillic and Greek letters that look like Latin ones
+read as these. Both sides of a comparison are folded, so that nothing hangs on the folded form being good spelling.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+import polars as pl
+
+from rc1_lib.text import TOKEN_PATTERN
+
+_ESCAPED = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
+_BLANK = re.compile(r"\\+[nrtbf]")
+_SUSPECT = r"\\|&[#a-zA-Z]"
+"""Texts with an escape or an entity: the few that are unescaped one by one."""
+_ROUNDS = 3
+"""How often an escape inside an escape is read."""
+_INVISIBLE = "[\\p{Cf}\\p{Mn}\\p{Me}\u115f\u1160\u3164\u2800]"
+"""Format characters, combining marks, and the letters and symbols that are drawn as nothing."""
+_INLINE_TAG = (
+    r"</?(?:a|b|i|u|s|em|strong|span|sub|sup|mark|small|big|font|code|tt|wbr|del|ins)(?:\s[^<>]*)?/?>|<!--.*?-->"
+)
+_TAG = r"</?[a-z][^<>]*>"
+_EMPHASIS = r"[*_~`]+"
+_LATIN = {
+    **dict(zip("авекмнорстухіјѕԁԛԝһӏ", "abekmhopctyxijsdqwhl", strict=True)),
+    **dict(zip("αβεζηικμνορτυχ", "abezhikmnoptyx", strict=True)),
+    **dict.fromkeys("’‘ʼ＇", "'"),
+    "ı": "i",
+}  # fmt: skip
+
+
+def folded(texts: pl.Series) -> pl.Series:
+    """Each text as it is compared, None as "": its words are the runs of `rc1_lib.text.TOKEN_PATTERN`."""
+    text = (
+        pl.col("text")
+        .str.normalize("NFKD")
+        .str.replace_all(_INVISIBLE, "")
+        .str.to_uppercase()
+        .str.to_lowercase()
+        .str.replace_all(_INLINE_TAG, "")
+        .str.replace_all(_TAG, " ")
+        .str.replace_all(_EMPHASIS, "")
+        .str.replace_many(_LATIN)
+    )
+    return pl.DataFrame({"text": _unescaped(texts.fill_null(""))}).select(text).to_series()
+
+
+def words(texts: pl.Series) -> pl.DataFrame:
+    """The words of texts that `folded` gave, in reading order.
+
+    Returns:
+        Columns `row` (u32, position in `texts`), `word` (u64, a hash) and `han` (whether it is a Chinese character,
+        which says less than a word does), sorted by row.
+    """
+    return (
+        pl.DataFrame({"text": texts})
+        .with_row_index("row")
+        .select("row", token=pl.col("text").str.extract_all(TOKEN_PATTERN))
+        .explode("token", empty_as_null=False)
+        .select("row", word=pl.col("token").hash(seed=7), han=pl.col("token") >= "\u3400")
+    )
+
+
+def unescaped(text: str) -> str:
+    """The text with JSON's escapes and HTML's entities read, also those inside one another."""
+    for _ in range(_ROUNDS):
+        read = html.unescape(_BLANK.sub(" ", _ESCAPED.sub(_characters, text)))
+        if read == text:
+            break
+        text = read
+    return text
+
+
+def _characters(escapes: re.Match[str]) -> str:
+    units = re.findall(r"u([0-9a-fA-F]{4})", escapes.group())
+    return bytes.fromhex("".join(units)).decode("utf-16-be", errors="replace")
+
+
+def _unescaped(texts: pl.Series) -> pl.Series:
+    # Few texts hold any: columns say which, and these alone are read one by one.
+    suspects = texts.str.contains(_SUSPECT).arg_true()
+    if suspects.len() == 0:
+        return texts
+    read = pl.Series([unescaped(text) for text in texts.gather(suspects)], dtype=pl.String)
+    return texts.scatter(suspects, read)
