@@ -2,7 +2,7 @@
 
 Where questions are made from patterns, most words of a question say nothing: thousands of innocent rows are worded like
 it. So a question's words are weighed by what pattern-sharing alone gives. Its *kin* are the rows whose own question
-shares pairs of neighbouring words with it; a word weighs -ln of its share of the kin, smoothed by that of all questions.
+shares pairs of neighbouring words with it; a word weighs -ln of its share of the kin, smoothed by its share of all.
 What every relative says weighs nothing, a name that none says weighs most.
 
 Two shares are taken in each place that holds some of the weight (a window of twice the text's length): `in_order`, of
@@ -47,7 +47,7 @@ def retold(texts: pl.DataFrame, own: pl.DataFrame, held: pl.DataFrame, limits: L
 
     Returns:
         Columns `row`, `held`, `in_order`, `kept`, `alike` (the row's own question is worded like the held text) and
-        `leak`; of several places of a pair the one that keeps most weight.
+        `leak`; of several places of a pair a leak, and of these the one that keeps most weight.
     """
     weights = word_weights(own, held)
     rows, questions, sought = _Rows(texts), _Rows(own), _Rows(held)
@@ -68,16 +68,16 @@ def retold(texts: pl.DataFrame, own: pl.DataFrame, held: pl.DataFrame, limits: L
     most = pl.when("alike").then(limits.max_kept_alike).otherwise(limits.max_kept)
     return (
         pl.DataFrame(found, schema=numbers, orient="row")
-        .sort("row", "held", "kept", descending=[False, False, True])
-        .unique(["row", "held"], keep="first", maintain_order=True)
         .with_columns(leak=pl.col("kept") > most)
+        .sort("row", "held", "leak", "kept", descending=[False, False, True, True])
+        .unique(["row", "held"], keep="first", maintain_order=True)
     )
 
 
 def word_weights(own: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """What each distinct word of each held text says, in nats: columns `held`, `word`, `weight`."""
     # Held texts stand among the questions, so that a small pool has kin too; each is then taken off its own counts.
-    questions = pl.concat([own, held.with_columns(pl.col("row") + own["row"].max() + 1)]) if own.height else held
+    questions = pl.concat([own, held.with_columns(pl.col("row") + _rows_of(own))])
     rows = questions["row"].n_unique()
     words = held.rename({"row": "held"}).select("held", "word").unique(maintain_order=True)
     said = questions.select("row", "word").unique().join(words.select("word").unique(), on="word")
@@ -97,6 +97,11 @@ def word_weights(own: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
             weight=((pl.col("kin") - 1 + _SMOOTHING) / (others + expected)).log().clip(lower_bound=0.0),
         )
     )
+
+
+def _rows_of(words: pl.DataFrame) -> int:
+    """One more than the last row's position."""
+    return int(words["row"][-1]) + 1 if words.height else 0
 
 
 def _kin(questions: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
@@ -179,8 +184,7 @@ class _Rows:
     """The words of each row, looked up by the row's position."""
 
     def __init__(self, words: pl.DataFrame) -> None:
-        rows = int(words["row"].max() or 0) + 1 if words.height else 0
-        counts = np.bincount(words["row"].to_numpy(), minlength=rows)
+        counts = np.bincount(words["row"].to_numpy())
         self._ends = np.cumsum(counts)
         self._starts = self._ends - counts
         self._words = words["word"].to_numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import polars as pl
 
 from rc1_lib.config import RunConfig
 from rc1_lib.config_data import Pool
+from rc1_lib.folded_text import folded, words
 from rc1_lib.ngrams import containment
 from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages
@@ -19,7 +20,9 @@ from rc1_lib.pool.teacher import fits
 from rc1_lib.pool.templates import Pack
 from rc1_lib.pool.variants import Variant, pose_variants
 from rc1_lib.records import Question, Task
+from rc1_lib.retelling import retold
 from rc1_lib.rows.playable import is_playable
+from rc1_lib.thresholds import LeakageGate
 
 Progress = Callable[[int, int], None]
 
@@ -74,8 +77,7 @@ def plan(config: RunConfig, questions: Mapping[Task, Sequence[Question]], *, poo
     held, free = split_shadow(config, lent)
     if not pool:
         return Plans(plan_shadow(held), [], report)
-    leak = config.gates.leakage
-    clean, leaking = decontaminate(free, held, leak.ngram, leak.max_similarity)
+    clean, leaking = decontaminate(free, held, config.gates.leakage)
     report.dropped["repeats a shadow question"] += leaking
     rows = plan_pool(config, clean)
     report.second_uses = sum(row.use > 0 for row in rows)
@@ -92,18 +94,25 @@ def usable(questions: Mapping[Task, Sequence[Question]], pool: Pool, report: Bui
 
 
 def decontaminate(
-    questions: Sequence[Question], held: Sequence[Question], ngram: int, max_similarity: float
+    questions: Sequence[Question], held: Sequence[Question], limits: LeakageGate
 ) -> tuple[list[Question], int]:
-    """Leave out every question that repeats a held-out one, by the same measure that the leak gate uses.
+    """Leave out every question that repeats or retells a held-out one, by the measures that the leak gate uses.
 
     Returns:
         The questions that may be used, and how many were left out.
     """
-    texts = pl.Series(["\n".join((question.ask, *question.support)) for question in questions], dtype=pl.String)
-    wanted = pl.Series([held_text(question) for question in held], dtype=pl.String)
-    pairs = containment(texts, wanted, ngram, pl.Series([], dtype=pl.String))
-    leaking = set(pairs.filter(pl.col("similarity") > max_similarity)["row"].to_list())
+    texts = folded(_column("\n".join((question.ask, *question.support)) for question in questions))
+    wanted = folded(_column(held_text(question) for question in held))
+    repeated = containment(texts, wanted, limits.ngram, _column(()))
+    own = words(folded(_column(held_text(question) for question in questions)))
+    retellings = retold(words(texts), own, words(wanted), limits)
+    leaking = set(repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
+    leaking |= set(retellings.filter("leak")["row"])
     return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
+
+
+def _column(texts: Iterable[str]) -> pl.Series:
+    return pl.Series(list(texts), dtype=pl.String)
 
 
 def write_rows(

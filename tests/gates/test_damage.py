@@ -23,6 +23,7 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import open_run
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.conftest import SMALL
+from tests.gates.planted_leaks import KINDS, PLACES, SURE, planted
 
 
 class PoolGates:
@@ -135,6 +136,13 @@ def test_a_leak_in_another_template_turns_only_the_leak_red(gates: PoolGates, ro
     damaged = pl.DataFrame(records, schema=rows.schema)
     assert gates.red(damaged) == {"leakage"}
     assert gates.judge(damaged)["leakage"].offenders[0]["id"] == records[number]["id"]
+
+
+def test_leaks_of_every_kind_turn_only_the_leak_red(gates: PoolGates, rows: pl.DataFrame) -> None:
+    damaged, leaks = planted(rows, gates.shadow, 1)
+    assert gates.red(damaged) == {"leakage"}
+    assert len(gates.judge(damaged)["leakage"].offenders) >= len(SURE) + len(PLACES)
+    assert len(leaks) == len(KINDS)
 
 
 def test_a_row_made_from_a_shadow_question_turns_only_the_leak_red(gates: PoolGates, rows: pl.DataFrame) -> None:

@@ -1,0 +1,89 @@
+"""What share of planted leaks the leak gate finds, by kind, what clean rows it accuses, and what it costs.
+
+    PYTHONPATH=. python benchmarks/bench_leaks.py [ROWS] [EACH]
+
+Builds an embedded pool, plants EACH leaks of every kind in rows of their own, and judges it once without and once with
+them. Time is CPU time of all threads; `plain` is the search for word n-grams alone, as texts stand there.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.gates.leakage import leakage_gate, question_texts
+from rc1_lib.ngrams import containment
+from rc1_lib.pool.build import BuildReport, plan, write_rows
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.rows.spoken import spoken
+from rc1_lib.run import open_run
+from rc1_lib.sources import load_questions
+from tests.gates.planted_leaks import KINDS, SURE, Planted, planted
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds and result of `work()`."""
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
+def table(leaks: list[Planted], found: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """Recall by kind and language, and by which measure."""
+    print(f"{'kind':38} sure  planted  found    en    zh  n-grams  in order   id  place named")
+    for kind in KINDS:
+        of_kind = [leak for leak in leaks if leak.kind == kind]
+        hits = [(leak, found[leak.id, leak.shadow_id]) for leak in of_kind if (leak.id, leak.shadow_id) in found]
+        by_lang = [sum(leak.lang == lang for leak, _ in hits) for lang in ("en", "zh")]
+        by = [sum(hit["measure"] == measure for _, hit in hits) for measure in ("n-grams", "words in order", "id")]
+        named = sum(hit["where"].startswith(leak.where) for leak, hit in hits)
+        print(
+            f"{kind:38} {'yes' if kind in SURE else '':4} {len(of_kind):8} {len(hits):6} {by_lang[0]:5} {by_lang[1]:5}"
+            f" {by[0]:8} {by[1]:9} {by[2]:4} {named:12}"
+        )
+
+
+def main() -> None:
+    """Build, judge clean, plant, judge again, print."""
+    rows, each = (int(given) for given in (*sys.argv[1:], *("5000", "40")[len(sys.argv) - 1 :]))
+    with tempfile.TemporaryDirectory() as folder:
+        run = open_run(workspace=folder, overrides=[f"pool.n={rows}"])
+        questions, _ = load_questions(run.config, run.workspace)
+        plans = plan(run.config, questions)
+        pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
+        frames = []
+        for name, part in (("pool", plans.pool), ("shadow", plans.shadow)):
+            path = Path(folder) / f"{name}.jsonl"
+            path.write_bytes(b"".join(write_rows(part, run.config, pack, BuildReport())))
+            frames.append(read_rows(path))
+        old = load_pack(run.workspace.find(run.config.pool.reference_templates_dir))
+    pool, shadow = frames
+    limits = run.config.gates.leakage
+    literals = [text for each_pack in (old, pack) for lang in ("en", "zh") for text in each_pack.literals(lang)]
+    seconds, clean = timed(lambda: leakage_gate(pool, shadow, limits, literals, list(run.config.datasets)))
+    nothing = pl.Series([], dtype=pl.String)
+    plain, _ = timed(lambda: containment(spoken(pool), question_texts(shadow), limits.ngram, nothing))
+    print(
+        f"{pool.height} clean rows x {shadow.height} questions: {len(clean.offenders)} accused, {seconds:.1f} s of CPU"
+    )
+    print(f"word n-grams alone: {plain:.1f} s")
+    for check in clean.checks:
+        if check.name.startswith("highest") and "[" not in check.name:
+            print(f"  {check.name}: {check.value} (limit {check.threshold})")
+    damaged, leaks = planted(pool, shadow, each)
+    result = leakage_gate(damaged, shadow, limits, literals, list(run.config.datasets))
+    found = {(leak["id"], leak["shadow_id"]): dict(leak) for leak in result.offenders if "shadow_id" in leak}
+    table(leaks, found)
+    accused = {row for row, _ in found} - {leak.id for leak in leaks}
+    print(f"rows accused that hold no leak: {len(accused)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Leaks to plant: a shadow question, edited or hidden in one of many ways, put into a row of another question.
+
+The tests plant a share of them, `benchmarks/bench_leaks.py` all.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import regex
+
+from rc1_lib.gates.leakage import question_texts
+from rc1_lib.text import TOKEN_PATTERN
+
+Row = dict[str, Any]
+Edit = Callable[[str, random.Random], str]
+Plant = Callable[[Row, str, Mapping[str, Any]], None]
+
+_WORD = regex.compile(TOKEN_PATTERN, regex.V1)
+
+
+def _each(text: str, change: Callable[[int, str], str]) -> str:
+    """The text with each word changed by its number, and all between them left."""
+    numbers = iter(range(len(text)))
+    return str(_WORD.sub(lambda word: change(next(numbers), word.group()), text))
+
+
+def _other(word: str) -> str:
+    return "某" if regex.match(r"\p{Han}", word) else "something"
+
+
+def _middle(text: str, change: Callable[[str], str]) -> str:
+    middle = len(_WORD.findall(text)) // 2
+    return _each(text, lambda number, word: change(word) if number == middle else word)
+
+
+def _part(text: str, first: bool) -> str:
+    """Four fifths of the words, rounded up, from the beginning or to the end."""
+    found = list(_WORD.finditer(text))
+    count = -(-4 * len(found) // 5)
+    return text[: found[count - 1].end()] if first else text[found[-count].start() :]
+
+
+def _swapped(text: str) -> str:
+    """The first two sentences in the other order; of a single one, its halves at a comma, or else in the middle."""
+    parts = regex.split(r"(?<=[.。\n])\s*|(?<=[,，])\s*", text)
+    parts = [part for part in parts if part]
+    if len(parts) < 2:
+        middle = len(text) // 2
+        parts = [text[:middle], text[middle:]]
+    return " ".join([parts[1], parts[0], *parts[2:]])
+
+
+def _wide(text: str) -> str:
+    return "".join(chr(ord(mark) + 0xFEE0) if "!" <= mark <= "~" else mark for mark in text)
+
+
+def _retold(text: str) -> str:
+    """Other words around the names and numbers: what a paraphrase keeps at most."""
+    kept = [word for word in _WORD.findall(text)[1:] if word[:1].isupper() or word[:1].isdigit()]
+    return "Please look into this matter for me, it concerns " + ", then ".join(kept) + ", and tell what comes out."
+
+
+def _translated(text: str) -> str:
+    kept = [word for word in _WORD.findall(text)[1:] if word[:1].isupper() or word[:1].isdigit()]
+    return "请查一查" + "和".join(kept) + "之间有什么关系，然后说出结果。"
+
+
+EDITS: dict[str, Edit] = {
+    "verbatim": lambda text, _: text,
+    "one word in the middle changed": lambda text, _: _middle(text, _other),
+    "one word in <b>": lambda text, _: _middle(text, lambda word: f"<b>{word}</b>"),
+    "half a word in <i>": lambda text, _: _middle(text, lambda word: f"<i>{word[:1]}</i>{word[1:]}"),
+    "soft hyphens": lambda text, _: _each(text, lambda _, word: "\u00ad".join(word)),
+    "zero-width characters": lambda text, _: "\u200b".join(text),
+    "combining marks": lambda text, _: _each(text, lambda _, word: "\u0335".join(word)),
+    "first 80 %": lambda text, _: _part(text, True),
+    "last 80 %": lambda text, _: _part(text, False),
+    "full-width forms": lambda text, _: _wide(text),
+    "upper case": lambda text, _: text.upper(),
+    "Cyrillic letters": lambda text, _: text.translate(str.maketrans("aeopcx", "аеорсх")),
+    "HTML entities": lambda text, _: "".join(f"&#{ord(mark)};" for mark in text),
+    "emphasis within words": lambda text, _: _each(text, lambda _, word: f"{word[:1]}**{word[1:]}**"),
+    "punctuation changed": lambda text, _: regex.sub(r"[\p{P}\s]+", " - ", text),
+    "two sentences swapped": lambda text, _: _swapped(text),
+    "numbers changed": lambda text, _: regex.sub(r"\d+", lambda number: str(int(number.group()) + 7), text),
+    "every tenth word dropped": lambda text, _: _each(text, lambda number, word: "" if number % 10 == 9 else word),
+    "every fifth word dropped": lambda text, _: _each(text, lambda number, word: "" if number % 5 == 4 else word),
+    "a word put in after every fifth": lambda text, _: _each(
+        text, lambda number, word: f"{word} {_other(word)} " if number % 5 == 4 else word
+    ),
+    "half of the words": lambda text, rng: _each(text, lambda _, word: word if rng.random() < 0.5 else _other(word)),
+    "names in other words": lambda text, _: _retold(text),
+    "names in Chinese words": lambda text, _: _translated(text),
+    "words in reverse": lambda text, _: " ".join(reversed(_WORD.findall(text))),
+    "letters apart": lambda text, _: " ".join(text),
+}
+"""How the question itself is edited; it is then said in the user's message."""
+
+SURE = (
+    *list(EDITS)[: list(EDITS).index("two sentences swapped")],
+    "numbers changed", "every tenth word dropped", "a word put in after every fifth",
+)  # fmt: skip
+"""The edits that leave at least 80 % of the words, in order."""
+
+
+def _said(row: Row, text: str, _: Mapping[str, Any]) -> None:
+    row["messages"][1]["content"] += f" Out of the blue: {text} Well."
+
+
+def _called(row: Row, arguments: str) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": arguments}}
+    message = {"role": "assistant", "content": "", "tool_calls": [call], "tool_call_id": None, "name": None}
+    row["messages"].insert(2, message)
+
+
+def _returned(row: Row, text: str, _: Mapping[str, Any]) -> None:
+    message = {"role": "tool", "content": text, "tool_calls": None, "tool_call_id": "c", "name": "wiki"}
+    row["messages"].insert(2, message)
+
+
+def _page(row: Row, title: str, text: str) -> None:
+    row["passages"] = [*(row["passages"] or []), {"title": title, "text": text}]
+
+
+def _slot(row: Row, text: str, _: Mapping[str, Any]) -> None:
+    row["slot"] = {"where": "ask", "vague": "some", "wanted": "it", **(row["slot"] or {}), "value": text}
+
+
+PLACES: dict[str, tuple[str, Plant]] = {
+    "arguments, escaped": (
+        "messages[2].tool_calls[0].arguments", lambda row, text, _: _called(row, json.dumps({"q": text})),
+    ),
+    "arguments, escaped twice": (
+        "messages[2].tool_calls[0].arguments",
+        lambda row, text, _: _called(row, json.dumps({"q": json.dumps({"q": text})})),
+    ),
+    "a tool's result": ("messages[2].content", _returned),
+    "a page's title": ("passages", lambda row, text, _: _page(row, text, "Nothing here.")),
+    "a page's text": ("passages", lambda row, text, _: _page(row, "Page", text)),
+    "slot.value": ("slot.value", _slot),
+    "a user's reply": (
+        "user_replies.otherwise",
+        lambda row, text, _: row.update(user_replies={**row["user_replies"], "otherwise": text}),
+    ),
+    "a quoted sentence": (
+        "posed.quoted", lambda row, text, _: row.update(posed={**row["posed"], "quoted": [text]}),
+    ),
+    "a shadow row's id in a message": ("messages[1].content", lambda row, _, shadow: _said(row, shadow["id"], shadow)),
+    "a shadow row's id as the row's own": ("id", lambda row, _, shadow: row.update(id=shadow["id"])),
+}  # fmt: skip
+"""Where it is put, verbatim, and how: what the offender's `where` begins with, and the change."""
+
+KINDS = (*EDITS, *PLACES)
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One leak: its kind, the row that holds it, the shadow row it is from, and where the row holds it."""
+
+    kind: str
+    id: str
+    shadow_id: str
+    lang: str
+    where: str
+
+
+def planted(
+    rows: pl.DataFrame, shadow: pl.DataFrame, each: int, kinds: tuple[str, ...] = KINDS
+) -> tuple[pl.DataFrame, list[Planted]]:
+    """The rows with `each` leaks of each kind, one a row at most, English and Chinese questions in turn."""
+    rng = random.Random(20250820)
+    records = rows.to_dicts()
+    texts = dict(zip(shadow["id"], question_texts(shadow), strict=True))
+    turn = _in_turn(shadow.to_dicts(), rng)
+    free = iter(rng.sample(range(len(records)), each * len(kinds)))
+    leaks = []
+    for kind in kinds:
+        for _ in range(each):
+            question, number = next(turn), next(free)
+            row = copy.deepcopy(records[number])
+            where, plant = PLACES.get(kind, ("messages[1].content", _said))
+            text = EDITS[kind](texts[question["id"]], rng) if kind in EDITS else texts[question["id"]]
+            plant(row, text, question)
+            records[number] = row
+            leaks.append(Planted(kind, row["id"], question["id"], question["lang"], where))
+    return pl.DataFrame(records, schema=rows.schema), leaks
+
+
+def _in_turn(shadow: list[Row], rng: random.Random) -> Iterator[Row]:
+    by_language = [[row for row in shadow if row["lang"] == lang] for lang in ("en", "zh")]
+    while True:
+        for rows in by_language:
+            yield rng.choice(rows)

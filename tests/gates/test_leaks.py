@@ -1,0 +1,153 @@
+"""Planted leaks of every kind: named with place and measure where most words are left, and no clean row accused."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import polars as pl
+import pytest
+
+from rc1_lib.evidence import Evidence
+from rc1_lib.folded_text import folded, words
+from rc1_lib.gates.leakage import leakage_gate, question_texts
+from rc1_lib.ngrams import contained, ngrams_of
+from rc1_lib.pool.build import decontaminate
+from rc1_lib.pool.templates import load_pack
+from rc1_lib.records import GateResult, Question, Status
+from rc1_lib.retelling import common, retold
+from rc1_lib.rows.spoken import places, spoken
+from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
+from tests.conftest import SHARED_DATA
+from tests.gates.planted_leaks import EDITS, KINDS, PLACES, SURE, Planted, planted
+
+EACH = 12
+
+
+def judge(evidence: Evidence, rows: pl.DataFrame) -> GateResult:
+    packs = [load_pack(evidence.path(name)) for name in ("reference_templates", "templates")]
+    literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
+    return leakage_gate(rows, evidence.rows("shadow"), evidence.run.config.gates.leakage, literals, TASKS)
+
+
+@pytest.fixture(scope="module")
+def rows(evidence: Evidence) -> pl.DataFrame:
+    return evidence.rows("pool")
+
+
+@pytest.fixture(scope="module")
+def swept(evidence: Evidence, rows: pl.DataFrame) -> tuple[list[Planted], GateResult]:
+    damaged, leaks = planted(rows, evidence.rows("shadow"), EACH)
+    return leaks, judge(evidence, damaged)
+
+
+def test_a_clean_pool_is_green_and_far_from_its_limits(evidence: Evidence, rows: pl.DataFrame) -> None:
+    result = judge(evidence, rows)
+    assert result.failures == ()
+    assert result.offenders == ()
+
+
+@pytest.mark.parametrize("kind", [*SURE, *PLACES])
+def test_every_leak_that_keeps_four_fifths_of_the_words_is_named(
+    swept: tuple[list[Planted], GateResult], kind: str
+) -> None:
+    leaks, result = swept
+    named = {(leak["id"], leak.get("shadow_id")): leak for leak in result.offenders}
+    of_kind = [leak for leak in leaks if leak.kind == kind]
+    assert len(of_kind) == EACH
+    for leak in of_kind:
+        found = named[leak.id, leak.shadow_id]
+        assert found["where"].startswith(leak.where)
+        assert (found["measure"] == "id") == ("row's id" in kind)
+
+
+def test_no_row_is_accused_that_holds_no_leak(swept: tuple[list[Planted], GateResult]) -> None:
+    leaks, result = swept
+    assert {leak["id"] for leak in result.offenders} <= {leak.id for leak in leaks}
+
+
+@pytest.mark.parametrize("kind", [*SURE, "two sentences swapped", *PLACES])
+def test_one_leak_of_a_kind_turns_the_gate_red(evidence: Evidence, rows: pl.DataFrame, kind: str) -> None:
+    damaged, leaks = planted(rows.head(30), evidence.rows("shadow").head(60), 1, (kind,))
+    result = judge(evidence, damaged)
+    assert result.status is Status.FAILED
+    assert leaks[0].id in {leak["id"] for leak in result.offenders}
+
+
+def test_every_kind_is_planted() -> None:
+    assert len(EDITS) + len(PLACES) == len(KINDS) >= 12
+
+
+def test_whatever_a_place_names_is_searched(rows: pl.DataFrame) -> None:
+    texts = spoken(rows)
+    for number in range(0, rows.height, 50):
+        for place, text in places(rows.row(number, named=True)):
+            assert text in texts[number], place
+
+
+def test_folding_reads_what_a_reader_sees() -> None:
+    seen = {
+        "<b>Se</b>v\u00addr\u200besh ｌｉｖｅｓ<br>HERE": "sevdresh lives here",
+        json.dumps({"q": "如果德黎"}): "q 如 果 德 黎",
+        json.dumps(json.dumps("如果")): "如 果",
+        "Сosta &amp; caf\u00e9 **bo**ld": "costa cafe bold",
+        "fi\u0335sh \\n fish": "fish fish",
+        "a < b and c > d": "a b and c d",
+    }
+    for text, wanted in seen.items():
+        assert words(folded(pl.Series([text])))["word"].to_list() == words(pl.Series([wanted]))["word"].to_list(), text
+
+
+def test_the_common_subsequence_is_the_one_of_the_plain_recursion() -> None:
+    rng = random.Random(7)
+    for _ in range(200):
+        first, second = ([rng.randrange(6) for _ in range(rng.randrange(12))] for _ in range(2))
+        table = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
+        for i, left in enumerate(first):
+            for j, right in enumerate(second):
+                table[i + 1][j + 1] = table[i][j] + 1 if left == right else max(table[i][j + 1], table[i + 1][j])
+        assert common(first, second) == table[-1][-1]
+
+
+def test_the_builder_leaves_out_what_the_gate_would_find(evidence: Evidence) -> None:
+    def question(name: str, ask: str) -> Question:
+        return Question(name, "hotpotqa", "own", "en", ask, (), (), (), "x")
+
+    held = question("held", "Who taught the builder of the tower Pylalon, finished in 855 with Wemrud as warden?")
+    edited = question("edited", "Who taught the builder of the tall tower Pylalon, finished in 855 with Wemrud warden?")
+    other = question("other", "Who taught the builder of the tower Bastunda, finished in 788 with Wemlurn as warden?")
+    kept, left_out = decontaminate([edited, other], [held], evidence.run.config.gates.leakage)
+    assert (kept, left_out) == ([other], 1)
+
+
+def test_real_questions_planted_with_edits_are_found_and_hardly_any_clean_one_is_accused(evidence: Evidence) -> None:
+    """Public word problems repeat one another with other numbers: a few of the accused really are such retellings."""
+    path = SHARED_DATA / "gsm8k" / "train.jsonl"
+    if not path.exists():
+        pytest.skip(f"{path} is missing: the public questions are not part of the repository")
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[:2600]]
+    limits = evidence.run.config.gates.leakage
+    rng = random.Random(3)
+    asked = [record["question"] for record in records]
+    told = [f"{record['question']}\n{record['answer']}" for record in records]
+    held, hidden = asked[:100], list(told[100:])
+    wanted: dict[int, int] = {}
+    for kind in SURE:
+        for number in rng.sample(range(len(held)), 5):
+            row = rng.choice([row for row in range(len(hidden)) if row not in wanted])
+            wanted[row] = number
+            hidden[row] += f" {EDITS[kind](held[number], rng)}"
+    texts, sought = words(folded(pl.Series(hidden))), words(folded(pl.Series(held)))
+    retellings = retold(texts, words(folded(pl.Series(asked[100:]))), sought, limits).filter("leak")
+    grams = contained(texts, limits.ngram, ngrams_of(sought, limits.ngram))
+    repeated = grams.filter(pl.col("similarity") > limits.max_similarity)
+    found = {
+        (row, number) for table in (retellings, repeated) for row, number in table.select("row", "held").iter_rows()
+    }
+    assert set(wanted.items()) <= found
+    assert len({row for row, _ in found} - set(wanted)) <= 0.01 * len(hidden)
+
+
+def test_the_question_of_a_word_problem_holds_its_story(rows: pl.DataFrame) -> None:
+    maths = rows.filter(pl.col("task") == "gsm8k").head(1)
+    assert question_texts(maths)[0].startswith(maths["support"][0][0])
