@@ -129,6 +129,10 @@ def _page(row: Row, title: str, text: str) -> None:
     row["passages"] = [*(row["passages"] or []), {"title": title, "text": text}]
 
 
+def _asked(row: Row, text: str) -> None:
+    row.update(question=text, support=[])
+
+
 def _slot(row: Row, text: str, _: Mapping[str, Any]) -> None:
     row["slot"] = {"where": "ask", "vague": "some", "wanted": "it", **(row["slot"] or {}), "value": text}
 
@@ -152,12 +156,17 @@ PLACES: dict[str, tuple[str, Plant]] = {
     "a quoted sentence": (
         "posed.quoted", lambda row, text, _: row.update(posed={**row["posed"], "quoted": [text]}),
     ),
+    "verbatim, the row's own question": ("question", lambda row, text, _: _asked(row, text)),
+    "one word changed, the row's own question": ("question", lambda row, text, _: _asked(row, _middle(text, _other))),
+    "first 80 %, the row's own question": ("question", lambda row, text, _: _asked(row, _part(text, True))),
     "a shadow row's id in a message": ("messages[1].content", lambda row, _, shadow: _said(row, shadow["id"], shadow)),
     "a shadow row's id as the row's own": ("id", lambda row, _, shadow: row.update(id=shadow["id"])),
 }  # fmt: skip
 """Where it is put, verbatim, and how: what the offender's `where` begins with, and the change."""
 
 KINDS = (*EDITS, *PLACES)
+SURE_PLACES = tuple(place for place in PLACES if "own question" not in place)
+"""The places where the row's own question does not explain the leak away."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import open_run
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.conftest import SMALL
-from tests.gates.planted_leaks import KINDS, PLACES, SURE, planted
+from tests.gates.planted_leaks import KINDS, SURE, SURE_PLACES, planted
 
 
 class PoolGates:
@@ -141,7 +141,7 @@ def test_a_leak_in_another_template_turns_only_the_leak_red(gates: PoolGates, ro
 def test_leaks_of_every_kind_turn_only_the_leak_red(gates: PoolGates, rows: pl.DataFrame) -> None:
     damaged, leaks = planted(rows, gates.shadow, 1)
     assert gates.red(damaged) == {"leakage"}
-    assert len(gates.judge(damaged)["leakage"].offenders) >= len(SURE) + len(PLACES)
+    assert len(gates.judge(damaged)["leakage"].offenders) >= len(SURE) + len(SURE_PLACES)
     assert len(leaks) == len(KINDS)
 
 
