@@ -115,7 +115,7 @@ def _said(row: Row, text: str, _: Mapping[str, Any]) -> None:
 
 
 def _called(row: Row, arguments: str) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": arguments}}
+    call = {"id": "c", "type": "function", "function": {"name": "wiki", "arguments": arguments}}
     message = {"role": "assistant", "content": "", "tool_calls": [call], "tool_call_id": None, "name": None}
     row["messages"].insert(2, message)
 
@@ -139,11 +139,11 @@ def _slot(row: Row, text: str, _: Mapping[str, Any]) -> None:
 
 PLACES: dict[str, tuple[str, Plant]] = {
     "arguments, escaped": (
-        "messages[2].tool_calls[0].arguments", lambda row, text, _: _called(row, json.dumps({"q": text})),
+        "messages[2].tool_calls[0].arguments", lambda row, text, _: _called(row, json.dumps({"title": text})),
     ),
     "arguments, escaped twice": (
         "messages[2].tool_calls[0].arguments",
-        lambda row, text, _: _called(row, json.dumps({"q": json.dumps({"q": text})})),
+        lambda row, text, _: _called(row, json.dumps({"title": json.dumps({"title": text})})),
     ),
     "a tool's result": ("messages[2].content", _returned),
     "a page's title": ("passages", lambda row, text, _: _page(row, text, "Nothing here.")),
