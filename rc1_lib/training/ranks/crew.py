@@ -20,6 +20,7 @@ from rc1_lib.training.ranks.follower import BEGIN, DONE
 from rc1_lib.training.ranks.link import LeaderLink, LostError, receive, send
 
 _MODULE = "rc1_lib.training.ranks.follower"
+_PATIENCE_S = 30
 _waiting: dict[tuple[int, int], Crew] = {}
 """Crews that have nothing to do, by the process that they belong to (a fork has none) and their size."""
 
@@ -135,9 +136,10 @@ class Crew:
 
     def _loss(self) -> str:
         """Which follower is gone and why, as far as it can be known."""
-        for rank, process in enumerate(self._processes, start=2):
+        gone = [(rank, process) for rank, process in enumerate(self._processes, start=2) if process.poll() is not None]
+        for rank, process in gone or enumerate(self._processes, start=2):
             try:
-                code = process.wait(timeout=5)
+                code = process.wait(timeout=_PATIENCE_S)  # its line closes a moment before it is gone
             except subprocess.TimeoutExpired:
                 continue
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}{self._last_words()}"
