@@ -19,6 +19,8 @@ from flows.failures import leave_failure
 from rc1_lib.build_policy import Build
 from rc1_lib.calibration.stages import STAGES, Stage, Weights, behind, check_overwriting, run_stages
 from rc1_lib.errors import RC1Error
+from rc1_lib.evidence import Evidence
+from rc1_lib.preflight.gates import check_waivers
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace_lock import holding
@@ -49,6 +51,7 @@ def calibrate(
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+        check_waivers(Evidence(run))  # before anything is written
         with holding(run.workspace, "a calibration"):
             check_overwriting(run, rebuild=build == "always")
             prepare(run, build)

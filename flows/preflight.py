@@ -23,8 +23,9 @@ from rc1_lib.build_policy import Build
 from rc1_lib.calibration.judge_baseline import check_baseline
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.ahead import ahead
-from rc1_lib.preflight.gates import NIGHTLY, gates_of_round, round_name, round_title, waiting
+from rc1_lib.preflight.gates import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace_lock import holding
 from tasks.calibrate import judge_baseline
@@ -67,6 +68,7 @@ def preflight(
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
         if not rounds:
             raise ConfigError("rounds: none was named, expected 1, 2 or both; a run of no round proves nothing")
+        check_waivers(Evidence(run))  # before anything is written
         with holding(run.workspace, "the nightly re-check" if recheck else "a preflight"):
             if recheck:
                 return _nightly(run, rounds, build, refresh, on_red_revoke)

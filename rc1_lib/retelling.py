@@ -24,6 +24,8 @@ from rc1_lib.thresholds import LeakageGate
 
 _KIN = 0.3
 """Share of a text's neighbouring pairs that makes a row's own question its kin."""
+_ENOUGH_KIN = 10
+"""Relatives from which weights tell a leak from a neighbour that asks alike; with fewer every word seems to tell."""
 _SMOOTHING = 5.0
 """Relatives that the share of all rows counts for."""
 _TELLING = 1.5
@@ -46,10 +48,13 @@ def retold(texts: pl.DataFrame, own: pl.DataFrame, held: pl.DataFrame, limits: L
         limits: which places are reported, and which of them are leaks.
 
     Returns:
-        Columns `row`, `held`, `in_order`, `kept`, `alike` (the row's own question is worded like the held text) and
-        `leak`; of several places of a pair a leak, and of these the one that keeps most weight.
+        Columns `row`, `held`, `in_order`, `kept`, `alike` (the row's own question is worded like the held text),
+        `told` (not so, or enough others are, so that weights tell a leak from a neighbour), `suspect` (it keeps more
+        than the limits allow) and `leak` (both); of several places of a pair a leak, and of these the one that keeps
+        most weight.
     """
     weights = word_weights(own, held)
+    known = set(weights.filter(pl.col("kin") >= _ENOUGH_KIN)["held"])
     rows, questions, sought = _Rows(texts), _Rows(own), _Rows(held)
     found = []
     for (number,), windows in _windows(texts, held, weights, limits.max_kept).group_by("held", maintain_order=True):
@@ -63,19 +68,21 @@ def retold(texts: pl.DataFrame, own: pl.DataFrame, held: pl.DataFrame, limits: L
             if in_order >= least:
                 kept = _common_weight(wanted, of_words, window) / whole
                 alike = common(wanted, questions[row]) >= _ALIKE * in_order
-                found.append((row, number, in_order / len(wanted), kept, alike))
+                found.append((row, number, in_order / len(wanted), kept, alike, not alike or number in known))
     numbers = {"row": pl.UInt32, "held": pl.UInt32, "in_order": pl.Float64, "kept": pl.Float64, "alike": pl.Boolean}
+    numbers["told"] = pl.Boolean
     most = pl.when("alike").then(limits.max_kept_alike).otherwise(limits.max_kept)
     return (
         pl.DataFrame(found, schema=numbers, orient="row")
-        .with_columns(leak=pl.col("kept") > most)
+        .with_columns(suspect=pl.col("kept") > most)
+        .with_columns(leak=pl.col("told") & pl.col("suspect"))
         .sort("row", "held", "leak", "kept", descending=[False, False, True, True])
         .unique(["row", "held"], keep="first", maintain_order=True)
     )
 
 
 def word_weights(own: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
-    """What each distinct word of each held text says, in nats: columns `held`, `word`, `weight`."""
+    """What each distinct word of each held text says, in nats: columns `held`, `word`, `weight`, `kin` (relatives)."""
     # Held texts stand among the questions, so that a small pool has kin too; each is then taken off its own counts.
     questions = pl.concat([own, held.with_columns(pl.col("row") + _rows_of(own))])
     rows = questions["row"].n_unique()
@@ -95,6 +102,7 @@ def word_weights(own: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
             "held",
             "word",
             weight=((pl.col("kin") - 1 + _SMOOTHING) / (others + expected)).log().clip(lower_bound=0.0),
+            kin=pl.col("kin") - 1,
         )
     )
 

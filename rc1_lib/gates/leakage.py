@@ -61,10 +61,9 @@ def leakage_gate(
         at_least("shadow questions compared", checkable, 1, "there is no shadow question to check against"),
         info("rows sharing an n-gram with the shadow set", repeated["row"].n_unique()),
         *_highest("similarity", repeated, "similarity", thresholds.max_similarity, by_task),
-        *_highest("weight kept", retellings.filter(~pl.col("alike")), "kept", thresholds.max_kept, by_task),
-        *_highest(
-            "weight kept, asked alike", retellings.filter("alike"), "kept", thresholds.max_kept_alike, by_task
-        ),
+        *_highest("retold", retellings.filter(~pl.col("alike")), "kept", thresholds.max_kept, by_task),
+        *_highest("retold alike", retellings.filter("alike", "told"), "kept", thresholds.max_kept_alike, by_task),
+        info("rows alike, too few such to tell", retellings.filter("alike", ~pl.col("told"))["row"].n_unique()),
     ]  # fmt: skip
     leaks = pl.concat(
         [
