@@ -89,7 +89,10 @@ def test_a_crew_that_was_given_back_is_taken_again_unless_one_of_it_died() -> No
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes of others, which only Linux can")
 def test_followers_end_when_the_first_process_is_killed() -> None:
-    with subprocess.Popen([sys.executable, "-m", workers.__name__], stdout=subprocess.PIPE, text=True) as leader:
+    # The tests are found as they are here: by what pytest has put before the path.
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", workers.__name__]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=path) as leader:
         assert leader.stdout is not None
         _, *followers = map(int, leader.stdout.readline().split())
         assert len(followers) == 2
