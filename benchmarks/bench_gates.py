@@ -18,8 +18,9 @@ from typing import Any
 import polars as pl
 from rensa import RMinHash, RMinHashLSH
 
+from rc1_lib.folded_text import folded, words
 from rc1_lib.gates.duplicates import near_duplicates
-from rc1_lib.ngrams import containment
+from rc1_lib.ngrams import contained, ngrams_of
 from rc1_lib.pool.build import BuildReport, plan, write_rows
 from rc1_lib.pool.plan import held_text
 from rc1_lib.pool.templates import load_pack
@@ -93,10 +94,11 @@ def main() -> None:
     gates = run.config.gates
     print(f"{rows} rows{'':26} here       plain      ratio")
     report("build, two workers against one", two, one)
-    everything = texts["everything"]
-    nothing = pl.Series([], dtype=pl.String)
-    ours, pairs = timed(lambda: containment(everything, pl.Series(held), gates.leakage.ngram, nothing))
-    plain, found = timed(lambda: plain_containment(everything.to_list(), held, gates.leakage.ngram))
+    # Both search the same folded texts: what is compared is the search.
+    everything, asked = folded(texts["everything"]), folded(pl.Series(held))
+    sought = ngrams_of(words(asked), gates.leakage.ngram)
+    ours, pairs = timed(lambda: contained(words(everything), gates.leakage.ngram, sought))
+    plain, found = timed(lambda: plain_containment(everything.to_list(), asked.to_list(), gates.leakage.ngram))
     assert pairs.height == len(found), "both ways must find the same pairs"
     report("leakage: containment", ours, plain)
     dialogue = texts["dialogue"]

@@ -15,10 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
+from rc1_lib.folded_text import folded, words
 from rc1_lib.gates.leakage import leakage_gate, question_texts
-from rc1_lib.ngrams import containment
+from rc1_lib.ngrams import contained, ngrams_of
 from rc1_lib.pool.build import BuildReport, plan, write_rows
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.rows.frame import read_rows
@@ -68,8 +67,8 @@ def main() -> None:
     limits = run.config.gates.leakage
     literals = [text for each_pack in (old, pack) for lang in ("en", "zh") for text in each_pack.literals(lang)]
     seconds, clean = timed(lambda: leakage_gate(pool, shadow, limits, literals, list(run.config.datasets)))
-    nothing = pl.Series([], dtype=pl.String)
-    plain, _ = timed(lambda: containment(spoken(pool), question_texts(shadow), limits.ngram, nothing))
+    sought = ngrams_of(words(folded(question_texts(shadow))), limits.ngram)
+    plain, _ = timed(lambda: contained(words(folded(spoken(pool))), limits.ngram, sought))
     print(
         f"{pool.height} clean rows x {shadow.height} questions: {len(clean.offenders)} accused, {seconds:.1f} s of CPU"
     )

@@ -84,42 +84,23 @@ def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
     return table.select(pl.when(union > 0).then(pl.col("shared") / union).otherwise(0.0).alias("jaccard")).to_series()
 
 
-def distinctive_ngrams(texts: pl.Series, n: int, ignored: pl.Series) -> pl.DataFrame:
-    """The n-grams of each text, as `ngrams` gives them, without those that also stand in any of `ignored`."""
-    return ngrams(texts, n).join(ngrams(ignored, n).select("gram").unique(), on="gram", how="anti")
-
-
-def containment(texts: pl.Series, held: pl.Series, n: int, ignored: pl.Series) -> pl.DataFrame:
+def contained(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame:
     """How much of each held text's n-grams stands in each text, whatever surrounds it.
 
     Args:
-        texts: the texts to search.
-        held: the texts that must not be found.
+        words: of the texts to search, as hashes: columns `row`, by which they are sorted, and `word` (u64).
         n: n-gram length.
-        ignored: strings whose n-grams count for nothing on either side (template text).
+        wanted: n-grams of the texts that must not be found, as `ngrams_of` gives them.
 
     Returns:
         Columns `row`, `held` (positions), `shared` (n-grams in common), `similarity` (share of the held text's
         n-grams, in (0, 1]); only pairs that share at least one n-gram.
     """
-    wanted = distinctive_ngrams(held, n, ignored)
-    return _shares(pl.concat(in_chunks(texts, n, lambda grams: _shared(grams, wanted))), wanted)
-
-
-def contained(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame:
-    """`containment` in words that are hashes already, of n-grams of held texts as `ngrams` gives them."""
-    return _shares(_shared(_grams(words.lazy(), n), wanted).collect(), wanted)
-
-
-def _shared(grams: pl.LazyFrame, wanted: pl.DataFrame) -> pl.LazyFrame:
-    searched = wanted.rename({"row": "held"}).lazy()
-    return grams.join(searched, on="gram").unique().group_by("row", "held").len("shared")
-
-
-def _shares(shared: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-    sizes = wanted.rename({"row": "held"}).group_by("held").len("size")
+    searched, sizes = wanted.rename({"row": "held"}), wanted.group_by("row").len("size").rename({"row": "held"})
+    shared = _grams(words.lazy(), n).join(searched.lazy(), on="gram").unique().group_by("row", "held").len("shared")
     return (
-        shared.join(sizes, on="held")
+        shared.collect()
+        .join(sizes, on="held")
         .select("row", "held", "shared", similarity=pl.col("shared") / pl.col("size"))
         .sort("row", "held")
     )

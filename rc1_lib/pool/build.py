@@ -12,7 +12,7 @@ import polars as pl
 from rc1_lib.config import RunConfig
 from rc1_lib.config_data import Pool
 from rc1_lib.folded_text import folded, words
-from rc1_lib.ngrams import containment
+from rc1_lib.ngrams import contained, ngrams_of
 from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages
 from rc1_lib.pool.plan import PlannedRow, held_text, plan_pool, plan_shadow, split_shadow
@@ -101,11 +101,11 @@ def decontaminate(
     Returns:
         The questions that may be used, and how many were left out.
     """
-    texts = folded(_column("\n".join((question.ask, *question.support)) for question in questions))
-    wanted = folded(_column(held_text(question) for question in held))
-    repeated = containment(texts, wanted, limits.ngram, _column(()))
+    texts = words(folded(_column("\n".join((question.ask, *question.support)) for question in questions)))
+    wanted = words(folded(_column(held_text(question) for question in held)))
+    repeated = contained(texts, limits.ngram, ngrams_of(wanted, limits.ngram))
     own = words(folded(_column(held_text(question) for question in questions)))
-    retellings = retold(words(texts), own, words(wanted), limits)
+    retellings = retold(texts, own, wanted, limits)
     leaking = set(repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
     leaking |= set(retellings.filter("suspect")["row"])  # a question too many costs nothing here
     return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
