@@ -7,8 +7,6 @@ from collections.abc import Callable
 from prefect.logging import get_run_logger
 
 from rc1_lib.build_policy import Build
-from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import check_waivers
 from rc1_lib.run import Run
 from tasks.data import balanced, metrics, seed
 from tasks.endings import REFUSED, outcome
@@ -23,9 +21,8 @@ def prepare(run: Run, build: Build, once_pooled: Callable[[], None] | None = Non
         once_pooled: called where a pool was built, as soon as it is there.
 
     Raises:
-        RC1Error: when a waiver names no gate, or the sources cannot be read.
+        RC1Error: when the sources cannot be read.
     """
-    check_waivers(Evidence(run))
     run.write_effective_config()
     made = outcome(seed(run, build, return_state=True))
     if once_pooled is not None and any(one["built"] for one in made):

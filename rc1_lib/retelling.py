@@ -69,8 +69,8 @@ def retold(texts: pl.DataFrame, own: pl.DataFrame, held: pl.DataFrame, limits: L
                 kept = _common_weight(wanted, of_words, window) / whole
                 alike = common(wanted, questions[row]) >= _ALIKE * in_order
                 found.append((row, number, in_order / len(wanted), kept, alike, not alike or number in known))
-    numbers = {"row": pl.UInt32, "held": pl.UInt32, "in_order": pl.Float64, "kept": pl.Float64, "alike": pl.Boolean}
-    numbers["told"] = pl.Boolean
+    shares = dict.fromkeys(("in_order", "kept"), pl.Float64)
+    numbers = {"row": pl.UInt32, "held": pl.UInt32, **shares, "alike": pl.Boolean, "told": pl.Boolean}
     most = pl.when("alike").then(limits.max_kept_alike).otherwise(limits.max_kept)
     return (
         pl.DataFrame(found, schema=numbers, orient="row")
