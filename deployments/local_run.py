@@ -67,8 +67,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
     if workspace.exists() and not workspace.is_dir():
         raise ConfigError(f"--workspace {workspace}: is a file, expected a folder")
     check_proxies()
-    if name != "train":
-        check_free(Workspace(workspace))  # before a second server is started over the same database
+    check_free(Workspace(workspace))  # before a second server is started over the same database
     tell("Prefect server", 0, 1)
 
     def load(url: str) -> None:

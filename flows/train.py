@@ -25,6 +25,7 @@ from rc1_lib.learners import ControlKind
 from rc1_lib.preflight.rounds import write_git_state
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace_lock import holding
 from tasks.calibrate import verdict
 from tasks.control import control as control_task
 from tasks.endings import REFUSED, outcome
@@ -66,9 +67,10 @@ def train(
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
         chosen = chosen_seeds(run, seeds, resume_from)
-        if control is not None:
-            return _controlled(run, chosen, control, resume_from, evaluate)
-        return _train(run, chosen, resume_from, evaluate)
+        with holding(run.workspace, "a training" if control is None else f"a control of training ({control})"):
+            if control is not None:
+                return _controlled(run, chosen, control, resume_from, evaluate)
+            return _train(run, chosen, resume_from, evaluate)
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))
 

@@ -20,6 +20,7 @@ from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.stages import stages
 from rc1_lib.errors import ConfigError
 from rc1_lib.learners import ControlKind
+from rc1_lib.workspace_lock import holding
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -120,7 +121,7 @@ def _profile_step(session: Session, run: Run, seed: int) -> int:
     if seed not in run.config.seeds:
         raise ConfigError(f"seed {seed} is none of `seeds` ({', '.join(map(str, run.config.seeds))}); take one of them")
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
-    with stages():
+    with holding(run.workspace, "a profiled step of training"), stages():
         found = profile_step(prepare(run), seed)
     session.show(_parts_table(found))
     session.show(f"trace: {run.workspace.path(TRACE)}", f"report: {run.workspace.path(REPORT)}")

@@ -19,8 +19,8 @@ from rc1_lib.learners import ControlKind
 from rc1_lib.run import Run
 from rc1_lib.training.api import Engine, Strategy
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.run_paths import CONTROLS
 
-FOLDER = "checkpoints/controls"
 FACT = "control"
 """What checkpoints call it; null in those of a real run."""
 _CONSTANT = 0.5
@@ -70,7 +70,7 @@ def controlled(run: Run, control: Control) -> Run:
     config = run.config.model_copy(
         update={"steps": training.control.steps, "training": training.model_copy(update={"reward": reward})}
     )
-    workspace = Workspace(run.workspace.path(f"{FOLDER}/{control.kind}"))
+    workspace = Workspace(run.workspace.path(f"{CONTROLS}/{control.kind}"))
     return replace(run, config=config, workspace=workspace)
 
 

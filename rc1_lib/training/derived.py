@@ -7,9 +7,7 @@ from typing import Any
 from rc1_lib.artifacts import FileState, sha256_folder
 from rc1_lib.derived import Artifact, Given, Input, file_input
 from rc1_lib.run import Run
-from rc1_lib.training.run_paths import CHECKPOINTS
-
-SFT = "checkpoints/sft"
+from rc1_lib.training.run_paths import CHECKPOINTS, SFT
 
 
 def _settings(run: Run) -> dict[str, Any]:

@@ -23,13 +23,14 @@ from rc1_lib.training.readers.jsonl import JSONLReader
 from rc1_lib.training.readers.minimal import ensure_rows
 from rc1_lib.training.readers.shuffled import ShuffledRows
 from rc1_lib.training.registry import make_engine, make_strategy
-from rc1_lib.training.run_paths import METRICS, small_metrics
+from rc1_lib.training.run_paths import METRICS, check_small_output, small_metrics
 from rc1_lib.training.same_run import resumed_state
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.train_config import ModelSection, TrainConfig
 from rc1_lib.training.train_config_file import load_train_config
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
+from rc1_lib.workspace_lock import holding
 
 EFFECTIVE = "reports/config_effective.yaml"
 
@@ -60,9 +61,15 @@ def train_small(
         say: told of notices; they go into the log too.
 
     Raises:
-        RC1Error: for a configuration, data, base or checkpoint that cannot be used.
+        RC1Error: for a configuration, data, base or checkpoint that cannot be used, or while another run is at work.
     """
     config = load_train_config(config_path, overrides)
+    check_small_output(workspace, config.run.output_dir)
+    with holding(workspace, f"a training by {config_path.name}"):
+        return _train(config, workspace, resume, say)
+
+
+def _train(config: TrainConfig, workspace: Workspace, resume: str | None, say: Callable[[str], None]) -> SmallResult:
     log = TrainLog(workspace.path(config.run.log_file))
     model = config.model.model_copy(update={"base": resolved_base(config.model.base, workspace, "model.base")})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from rc1_lib.artifacts import PROJECT_ROOT, read_json
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.workspace_lock import holding
 from tests.training.tiny import write_base
 
 from .conftest import Done, Rc1, Served
@@ -52,6 +54,14 @@ def test_without_a_ticket_it_is_refused_before_anything_starts(ask: Ask, own: Ru
     assert "Traceback" not in done.err
     assert packages(own) == 1
     assert not own.workspace.path("checkpoints").exists()
+    assert not own.workspace.path(".prefect").exists()
+
+
+@pytest.mark.parametrize("flag", ["--no-evaluate", "--profile-step"])
+def test_beside_another_run_it_is_refused_before_anything_starts(ask: Ask, own: Run, flag: str) -> None:
+    with holding(own.workspace, "a preflight"):
+        done = ask("train", flag)
+    assert (done.code, f"a preflight (process {os.getpid()}, since 2" in done.err) == (2, True), done.err
     assert not own.workspace.path(".prefect").exists()
 
 

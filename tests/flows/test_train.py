@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from rc1_lib.preflight.ticket import revoke_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.workspace_lock import holding
 from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT, Habits, table
 from tests.ticketed import ticketed
@@ -52,6 +54,16 @@ def test_without_a_ticket_nothing_is_trained(opened: Run, tmp_path: Path) -> Non
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert "the ticket is refused: it was revoked" in str(state.message)
+    assert not run.workspace.path("checkpoints").exists()
+
+
+@pytest.mark.parametrize("kind", [None, "constant"])
+def test_nothing_is_trained_beside_another_run(opened: Run, tmp_path: Path, kind: str | None) -> None:
+    run = copied(opened, tmp_path / "workspace")
+    with holding(run.workspace, "a preflight"):
+        state = start(run, control=kind, evaluate=kind is not None)
+    assert (state.is_failed(), state.name) == (True, "Refused")
+    assert f"a preflight (process {os.getpid()}, since 2" in str(state.message)
     assert not run.workspace.path("checkpoints").exists()
 
 

@@ -13,6 +13,7 @@ import torch
 import yaml
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.load import load_checkpoint
@@ -21,6 +22,7 @@ from rc1_lib.training.checkpoint.names import resolve, steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.supervised_run import SmallResult, train_small
+from rc1_lib.workspace_lock import holding
 from tests.forks import Forks
 from tests.training.tiny import write_base
 
@@ -82,6 +84,27 @@ def test_the_metrics_of_rc1s_own_training_stay(base: Path, tmp_path: Path) -> No
     assert own.read_text() == '{"step": 1, "objective/scores": 0.5}\n'
     assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics-local.jsonl").read()] == [1]
     assert any("this run's go to reports/metrics-local.jsonl" in line for line in told)
+
+
+@pytest.mark.parametrize("folder", ["checkpoints/rc1", "checkpoints/./rc1/best", "checkpoints/sft", "checkpoints/link"])
+def test_rc1s_own_checkpoints_are_not_written_over(base: Path, tmp_path: Path, folder: str) -> None:
+    (tmp_path / "checkpoints/rc1").mkdir(parents=True)
+    (tmp_path / "checkpoints/link").symlink_to("rc1")
+    with pytest.raises(ConfigError, match=r"run.output_dir: .* is among the checkpoints of RC1's own training"):
+        train(tmp_path, base, f"run.output_dir={folder}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoints"]
+    assert not list((tmp_path / "checkpoints/rc1").iterdir())
+
+
+def test_a_second_training_in_the_same_workspace_is_told_who_is_at_work(base: Path, tmp_path: Path) -> None:
+    with (
+        holding(Workspace(tmp_path), "a training by train_local.yaml"),
+        pytest.raises(
+            RC1Error, match=rf"a training by train_local.yaml \(process {os.getpid()}, since .*\) is at work"
+        ),
+    ):
+        train(tmp_path, base)
+    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_everything_that_was_promised_is_written(undisturbed: Path) -> None:
