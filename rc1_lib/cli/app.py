@@ -19,6 +19,7 @@ from rc1_lib.cli import (
     labels,
     pool,
     preflight,
+    release,
     reward,
     score,
     scorecache,
@@ -66,6 +67,7 @@ for _name, _function in (
     ("round1", preflight.round1),
     ("round2", preflight.round2),
     ("train", train.train),
+    ("release", release.release),
     ("shadow-run", shadow.shadow_run),
     ("calibrate", reward.calibrate),
     ("weight-calib", reward.weight_calib),
@@ -87,6 +89,7 @@ for _name, _function in (
 ):
     command(app, _name, _function)
 command(app, "label", labels.label, without=("as_json",))
+command(app, "verify", release.verify, without=("config", "profile", "overrides"))
 command(app, "serve", serve.serve, without=("config", "profile", "overrides", "as_json"))
 
 command(app, "build-base", build_base.build_base, without=("config", "profile", "overrides"))

@@ -24,11 +24,14 @@ ROOMS = {
     "gates": "pool reward rows scoring",
     "calibration": "attacks difficulty environment gates labels pool reward rows scoring",
     "preflight": "calibration evidence gates labels pool scoring",
+    "release": "calibration evaluation evidence preflight training",
     "training": "calibration difficulty environment pool reward rows scoring sources",
     "evaluation": "environment gates reward scoring training",
     "evidence": "calibration difficulty evaluation labels pool scoring training",
     "testing": "scoring",
-    "cli": "calibration difficulty evaluation evidence labels pool preflight reward rows scoring testing training",
+    "cli": (
+        "calibration difficulty evaluation evidence labels pool preflight release reward rows scoring testing training"
+    ),
 }
 """Room -> the rooms that it may import, and every one of these it does import.
 

@@ -1,0 +1,67 @@
+"""`release` and `verify`: what leaves the workspace, and whether it arrived whole."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rc1_lib.cli.options import Seed, Sources, overrides, source
+from rc1_lib.cli.session import Session
+from rc1_lib.errors import RC1Error
+
+
+def release(
+    session: Session,
+    sign: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="Sign the package with this private key (ed25519, PEM).")
+    ] = None,
+    sources: Sources = None,
+    seed: Seed = None,
+) -> int:
+    """Pack what anybody needs to check and repeat a run, if its ticket holds and its evaluation is green.
+
+    Give the flags of the preflight that issued the ticket. The same inputs give the same bytes.
+    """
+    from rc1_lib.release.package import write_package
+    from rc1_lib.release.ready import check_ready
+    from rc1_lib.release.signing import read_key
+
+    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    key = None if sign is None else read_key(sign)
+    package = write_package(check_ready(run), key)
+    session.show(f"package: {run.workspace.path(package.path)}, {package.files} files, SHA-256 {package.sha256}")
+    session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
+    session.document({"exit_code": 0, **asdict(package)})
+    return 0
+
+
+def verify(
+    session: Session,
+    package: Annotated[Path, typer.Argument(help="The archive.")],
+    key: Annotated[
+        Path | None, typer.Option(metavar="PUBLIC", help="It has to be signed by this key (ed25519, PEM).")
+    ] = None,
+) -> int:
+    """Look at every byte of a reproduction package, and name what differs. It is never unpacked.
+
+    Needs no network and no workspace; rc1_lib/release/verifier.py does the same by itself, with Python alone.
+    """
+    from rc1_lib.regular_files import read_regular
+    from rc1_lib.release import verifier
+
+    try:
+        public = None if key is None else read_regular(key, 1 << 16)
+    except OSError as error:
+        raise RC1Error(f"--key {key}: cannot be read ({error.strerror}), expected a public key in PEM") from None
+    try:
+        found = verifier.verify(package, public)
+    except verifier.NotAPackage as refusal:
+        raise RC1Error(f"{package}: {refusal}") from None
+    session.show(*verifier.verdict_lines(found))
+    code = 2 if found.problems else 0
+    shown = {"sha256": found.sha256, "signed_by": found.signed_by, "signature_checked": found.signature_checked}
+    session.document({"exit_code": code, "problems": found.problems, "files": found.files, **shown})
+    return code

@@ -1,0 +1,1 @@
+"""What leaves the workspace: the reproduction package, its signature, and what tells whether it is whole."""

@@ -1,0 +1,113 @@
+"""What goes into a reproduction package, and which artifacts it names by their fingerprints alone.
+
+Data sets are large and are built again, to the byte, from what is in the package: a fingerprint is enough of them. The
+base model is the project's or the hub's own.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from rc1_lib.artifacts import PROJECT_ROOT, sha256_file
+from rc1_lib.calibration.overclar_ablation import ABLATION
+from rc1_lib.calibration.reward_hacking import HACKING
+from rc1_lib.derived import Artifact
+from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
+from rc1_lib.evidence.registry import DERIVED, bound
+from rc1_lib.gate_report import PLOTS
+from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.ticket import TICKET
+from rc1_lib.release.ready import Ready
+from rc1_lib.run import EFFECTIVE, Run
+from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
+from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.vouched import check_vouched
+
+_GIVEN = ("config", "judge_spec", "templates", "reference_templates")
+_TOLD_BY_HAND = ("reports/rc1/sample_manifest.json", "reports/rc1/difficulty_report.json", "reports/rc1/git_commit.txt")
+_PROJECT = ("constraints.txt", "pyproject.toml")
+_REPORTS_OF = (EVALUATION, HACKING, ABLATION)
+_ADAPTER = "adapter*"
+LOCK = "environment/installed.txt"
+
+
+def packed(ready: Ready) -> dict[str, Path]:
+    """Name in the package -> file, of all that lies somewhere: below the workspace, else in the project."""
+    run = ready.run
+    found = {run.workspace.name(path): path for path in (*_configured(run), *_reported(run), *_learned(ready))}
+    found |= {f"environment/{name}": PROJECT_ROOT / name for name in _PROJECT}
+    return dict(sorted(found.items()))
+
+
+def _configured(run: Run) -> Iterator[Path]:
+    given = bound(run)
+    for path in (given[name].path(run) for name in _GIVEN if name in given):
+        yield from (sorted(path.rglob("*.json")) if path.is_dir() else (path,))
+    yield run.workspace.path(run.config.weights)
+    yield run.workspace.path(EFFECTIVE)
+
+
+def _reported(run: Run) -> Iterator[Path]:
+    """Ticket, rounds, training, and of every derived file what tells how it was made."""
+    place = run.workspace
+    yield from (place.path(name) for name in (TICKET, *PASSED.values(), TRAINING_REPORT, LEDGER))
+    yield from filter(Path.is_file, map(place.path, _TOLD_BY_HAND))
+    for one in DERIVED:
+        name = place.name(one.path(run))
+        yield from filter(Path.is_file, (place.manifest_path(name), place.checksum_path(name)))
+    for one in _REPORTS_OF:
+        yield from _with_companions(run, one)
+    yield from sorted(place.path("reports").glob("shadow_run_*.json"))
+    yield from sorted(place.path("reports").glob("calibration_report_*.json"))
+
+
+def _with_companions(run: Run, one: Artifact) -> Iterator[Path]:
+    """A report, and the rows, dialogues and pictures that bear its name."""
+    report = one.path(run)
+    yield from sorted(report.parent.glob(f"{report.stem}*"))
+    yield from sorted(run.workspace.path(PLOTS).glob(f"{report.stem}*.png"))
+
+
+def _learned(ready: Ready) -> Iterator[Path]:
+    """What was learned: the adapter with its checkpoint's manifest, and the metrics on the way, of every seed."""
+    for seed, folder in ready.checkpoints.items():
+        yield from (folder / NAME, *sorted(folder.glob(_ADAPTER)))
+        yield ready.run.workspace.path(paths_of(ready.run, seed).metrics)
+
+
+def key_artifacts(ready: Ready) -> dict[str, dict[str, Any]]:
+    """Path, size and SHA-256 of every key artifact, in the package or not, as the ticket vouches for them.
+
+    Raises:
+        TicketError: when one is not what the verified ticket names.
+    """
+    run = ready.run
+    found = {}
+    for name, one in bound(run).items():
+        path, sha256 = one.path(run), one.sha256(run)
+        check_vouched(run, name, path, sha256)
+        found[name] = _described(run, path, sha256)
+    reports = {"ticket": TICKET, "training": TRAINING_REPORT, **{f"round{number}": PASSED[number] for number in PASSED}}
+    files = {name: run.workspace.path(path) for name, path in reports.items()}
+    # A gate that is waived leaves no report; one that is green was refused its passing without it.
+    files |= {one.name: one.path(run) for one in _REPORTS_OF if one.path(run).is_file()}
+    found |= {name: _described(run, path, sha256_file(path)) for name, path in files.items()}
+    for seed, folder in ready.checkpoints.items():
+        found[f"checkpoint seed {seed}"] = _described(run, folder, fingerprint(folder))
+    return dict(sorted(found.items()))
+
+
+def _described(run: Run, path: Path, sha256: str) -> dict[str, Any]:
+    """A folder's SHA-256 is over its files' names and bytes, a checkpoint's that of its manifest."""
+    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    return {"path": run.workspace.name(path), "sha256": sha256, "bytes": sum(one.stat().st_size for one in files)}
+
+
+def installed() -> str:
+    """Python and every installed library with its version, a line each: what this package was made with."""
+    lines = {f"{one.metadata['Name'].lower().replace('_', '-')}=={one.version}" for one in distributions()}
+    return "\n".join([f"# Python {platform.python_version()}", *sorted(lines)]) + "\n"

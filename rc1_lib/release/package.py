@@ -1,0 +1,141 @@
+"""The reproduction package: one archive, the same bytes from the same inputs, with a manifest of all that is in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import orjson
+
+from rc1_lib.artifacts import recorded_write, sha256_file
+from rc1_lib.errors import RC1Error
+from rc1_lib.masking import conceal_bytes, secrets
+from rc1_lib.regular_files import read_regular
+from rc1_lib.release.contents import LOCK, installed, key_artifacts, packed
+from rc1_lib.release.ready import Ready
+from rc1_lib.release.signing import envelope
+from rc1_lib.release.verifier import (
+    BLOCK,
+    ENVELOPE,
+    FORMAT,
+    MANIFEST,
+    RECORD,
+    digest_of,
+    fault_of_name,
+    header,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+FOLDER = "reports/release"
+KIND = "package"
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package that was written.
+
+    Attributes:
+        path: relative to the workspace.
+        sha256: of the archive.
+        files: how many it holds.
+        signed_by: key id; empty where it is not signed.
+    """
+
+    path: str
+    sha256: str
+    files: int
+    signed_by: str
+
+
+def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tuple[str, ...] = ()) -> Package:
+    """Write `reports/release/rc1_<key>.tar`, and its SHA-256 and manifest beside the others in `reports/rc1`.
+
+    Args:
+        ready: what is released.
+        sign: signs the package; None: it is not signed.
+        also: further files, relative to the workspace: the report page and its pictures.
+
+    Raises:
+        RC1Error: when a file is missing or holds a secret, or another process writes into the workspace.
+    """
+    run = ready.run
+    paths = {**packed(ready), **{name: run.workspace.path(name) for name in also}}
+    contents = {name: _read(name, path) for name, path in paths.items()}
+    contents[LOCK] = installed().encode()
+    facts = {
+        "key": ready.key,
+        "profile": run.config.profile,
+        "commit": ready.ticket["commit"],
+        "code_sha256": ready.ticket["code_sha256"],
+        "config_sha256": run.config_sha256,
+        "waived": ready.ticket["waived"],
+        "artifacts": key_artifacts(ready),
+    }
+    target = f"{FOLDER}/rc1_{ready.key}.tar"
+    with recorded_write(run.workspace, target, {"kind": KIND, "inputs": {"evaluation": ready.key}}) as stream:
+        signed_by = write_archive(stream, contents, facts, sign)
+    return Package(target, sha256_file(run.workspace.path(target)), len(contents) + 1, signed_by)
+
+
+def write_archive(
+    stream: IO[bytes], contents: Mapping[str, bytes], facts: Mapping[str, Any], sign: Ed25519PrivateKey | None = None
+) -> str:
+    """Write the archive in the one form that the verifier reads; returns the key id of the signature, if there is one.
+
+    Args:
+        stream: to write into.
+        contents: name -> bytes of every file.
+        facts: what else stands in the manifest; `key` names the package.
+        sign: signs what was written.
+    """
+    described = {name: {"bytes": len(one), "sha256": hashlib.sha256(one).hexdigest()} for name, one in contents.items()}
+    manifest = {"format": FORMAT, **facts, "files": described}
+    first = text_of({**manifest, "manifest_sha256": digest_of(manifest)})
+    parts = [(MANIFEST, first), *sorted(contents.items())]
+    signed_by = ""
+    if sign is not None:
+        prints = {name: hashlib.sha256(one).hexdigest() for name, one in parts}
+        signature = envelope(prints, str(facts["key"]), sign)
+        parts.append((ENVELOPE, signature))
+        signed_by = orjson.loads(signature)["signatures"][0]["keyid"]
+    length = sum(_write_file(stream, name, content) for name, content in parts) + 2 * BLOCK
+    stream.write(bytes(2 * BLOCK + -length % RECORD))
+    return signed_by
+
+
+def _write_file(stream: IO[bytes], name: str, content: bytes) -> int:
+    """Header, bytes, zeros up to a whole block; returns how many bytes these are."""
+    try:
+        head = header(name, len(content))
+    except ValueError:
+        raise RC1Error(
+            f"{name}: its name or size does not fit into an archive, expected at most 255 bytes and 8 GiB"
+        ) from None
+    return sum(stream.write(part) for part in (head, content, bytes(-len(content) % BLOCK)))
+
+
+def _read(name: str, path: Path) -> bytes:
+    """The bytes of a file that may go out.
+
+    Raises:
+        RC1Error: when it cannot be read, or holds what looks like a secret: a package is not edited on the way, since
+            its files would no longer be those that their fingerprints name.
+    """
+    if fault := fault_of_name(name):
+        raise RC1Error(f"{path}: cannot go into a package: its name {fault}; rename it")
+    try:
+        content = read_regular(path)
+    except OSError as error:
+        raise RC1Error(f"{path}: cannot be read ({error.strerror}), and belongs into the package") from None
+    if conceal_bytes(content, secrets()) != content:
+        raise RC1Error(
+            f"{path}: holds what looks like a secret (a value of the environment, or what stands behind a name such as "
+            f"api_key or in an address), so no package is written; take it out of there and run again"
+        )
+    return content

@@ -1,0 +1,31 @@
+"""A run that may be released."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.run import Run, open_run
+from tests.once import copy_of
+from tests.trained import evaluated, trained
+
+
+@pytest.fixture(scope="session")
+def releasable(opened: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Trained, evaluated, green. Never write into it: take `own`."""
+
+    def make(root: Path) -> None:
+        evaluated(trained(opened, root))
+
+    root = copy_of("releasable", make, tmp_path_factory)
+    return open_run(profile="local", workspace=root, overrides=opened.overrides)
+
+
+@pytest.fixture
+def own(releasable: Run, tmp_path: Path) -> Run:
+    """A copy that a test may write into."""
+    root = tmp_path / "workspace"
+    shutil.copytree(releasable.workspace.root, root, symlinks=True)
+    return open_run(profile="local", workspace=root, overrides=releasable.overrides)

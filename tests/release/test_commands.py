@@ -1,0 +1,84 @@
+"""`rc1 release` and `rc1 verify` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from rc1_lib.cli import main
+from rc1_lib.errors import RC1Error
+from rc1_lib.release.signing import read_key
+from rc1_lib.run import Run
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)
+
+
+def keys(folder: Path) -> tuple[str, str]:
+    """A private key and its public one, as openssl writes them."""
+    key = Ed25519PrivateKey.generate()
+    private, public = folder / "key.pem", folder / "key.pub"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return str(private), str(public)
+
+
+def test_a_run_is_packed_signed_and_verified(own: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    private, public = keys(tmp_path)
+    where = ["--workspace", str(own.workspace.root)]
+    settings = [part for override in own.overrides for part in ("--set", override)]
+    assert call("release", *where, *settings, "--sign", private, "--json") == 0
+    written = json.loads(capsys.readouterr().out)
+    package = str(own.workspace.path(written["path"]))
+    assert call("verify", package, "--key", public, *where) == 0
+    assert "signed, and the signature holds" in capsys.readouterr().out
+    assert call("verify", package, "--key", private, *where) == 2
+    assert "is a private key" in capsys.readouterr().err
+    body = bytearray(Path(package).read_bytes())
+    body[len(body) // 2] ^= 1
+    Path(package).write_bytes(body)
+    assert call("verify", package, *where, "--json") == 2
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["problems"]) == 1
+    assert found["problems"][0].split(":")[0] in found["files"]
+
+
+def test_what_is_no_package_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for given, words in ((tmp_path / "none.tar", "no such file"), (tmp_path, "no such file")):
+        assert call("verify", str(given), "--workspace", str(tmp_path)) == 2
+        said = capsys.readouterr().err
+        assert words in said
+        assert "Traceback" not in said
+
+
+def test_a_key_that_cannot_sign_is_refused_by_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    rsa = generate_private_key(public_exponent=65537, key_size=2048)
+    own, locked = Ed25519PrivateKey.generate(), BestAvailableEncryption(b"x")
+    for content, words in (
+        (rsa.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), "of another kind, expected ed25519"),
+        (
+            own.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked),
+            "protected by a password",
+        ),
+        (own.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), "no private key in PEM"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(RC1Error, match=words):
+            read_key(path)
+    with pytest.raises(RC1Error, match="cannot be read"):
+        read_key(tmp_path / "none.pem")

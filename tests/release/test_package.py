@@ -1,0 +1,130 @@
+"""The package of a run: what is in it, what refuses it, and that it is the same bytes again."""
+
+from __future__ import annotations
+
+import tarfile
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from rc1_lib.artifacts import read_json, sha256_file, write_json
+from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.release.contents import LOCK
+from rc1_lib.release.package import write_package
+from rc1_lib.release.ready import check_ready
+from rc1_lib.release.verifier import MANIFEST, verify
+from rc1_lib.run import Run
+from tests.evaluation.tables import PPO
+from tests.trained import evaluated
+
+
+def names(run: Run, package: str) -> list[str]:
+    with tarfile.open(run.workspace.path(package)) as archive:
+        return archive.getnames()
+
+
+def test_it_holds_what_is_needed_to_check_and_to_repeat_the_run(own: Run) -> None:
+    ready = check_ready(own)
+    package = write_package(ready)
+    found = verify(own.workspace.path(package.path))
+    assert (found.problems, found.sha256) == ([], package.sha256)
+    inside = names(own, package.path)
+    assert inside[0] == MANIFEST
+    for name in (
+        "configs/local.yaml", "configs/judge/v1.yaml", "configs/weights.json", "reports/preflight/ticket.json",
+        "reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/train.json",
+        "reports/metrics.jsonl", "reports/config_effective.yaml", "checkpoints/rc1/step_00004/adapter.safetensors",
+        "checkpoints/rc1/step_00004/manifest.json", "reports/rc1/weights.sha256", "environment/constraints.txt", LOCK,
+        f"reports/ppo_eval_{ready.key}.json", "reports/rc1/rc1_seed.manifest.json",
+    ):  # fmt: skip
+        assert name in inside, name
+    assert any(name.startswith("templates/pack_v1/") for name in inside)
+    assert not [name for name in inside if name.startswith(("data/rollouts", "logs"))]
+    artifacts = found.manifest["artifacts"]
+    for name in ("shadow", "pool", "balanced", "weights", "base", "ticket", "ppo_eval", "checkpoint seed 20250820"):
+        assert len(artifacts[name]["sha256"]) == 64
+        assert artifacts[name]["bytes"] > 0
+    assert artifacts["pool"]["sha256"] == sha256_file(own.workspace.path(own.config.pool.path))
+
+
+def test_two_builds_have_one_hash_and_it_stands_beside_the_others(own: Run) -> None:
+    first = write_package(check_ready(own))
+    own.workspace.path(first.path).unlink()
+    assert write_package(check_ready(own)) == first
+    listed = own.workspace.checksum_path(first.path).read_text()
+    assert listed == f"{first.sha256}  {first.path}\n"
+
+
+def test_a_secret_in_a_report_stops_the_package_and_is_not_repeated(own: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "sk-do-not-tell-9231")
+    path = own.workspace.path("reports/metrics.jsonl")
+    path.write_bytes(path.read_bytes() + b'{"step": 5, "note": "sk-do-not-tell-9231"}\n')
+    with pytest.raises(RC1Error, match=r"metrics\.jsonl: holds what looks like a secret") as refused:
+        write_package(check_ready(own))
+    assert "do-not-tell" not in str(refused.value)
+    assert not list(own.workspace.path("reports/release").glob("*.tar"))
+
+
+def test_a_revoked_ticket_releases_nothing(own: Run) -> None:
+    revoke_ticket(own, "a test")
+    with pytest.raises(TicketError, match="it was revoked"):
+        check_ready(own)
+
+
+def test_one_changed_byte_of_the_pool_releases_nothing(own: Run) -> None:
+    path = own.workspace.path(own.config.pool.path)
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(TicketError, match="has changed"):
+        check_ready(own)
+
+
+def test_a_red_evaluation_is_named_and_not_released(own: Run) -> None:
+    evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
+    with pytest.raises(RC1Error, match=r"the gate ppo_eval is red \(.*asking where needed"):
+        check_ready(own)
+
+
+def test_an_evaluation_that_somebody_made_green_is_not_released(own: Run) -> None:
+    red = evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
+    path = own.workspace.path(read_json(own.workspace.path("reports/train.json"))["evaluation"])
+    path.write_bytes(orjson.dumps({**red, "pass": True}))
+    with pytest.raises(RC1Error, match="no release: reports/ppo_eval_"):
+        check_ready(own)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"evaluation": None}, "the training was not evaluated"),
+        ({"config_sha256": "0" * 64}, "is of another configuration"),
+        ({"pass": False}, "the gate ppo_eval is red"),
+    ],
+)
+def test_a_training_that_does_not_fit_is_refused(change: dict[str, object], words: str, own: Run) -> None:
+    path = own.workspace.path("reports/train.json")
+    write_json(path, {**read_json(path), **change})
+    with pytest.raises(RC1Error, match=words):
+        check_ready(own)
+
+
+def test_a_workspace_without_a_training_is_told_so(opened: Run) -> None:
+    with pytest.raises(RC1Error, match="nothing was trained; run `rc1 train`"):
+        check_ready(opened)
+
+
+def test_a_checkpoint_that_was_altered_or_not_evaluated_is_refused(own: Run) -> None:
+    adapter = own.workspace.path("checkpoints/rc1/step_00004/adapter.safetensors")
+    before = adapter.read_bytes()
+    adapter.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
+    with pytest.raises(RC1Error, match=r"adapter\.safetensors: has SHA-256"):
+        check_ready(own)
+    adapter.write_bytes(before)
+    path = own.workspace.path("reports/train.json")
+    body = read_json(path)
+    other = "checkpoints/rc1/step_00002"
+    manifest = sha256_file(own.workspace.path(f"{other}/manifest.json"))
+    write_json(path, {**body, "runs": [{**body["runs"][0], "checkpoint": other, "sha256": manifest}]})
+    with pytest.raises(RC1Error, match=r"is not what reports/ppo_eval_.* has evaluated"):
+        check_ready(own)
