@@ -38,7 +38,7 @@ def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **
         )
 
 
-def tell_end(session: Session, outcome: FlowOutcome, document: dict[str, Any], *notes: str) -> int:
+def tell_end(session: Session, outcome: FlowOutcome, document: dict[str, Any], *notes: str, following: str = "") -> int:
     """Pack what a failure leaves behind, say so, and print the document; returns the exit code.
 
     Args:
@@ -46,10 +46,13 @@ def tell_end(session: Session, outcome: FlowOutcome, document: dict[str, Any], *
         outcome: of the flow run.
         document: what `--json` prints beside the outcome.
         notes: lines for a run that ended red, before the package's.
+        following: the last line: what to do next; a fault has none.
     """
     package = str(failure_package(session)) if outcome.exit_code else None
     if package:
         session.show(*notes, f"failure package: {package}")
+    if following and outcome.exit_code != 1:
+        session.show(following)
     session.document(
         {
             "exit_code": outcome.exit_code,

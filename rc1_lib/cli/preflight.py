@@ -12,6 +12,7 @@ from rc1_lib.cli import tables
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
+from rc1_lib.cli.plan import after_preflight, preflight_plan
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
@@ -83,6 +84,7 @@ def _run(
     begun = time.monotonic()
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
+    session.show(*preflight_plan(run, rounds, ticket=ticket))
     outcome = run_flow_of(
         session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket
     )
@@ -94,7 +96,8 @@ def _run(
     seconds = round(time.monotonic() - begun, 1)
     _print(session, reports, issued, outcome.message if outcome.exit_code else "", seconds)
     document = {"calibration": calibrated, "rounds": reports, "ticket": issued, "seconds": seconds}
-    return tell_end(session, outcome, document)
+    following = after_preflight(session, rounds, passed=outcome.exit_code == 0)
+    return tell_end(session, outcome, document, following=following)
 
 
 def _print(
@@ -105,12 +108,13 @@ def _print(
         session.show(
             tables.gates_table(f"round {number}: {'passed' if report['pass'] else 'NOT passed'}", report["gates"])
         )
-        for gate in report["gates"]:
-            listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
-            session.show(*tables.red_lines(gate, listed))
         session.show(*tables.undecided_lines(report["gates"]))
     if reports:
         session.show(*tables.notes(reports[-1]))
+    for report in reports:  # last, where they are seen
+        for gate in report["gates"]:
+            listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
+            session.show(*tables.red_lines(gate, listed))
     if message:
         session.show(message)
         session.show(*revocation(session))

@@ -14,6 +14,7 @@ from rc1_lib.cli import tables
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Sources, overrides, source
+from rc1_lib.cli.plan import after_training, training_plan
 from rc1_lib.cli.preflight import Verbose
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session, root_of
@@ -98,6 +99,8 @@ def _train(
     session: Session, run: Run, seeds: list[int] | str | None, resume_from: str | None, evaluate: bool, verbose: bool
 ) -> int:
     before = stamps(run, _REPORT, _EVALUATIONS)
+    chosen = list(run.config.seeds) if isinstance(seeds, str) else seeds or [run.config.seeds[0]]
+    session.show(*training_plan(run, chosen, _last_seconds(run), evaluate=evaluate))
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
     outcome = run_flow_of(
         session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate
@@ -111,7 +114,19 @@ def _train(
         session.show(*(f"kept for good: {run.workspace.path(path)}" for path in report["best"]))
         session.show(f"report: {run.workspace.path(_REPORT)}")
     session.show(outcome.message)
-    return tell_end(session, outcome, {"training": report, "evaluation": next(iter(fresh.values()), None)})
+    document = {"training": report, "evaluation": next(iter(fresh.values()), None)}
+    following = after_training(session, run, chosen, evaluate=evaluate, passed=outcome.exit_code == 0)
+    return tell_end(session, outcome, document, following=following)
+
+
+def _last_seconds(run: Run) -> dict[str, float]:
+    """Stage -> seconds of the latest training in this workspace; nothing where it left no report."""
+    from rc1_lib.artifacts import read_json
+
+    try:
+        return {str(stage): float(took) for stage, took in read_json(run.workspace.path(_REPORT))["seconds"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def _profile_step(session: Session, run: Run, seed: int) -> int:

@@ -1,0 +1,86 @@
+"""What a long command says before it starts and when it has ended."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.cli.options import Options
+from rc1_lib.cli.plan import after_preflight, after_training, preflight_plan, training_plan
+from rc1_lib.cli.session import Session
+
+from .conftest import NARROW
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    """A session with a setting that a shell would tear apart."""
+    made = Session(
+        Options(tmp_path, None, "local", ("gates.waivers={judge_agreement: no labels yet}",), False), io.StringIO()
+    )
+    made.open(['sources.use="embedded"'])
+    return made
+
+
+def test_plans_fit_a_narrow_terminal_and_name_every_stage(session: Session) -> None:
+    assert session.run is not None
+    whole = preflight_plan(session.run, [1, 2], ticket=True)
+    learning = training_plan(session.run, session.run.config.seeds, {}, evaluate=True)
+    assert max(map(len, whole + learning)) <= NARROW
+    assert "30,000 rows" in whole[0]
+    assert [line.split("  ")[1] for line in whole[1:]] == [
+        "server", "data", "calibration", "round 1", "round 2", "ticket",
+    ]  # fmt: skip
+    assert any("48 steps of 128 episodes" in line for line in learning)
+
+
+def test_shares_are_told_only_of_what_was_measured_and_add_up(session: Session) -> None:
+    assert session.run is not None
+    seeds = session.run.config.seeds
+    for plan in (
+        preflight_plan(session.run, [1, 2], ticket=True),
+        training_plan(session.run, seeds[:1], {}, evaluate=True),
+    ):
+        assert sum(int(line.rpartition("about ")[2].rstrip("%")) for line in plan if "about" in line) == 100
+    for plan in (
+        preflight_plan(session.run, [1], ticket=False),
+        training_plan(session.run, seeds, {}, evaluate=True),
+        training_plan(session.run, seeds[:1], {}, evaluate=False),
+    ):
+        assert "about" not in "".join(plan)
+
+
+def test_the_seconds_of_the_last_training_take_the_place_of_shares(session: Session) -> None:
+    assert session.run is not None
+    plan = training_plan(session.run, session.run.config.seeds[:1], {"training": 384.2}, evaluate=True)
+    assert next(line for line in plan if "training " in line).endswith("last time 384 s")
+
+
+def test_the_next_command_is_typed_as_it_stands(session: Session) -> None:
+    """Workspace, profile and settings are this run's: another configuration would be another run."""
+    run = session.run
+    assert run is not None
+
+    def words(line: str) -> list[str]:
+        return shlex.split(line[line.index("rc1 ") :])
+
+    shared = [
+        "--profile", "local", "--workspace", str(run.workspace.root),
+        "--set", "gates.waivers={judge_agreement: no labels yet}", "--set", 'sources.use="embedded"',
+    ]  # fmt: skip
+    one, seeds = run.config.seeds[:1], run.config.seeds
+    assert words(after_preflight(session, [1, 2], passed=True)) == ["rc1", "train", *shared]
+    assert words(after_preflight(session, [1, 2], passed=False)) == ["rc1", "preflight", *shared]
+    assert words(after_preflight(session, [1], passed=True)) == ["rc1", "round2", *shared]
+    assert words(after_preflight(session, [2], passed=False)) == ["rc1", "round2", *shared]
+    assert words(after_training(session, run, one, evaluate=True, passed=False)) == ["rc1", "preflight", *shared]
+    assert words(after_training(session, run, one, evaluate=True, passed=True)) == [
+        "rc1", "train", "--all-seeds", *shared,
+    ]  # fmt: skip
+    assert words(after_training(session, run, seeds, evaluate=True, passed=True)) == ["rc1", "release", *shared]
+    assert words(after_training(session, run, one, evaluate=False, passed=True)) == [
+        "rc1", "train", "--seed", str(one[0]), *shared,
+    ]  # fmt: skip
