@@ -30,8 +30,6 @@ from tests.ticketed import ticketed
 from .test_train import of_habits
 from .trainings import LAST, RUN, Ended, alter, copied, start
 
-pytestmark = pytest.mark.xdist_group("prefect")  # one server for all of these
-
 
 def own(run: Run) -> None:
     """Give the workspace a copy of its own of what it takes from the project: the ticket's bytes, which can be hurt."""

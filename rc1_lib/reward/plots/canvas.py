@@ -92,6 +92,6 @@ def write_png(path: Path, figure: Figure) -> None:
     """
     drawn = io.BytesIO()
     with _drawing:
-        figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None}, pil_kwargs={"optimize": True})
+        figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None})
     with atomic_write(path) as stream:
         stream.write(drawn.getvalue())
