@@ -67,6 +67,7 @@ for _name, _function in (
     ("round1", preflight.round1),
     ("round2", preflight.round2),
     ("train", train.train),
+    ("report", release.report),
     ("release", release.release),
     ("shadow-run", shadow.shadow_run),
     ("calibrate", reward.calibrate),

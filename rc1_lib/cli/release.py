@@ -1,4 +1,4 @@
-"""`release` and `verify`: what leaves the workspace, and whether it arrived whole."""
+"""`report`, `release` and `verify`: how a run went, what leaves the workspace, and whether it arrived whole."""
 
 from __future__ import annotations
 
@@ -11,6 +11,23 @@ import typer
 from rc1_lib.cli.options import Seed, Sources, overrides, source
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
+
+
+def report(session: Session, sources: Sources = None, seed: Seed = None) -> int:
+    """Write the RC1 report of a green run or a red one: one page, every number with the file that it came from.
+
+    No ticket is asked for; a red run says RED at the top. The same files give the same page.
+    """
+    from rc1_lib.release.report.page import write_page
+
+    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    page = write_page(run)
+    session.show(*(f"RED: {reason}" for reason in page.red))
+    session.show(
+        f"report: {run.workspace.path(page.path)}, SHA-256 {page.sha256}", f"{len(page.slides)} pictures beside it"
+    )
+    session.document({"exit_code": 0, **asdict(page)})
+    return 0
 
 
 def release(
@@ -27,11 +44,15 @@ def release(
     """
     from rc1_lib.release.package import write_package
     from rc1_lib.release.ready import check_ready
+    from rc1_lib.release.report.page import write_page
     from rc1_lib.release.signing import read_key
 
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
     key = None if sign is None else read_key(sign)
-    package = write_package(check_ready(run), key)
+    ready = check_ready(run)
+    page = write_page(run)
+    package = write_package(ready, key, (page.path, *page.slides))
+    session.show(f"report: {run.workspace.path(page.path)}")
     session.show(f"package: {run.workspace.path(package.path)}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
     session.document({"exit_code": 0, **asdict(package)})

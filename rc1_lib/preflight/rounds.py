@@ -18,7 +18,7 @@ from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config
 
 PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
-_FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
+FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
 GREEN = (Status.PASSED, Status.WAIVED)
 
 
@@ -53,10 +53,10 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
     }
     for result in results:
         _write_offenders(run, number, result)
-    path = place.path(PASSED[number] if passed else _FAILED[number])
+    path = place.path(PASSED[number] if passed else FAILED[number])
     # A red first round also takes the second one's report with it: it spoke of files that are not these.
-    outdated = {PASSED[number], _FAILED[number]} | ({PASSED[2], _FAILED[2]} if number == 1 and not passed else set())
-    for stale in outdated - {PASSED[number] if passed else _FAILED[number]}:
+    outdated = {PASSED[number], FAILED[number]} | ({PASSED[2], FAILED[2]} if number == 1 and not passed else set())
+    for stale in outdated - {PASSED[number] if passed else FAILED[number]}:
         # First of all: a kill after this line leaves no report of a pass that is no longer true.
         place.path(stale).unlink(missing_ok=True)
     write_json(path, report)

@@ -24,7 +24,7 @@ ROOMS = {
     "gates": "pool reward rows scoring",
     "calibration": "attacks difficulty environment gates labels pool reward rows scoring",
     "preflight": "calibration evidence gates labels pool scoring",
-    "release": "calibration evaluation evidence preflight training",
+    "release": "calibration difficulty evaluation evidence preflight reward training",
     "training": "calibration difficulty environment pool reward rows scoring sources",
     "evaluation": "environment gates reward scoring training",
     "evidence": "calibration difficulty evaluation labels pool scoring training",

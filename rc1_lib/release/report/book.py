@@ -1,0 +1,159 @@
+"""What a report quotes: files read once, with their fingerprints, and numbers that remember where they stand."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+from markupsafe import Markup
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.regular_files import read_regular
+from rc1_lib.run import Run
+
+UNDEFINED = "undefined"
+Format = Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that was read.
+
+    Attributes:
+        name: as the page calls it.
+        path: relative to the workspace.
+        sha256: of the very bytes that the page quotes.
+        size: in bytes.
+        body: parsed JSON; for JSON lines a list.
+    """
+
+    name: str
+    path: str
+    sha256: str
+    size: int
+    body: Any
+
+    @property
+    def anchor(self) -> str:
+        """Where the page lists it."""
+        return f"source-{self.name}"
+
+    def at(self, *keys: str) -> Any:
+        """What stands there; None where nothing does."""
+        found = self.body
+        for key in keys:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
+    def cite(self, form: Format, *keys: str) -> Cited:
+        """A number with the place that it was read from."""
+        value = self.at(*keys)
+        return Cited(shown(value, form), self, ".".join(keys))
+
+    def cite_interval(self, form: Format, *keys: str) -> Cited:
+        """A `{value, low, high}` as one number with its interval."""
+        found = self.at(*keys) or {}
+        low, high = (shown(found.get(end), form) for end in ("low", "high"))
+        text = shown(found.get("value"), form)
+        low, high = (end.partition("\u00a0")[0] for end in (low, high))  # the unit is said once
+        return Cited(text if UNDEFINED in (low, high) else f"{text} [{low}, {high}]", self, ".".join(keys))
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A text that leads to its source."""
+
+    text: str
+    source: Source
+    where: str
+
+    def __html__(self) -> str:
+        return str(
+            Markup('<a class="n" href="#{}" title="{} › {}">{}</a>').format(
+                self.source.anchor, self.source.path, self.where, self.text
+            )
+        )
+
+
+@dataclass(slots=True)
+class Book:
+    """The files of one run that the page quotes, in the order in which they were asked for."""
+
+    run: Run
+    sources: dict[str, Source] = field(default_factory=dict)
+
+    def read(self, name: str, path: Path, *, lines: bool = False) -> Source | None:
+        """A JSON file, or JSON lines; None where there is none.
+
+        Raises:
+            RC1Error: when there is one that cannot be read.
+        """
+        if name in self.sources:
+            return self.sources[name]
+        if not path.is_file():
+            return None
+        try:
+            content = read_regular(path)
+            body = [orjson.loads(line) for line in content.splitlines()] if lines else orjson.loads(content)
+        except (OSError, ValueError) as error:
+            raise RC1Error(f"{path}: cannot be read for the report ({error}); write it again or move it away") from None
+        found = Source(name, self.run.workspace.name(path), hashlib.sha256(content).hexdigest(), len(content), body)
+        self.sources[name] = found
+        return found
+
+    def newest(self, name: str, folder: str, pattern: str) -> Source | None:
+        """The last by name of the files that fit; those are named by time."""
+        found = sorted(self.run.workspace.path(folder).glob(pattern))
+        return self.read(name, found[-1]) if found else None
+
+    def text(self, name: str, path: Path) -> Source | None:
+        """A file of plain text; None where there is none."""
+        if not path.is_file():
+            return None
+        content = read_regular(path)
+        shown_path = self.run.workspace.name(path)
+        body = content.decode("utf-8", "replace")
+        self.sources[name] = Source(name, shown_path, hashlib.sha256(content).hexdigest(), len(content), body)
+        return self.sources[name]
+
+
+def shown(value: Any, form: Format) -> str:
+    """A number in words; what is no number is said to be undefined, never drawn as 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return UNDEFINED
+    return form(value).replace("-", "−")
+
+
+def percent(value: float) -> str:
+    """A share."""
+    return f"{100 * value:.1f}\u00a0%"
+
+
+def points(value: float) -> str:
+    """A difference of two shares, which reports give in points of 100."""
+    return f"{value:+.1f}\u00a0pp"
+
+
+def plain(value: float) -> str:
+    """Any number."""
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
+
+
+def two(value: float) -> str:
+    """Two digits behind the point."""
+    return f"{value:.2f}"
+
+
+def three(value: float) -> str:
+    """Three figures that count."""
+    return f"{value:.3g}"
+
+
+def dollars(value: float) -> str:
+    """Money."""
+    return f"${value:,.2f}"

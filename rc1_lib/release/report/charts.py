@@ -1,0 +1,224 @@
+"""Small pictures, one idea each: the same drawing as SVG for the page and as PNG for slides.
+
+On the page they take the page's own type and its colours, by name, so that dark mode and print are no second drawing.
+Bytes depend on what is drawn alone: a fixed salt, no date, no version.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from rc1_lib.reward.plots.canvas import BAD, INK, NEW, OLD, QUIET
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GRID = "#E4E4E4"
+_NAMES = {INK: "ink", OLD: "old", NEW: "new", BAD: "bad", QUIET: "quiet", GRID: "grid"}
+"""Colour -> its name in the page's style sheet."""
+_WIDTH, _TYPE = 3.6, 8.5
+_SLIDE_DPI = 400
+_SETTINGS: Any = {
+    "svg.fonttype": "none", "text.parse_math": False, "axes.linewidth": 0.7, "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6, "lines.solid_capstyle": "round",
+}  # fmt: skip
+_drawing = Lock()  # settings of matplotlib are everybody's
+
+Interval = tuple[float, float | None, float | None]
+"""A value with the ends of its interval; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture.
+
+    Attributes:
+        name: of the PNG, without its suffix.
+        title: what it shows.
+        caption: how to read it.
+        svg: for the page.
+        png: for a slide.
+        legend: colour's name -> what it stands for.
+    """
+
+    name: str
+    title: str
+    caption: str
+    svg: Markup
+    png: bytes
+    legend: tuple[tuple[str, str], ...] = ()
+
+
+def draw(
+    name: str,
+    title: str,
+    caption: str,
+    paint: Callable[[Axes], None],
+    height: float = 2.2,
+    legend: Sequence[tuple[str, str]] = (),
+) -> Chart:
+    """Draw once, write twice."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with _drawing, mpl.rc_context({**_SETTINGS, "svg.hashsalt": f"rc1 {name}"}):
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        axes = figure.subplots()
+        _calm(axes)
+        paint(axes)
+        svg, png = io.StringIO(), io.BytesIO()
+        figure.savefig(
+            svg, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
+        figure.suptitle(title, fontsize=_TYPE + 1.5, color=INK, x=0.02, ha="left", weight="bold")
+        figure.savefig(png, format="png", dpi=_SLIDE_DPI, facecolor="white", metadata={"Software": None})
+    return Chart(
+        name, title, caption, _inline(svg.getvalue(), name, f"{title}. {caption}"), png.getvalue(), tuple(legend)
+    )
+
+
+def _calm(axes: Axes) -> None:
+    axes.tick_params(labelsize=_TYPE, colors=INK, length=2.5, color=QUIET)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("bottom", "left"):
+        axes.spines[side].set_color(QUIET)
+
+
+def _inline(svg: str, name: str, words: str) -> Markup:
+    """The drawing without its frame: names of its own, colours by name, the page's type, as wide as there is room."""
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(r"(<svg[^>]*?) (?:height|width)=\"[^\"]*\"", r"\1", body)
+    body = re.sub(r"(<svg[^>]*?) (?:height|width)=\"[^\"]*\"", r"\1", body)
+    body = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', body)
+    body = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", body)
+    body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)
+    for colour, called in _NAMES.items():
+        body = re.sub(colour, f"var(--{called})", body, flags=re.IGNORECASE)
+    label = Markup("<svg role='img' aria-label='{}'").format(words)
+    return Markup(body.replace("<svg", label, 1))
+
+
+def lines(axes: Axes, steps: Sequence[float], seeds: Sequence[Sequence[float]], median: Sequence[float]) -> None:
+    """A value over the steps: a strong line, and behind it the band over seeds, or every step's own value."""
+    if len(seeds) > 1:
+        low, high = ([edge(values) for values in zip(*seeds, strict=True)] for edge in (min, max))
+        axes.fill_between(steps, low, high, color=NEW, alpha=0.18, linewidth=0)
+    else:
+        axes.plot(steps, seeds[0], color=QUIET, linewidth=0.8, alpha=0.7)
+    axes.plot(steps, median, color=NEW, linewidth=1.8)
+    axes.grid(True, axis="y", color=GRID, linewidth=0.7)
+    axes.locator_params(nbins=4)
+    axes.set_xlabel("step", fontsize=_TYPE, color=INK)
+
+
+def pairs(axes: Axes, rows: Sequence[tuple[str, Interval | None, Interval | None]]) -> None:
+    """Before and after of each group, in %, on one line a group."""
+    for place, (_, before, after) in enumerate(rows):
+        if before is not None and after is not None:
+            axes.plot([100 * before[0], 100 * after[0]], [place, place], color=GRID, linewidth=3, zorder=1)
+        for found, shift, colour, mark in ((before, -0.16, OLD, "D"), (after, 0.16, NEW, "o")):
+            if found is not None:
+                _whisker(axes, found, place + shift, colour, mark, 100.0)
+    _named(axes, [label for label, _, _ in rows])
+    axes.set_xlim(-3, 103)
+    axes.set_xticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
+
+
+def dots(
+    axes: Axes, rows: Sequence[tuple[str, Interval]], others: Sequence[float | None] = (), zero: bool = False
+) -> None:
+    """A value with its interval on each line; hollow marks beside it for another one of the same kind."""
+    for place, (_, found) in enumerate(rows):
+        _whisker(axes, found, place, NEW, "o", 1.0)
+    for place, other in enumerate(others):
+        if other is not None:
+            axes.plot(
+                [other],
+                [place],
+                marker="D",
+                markersize=5,
+                markerfacecolor="none",
+                markeredgecolor=OLD,
+                markeredgewidth=1.3,
+            )
+    if zero:
+        axes.axvline(0.0, color=BAD, linewidth=0.9, linestyle=(0, (3, 2)))
+    _named(axes, [label for label, _ in rows])
+
+
+def _whisker(axes: Axes, found: Interval, place: float, colour: str, mark: str, scale: float) -> None:
+    value, low, high = found
+    if low is not None and high is not None:
+        axes.hlines(place, scale * low, scale * high, color=colour, linewidth=1.5, alpha=0.75)
+    axes.plot([scale * value], [place], linestyle="none", marker=mark, markersize=5, color=colour)
+
+
+def _named(axes: Axes, labels: Sequence[str]) -> None:
+    axes.set_yticks(range(len(labels)), list(labels))
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.grid(True, axis="x", color=GRID, linewidth=0.7)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def bars(axes: Axes, labels: Sequence[str], before: Sequence[float], after: Sequence[float]) -> None:
+    """Two shares a group, in %, with their numbers."""
+    for shift, values, colour in ((-0.2, before, OLD), (0.2, after, NEW)):
+        places = [place + shift for place in range(len(labels))]
+        axes.bar(places, [100 * value for value in values], width=0.36, color=colour)
+        for place, value in zip(places, values, strict=True):
+            axes.annotate(
+                f"{100 * value:.0f}", (place, 100 * value), xytext=(0, 2), textcoords="offset points", ha="center",
+                fontsize=_TYPE - 0.5, color=INK,
+            )  # fmt: skip
+    axes.set_xticks(range(len(labels)), list(labels))
+    axes.tick_params(axis="both", length=0)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+
+
+def histogram(axes: Axes, edges: Sequence[float], before: Sequence[float], after: Sequence[float], unit: str) -> None:
+    """Two distributions over the same bins, as shares of their rows."""
+    left = list(edges[:-1])
+    widths = [right - start for start, right in pairwise(edges)]
+    axes.bar(left, after, width=widths, align="edge", color=NEW, alpha=0.55, linewidth=0)
+    axes.stairs(before, edges, color=OLD, linewidth=1.6)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(unit, fontsize=_TYPE, color=INK)
+
+
+def scatter(axes: Axes, x: Sequence[float], y: Sequence[float], good: Sequence[bool], names: tuple[str, str]) -> None:
+    """Rank against rank; those that succeeded are filled."""
+    axes.plot([0, 100], [0, 100], color=GRID, linewidth=1.0)
+    for wanted, face, line in ((False, "none", BAD), (True, NEW, "none")):
+        chosen = [place for place, fine in enumerate(good) if fine == wanted]
+        across, up = ([values[place] for place in chosen] for values in (x, y))
+        axes.scatter(across, up, s=11, linewidths=0.9, facecolors=face, edgecolors=line, alpha=0.75)
+    axes.set_xlim(-2, 102)
+    axes.set_ylim(-2, 102)
+    axes.set_xlabel(names[0], fontsize=_TYPE, color=INK)
+    axes.set_ylabel(names[1], fontsize=_TYPE, color=INK)
+
+
+def reliability(axes: Axes, bins: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> None:
+    """Share of successes by score, in bins of equal counts."""
+    for found, colour, mark in ((others, OLD, "D"), (bins, NEW, "o")):
+        axes.plot(
+            [score for score, _ in found], [100 * share for _, share in found], color=colour, marker=mark, markersize=4
+        )
+    axes.set_ylim(-3, 103)
+    axes.grid(True, color=GRID, linewidth=0.7)
+    axes.set_xlabel("score", fontsize=_TYPE, color=INK)
+    axes.set_ylabel("success, %", fontsize=_TYPE, color=INK)

@@ -1,0 +1,122 @@
+"""What the gates said, round by round, and what the ticket holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rc1_lib.preflight.rounds import FAILED, PASSED
+from rc1_lib.preflight.ticket import TICKET
+from rc1_lib.release.report.book import Book, Cited, Source
+from rc1_lib.release.report.parts import Cell, Section, Table
+from rc1_lib.release.report.policy import evaluation_of, said
+
+_NIGHTLY = "reports/preflight/nightly.json"
+_WORDS = {"passed": "passed", "waived": "waived", "failed": "RED", "error": "not judged"}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the run stands, by its files alone.
+
+    Attributes:
+        reasons: why it is red; none: it is green.
+        waived: gate -> why.
+        changed: thresholds and settings that are not the published ones: key, value, published.
+    """
+
+    reasons: Sequence[str]
+    waived: Mapping[str, str]
+    changed: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts of one round, with the file that they stand in."""
+
+    source: Source
+    gates: Sequence[Mapping[str, Any]]
+
+    @property
+    def red(self) -> str:
+        """The names of the gates that did not pass."""
+        return ", ".join(str(gate["name"]) for gate in self.gates if gate["status"] not in ("passed", "waived"))
+
+
+def rounds_of(book: Book) -> dict[str, Judged]:
+    """Both rounds, a failed second one in the place of a passed one, and those of the latest nightly."""
+    place, found = book.run.workspace, {}
+    for number in (1, 2):
+        there = [path for one in (FAILED, PASSED) if (path := place.path(one[number])).is_file()]
+        read = book.read(f"round{number}", there[0]) if there else None
+        if read is not None:
+            found[f"round {number}"] = Judged(read, read.at("gates") or ())
+    nightly = book.read("nightly", place.path(_NIGHTLY))
+    if nightly is not None:
+        found |= {f"nightly, {name}": Judged(nightly, given) for name, given in (nightly.at("rounds") or {}).items()}
+    return found
+
+
+def standing(book: Book) -> Standing:
+    """Red where any gate, the ticket or the evaluation is, and where one of them is not there."""
+    rounds, ticket = rounds_of(book), book.read("ticket", book.run.workspace.path(TICKET))
+    evaluation = evaluation_of(book)
+    reasons = [
+        f"{name} has not passed: {one.red or 'it was not judged whole'}" for name, one in rounds.items() if _fell(one)
+    ]
+    reasons += [f"round {number} was not judged" for number in (1, 2) if f"round {number}" not in rounds]
+    if ticket is None:
+        reasons.append("there is no ticket")
+    elif ticket.at("revoked") is not None:
+        reasons.append(f"the ticket was revoked: {ticket.at('revoked', 'reason')}")
+    if evaluation is None:
+        reasons.append("the policy was not evaluated")
+    elif not evaluation.at("pass"):
+        red = [check["name"] for check in evaluation.at("gate", "checks") or [] if not check["passed"]]
+        reasons.append(
+            f"the gate {evaluation.at('gate', 'name')} is red: {', '.join(red) or evaluation.at('gate', 'error')}"
+        )
+    first = rounds.get("round 1")
+    waived = {name: why for one in rounds.values() for name, why in (one.source.at("waived") or {}).items()}
+    told = evaluation or (first.source if first else None)
+    changed = told.at("thresholds_changed") if told else []
+    rows = [(one["key"], str(one["value"]), str(one["published"])) for one in changed or []]
+    return Standing(reasons, waived, rows)
+
+
+def _fell(one: Judged) -> bool:
+    return bool(one.red) or not one.source.at("pass")
+
+
+def gates(book: Book) -> Section:
+    """Every gate in every round, and all checks of each round to unfold."""
+    rounds = rounds_of(book)
+    if not rounds:
+        return Section("gates", "The gates", "No round was judged in this workspace.")
+    names = list(dict.fromkeys(gate["name"] for one in rounds.values() for gate in one.gates))
+    history: list[Sequence[Cell]] = [(name, *(_status(one, name) for one in rounds.values())) for name in names]
+    tables = [Table("History", ("gate", *rounds), history, True)]
+    tables += [_checks(name, one) for name, one in rounds.items()]
+    times = "; ".join(f"{name} at {one.source.at('time')}" for name, one in rounds.items())
+    return Section("gates", "The gates", f"{times}.", (), tables)
+
+
+def _status(found: Judged, name: str) -> Cell:
+    gate = next((gate for gate in found.gates if gate["name"] == name), None)
+    if gate is None:
+        return "–"
+    return Cited(_WORDS.get(gate["status"], str(gate["status"])), found.source, f"gates: {name}")
+
+
+def _checks(title: str, found: Judged) -> Table:
+    rows: list[Sequence[Cell]] = []
+    for gate in found.gates:
+        for check in gate["checks"]:
+            if check["op"] != "info":
+                verdict = "passed" if check["passed"] else "RED"
+                value = Cited(said(check["value"]), found.source, f"gates: {gate['name']}: {check['name']}")
+                rows.append(
+                    (f"{gate['name']}: {check['name']}", value, f"{check['op']} {said(check['threshold'])}", verdict)
+                )
+    return Table(f"All checks of {title}", ("check", "value", "wanted", "verdict"), rows)

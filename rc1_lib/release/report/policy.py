@@ -1,0 +1,220 @@
+"""How training went, and what the policy does now that it did not do before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
+from typing import Any, TypeGuard
+
+from rc1_lib.evaluation.derived import EVALUATION
+from rc1_lib.evaluation.gate import CHECK_OF
+from rc1_lib.evaluation.paired import OVERCLAR_DROP
+from rc1_lib.evaluation.plots.curves import PANELS
+from rc1_lib.release.report.book import Book, Cited, Source, percent, plain, points, shown, three, two
+from rc1_lib.release.report.charts import Chart, Interval, draw, lines, pairs
+from rc1_lib.release.report.parts import Cell, Section, Table, Text, Tile
+from rc1_lib.task_specs import task_spec
+from rc1_lib.training.run_paths import paths_of
+
+_BEFORE_AFTER = (("old", "before"), ("new", "after"))
+_HEADLINES = {
+    "success_needed": "Success where asking is needed", "success_hard": "Success on hard rows",
+    "ask_recall": "Asks where needed", "overclar_rate": "Asks where nothing is missing",
+    "ask_precision": "Questions that were needed", "turns": "Turns of a dialogue",
+}  # fmt: skip
+_GROUPS = {
+    "success": "all prompts", "success_needed": "asking needed", "success_clear": "nothing missing",
+    "success_hard": "hard, multi-hop",
+}  # fmt: skip
+_ASKING = {"ask_recall": "recall", "ask_precision": "precision", "overclar_rate": "asks needlessly"}
+_MEDIAN_OF = 5
+
+
+def evaluation_of(book: Book) -> Source | None:
+    """The evaluation that the training's report names; None where there is none."""
+    training = book.read("training", book.run.workspace.path("reports/train.json"))
+    if training is None or not isinstance(training.at("evaluation"), str):
+        return None
+    return book.read("evaluation", EVALUATION.path(book.run))
+
+
+def tiles(book: Book) -> list[Tile]:
+    """What a reader wants to know first."""
+    found = evaluation_of(book)
+    if found is None:
+        return []
+    passed = {check["name"]: check["passed"] for check in found.at("gate", "checks") or []}
+    place = ("modes", "sampled", "overall")
+    made = []
+    for name, label in _HEADLINES.items():
+        form, change = (two, two) if name == "turns" else (percent, points)
+        made.append(
+            Tile(
+                label,
+                found.cite(form, *place, "before", name, "value"),
+                found.cite(form, *place, "after", name, "value"),
+                found.cite_interval(change, *place, "change", name),
+                passed.get(CHECK_OF[OVERCLAR_DROP if name == "overclar_rate" else name]),
+            )
+        )
+    return made
+
+
+def training(book: Book) -> Section:
+    """The curves, with bands where there is more than one seed."""
+    report = book.read("training", book.run.workspace.path("reports/train.json"))
+    seeds = [one["seed"] for one in report.at("runs") or []] if report else []
+    logs = [
+        book.read(f"metrics-{seed}", book.run.workspace.path(paths_of(book.run, seed).metrics), lines=True)
+        for seed in seeds
+    ]
+    known = [log for log in logs if log is not None and log.body]
+    if report is None or not known:
+        return Section(
+            "training", "Training", "Nothing was trained in this workspace: there is no report of a training."
+        )
+    band = f"band: {len(known)} seeds" if len(known) > 1 else "faint: each step"
+    charts = [chart for name, title in PANELS.items() if (chart := _curve(name, title, known, band)) is not None]
+    seconds = Table(
+        "Where the time went", ("stage", "seconds"),
+        [(stage, report.cite(plain, "seconds", stage)) for stage in report.at("seconds") or {}],
+    )  # fmt: skip
+    ends = Table("Checkpoints", ("seed", "checkpoint", "SHA-256 of its manifest"), [
+        (str(one["seed"]), one["checkpoint"], one["sha256"]) for one in report.at("runs")
+    ])  # fmt: skip
+    lead = f"Seeds {', '.join(map(str, seeds))}; strong: median of {_MEDIAN_OF} steps, {band}."
+    return Section("training", "Training", lead, charts, (ends, seconds))
+
+
+def _curve(name: str, title: str, logs: Sequence[Source], band: str) -> Chart | None:
+    rows = [{row["step"]: row[name] for row in log.body if _number(row.get(name))} for log in logs]
+    steps = sorted(set.intersection(*map(set, rows))) if rows else []
+    if not steps:
+        return None
+    seeds = [[float(row[step]) for step in steps] for row in rows]
+    mean = [fmean(values) for values in zip(*seeds, strict=True)]
+    half = _MEDIAN_OF // 2
+    strong = [median(mean[max(0, place - half) : place + half + 1]) for place in range(len(mean))]
+    caption = f"By step; {band}. Ends at {shown(strong[-1], three)}"
+    key = "".join(letter if letter.isalnum() else "-" for letter in name)
+    return draw(f"training-{key}", title, caption, lambda axes: lines(axes, steps, seeds, strong), 1.7)
+
+
+def policy(book: Book) -> Section:
+    """Success and asking, before and after, by what the prompts are like."""
+    found = evaluation_of(book)
+    if found is None:
+        return Section(
+            "policy",
+            "The policy, before and after",
+            "The policy was not evaluated: no evaluation is named by a training.",
+        )
+    compared = found.at("modes", "sampled")
+    overall = compared["overall"]
+    groups = [(words, overall["before"][name], overall["after"][name]) for name, words in _GROUPS.items()]
+    by_task = [(task_spec(name).label, one) for name, one in compared["by"]["task"].items()]
+    split = [(label, one["before"]["success"], one["after"]["success"]) for label, one in by_task]
+    split += [
+        (name, one["before"]["success"], one["after"]["success"]) for name, one in compared["by"]["bucket"].items()
+    ]
+    asking = [(words, overall["before"][name], overall["after"][name]) for name, words in _ASKING.items()]
+    confidence = overall["change"]["success"]["confidence"]
+    caption = (
+        f"On {overall['prompts']:,} held-out prompts, sampled; lines: {100 * confidence:g}\u00a0% bootstrap intervals"
+    )
+    charts = (
+        _pairs("success", "Success", caption, groups),
+        _pairs("success-split", "Success by task and difficulty", caption, split),
+        _pairs(
+            "asking", "When it asks", f"{caption}. Precision: of the prompts asked about, those that needed it", asking
+        ),
+    )
+    lead = (
+        f"{found.at('before')} against {found.at('after')}, the same prompts, paired. A lucky guess of a missing piece "
+        f"is no success."
+    )
+    tables = (_figures(found, "sampled"), _figures(found, "greedy"), _by(found), _gate(found))
+    return Section("policy", "The policy, before and after", lead, charts, tables, _dialogues(book, found))
+
+
+def _pairs(name: str, title: str, caption: str, rows: Sequence[tuple[str, Any, Any]]) -> Chart:
+    read = [(label, interval(before), interval(after)) for label, before, after in rows]
+    return draw(name, title, caption, lambda axes: pairs(axes, read), 0.55 + 0.32 * len(read), _BEFORE_AFTER)
+
+
+def interval(found: Mapping[str, Any]) -> Interval | None:
+    """A `{value, low, high}`; None where the value is undefined."""
+    value, low, high = (float(one) if _number(one := found.get(key)) else None for key in ("value", "low", "high"))
+    return None if value is None else (value, low, high)
+
+
+def _figures(found: Source, mode: str) -> Table:
+    place = ("modes", mode, "overall")
+    names = (found.at(*place, "before") or {}).keys()
+    rows: list[Sequence[Cell]] = [
+        (
+            name.replace("_", " "),
+            *(found.cite_interval(plain, *place, side, name) for side in ("before", "after", "change")),
+        )
+        for name in names
+    ]
+    return Table(f"All figures, {mode}", ("figure", "before", "after", "change"), rows)
+
+
+def _by(found: Source) -> Table:
+    rows: list[Sequence[Cell]] = []
+    for kind, groups in (found.at("modes", "sampled", "by") or {}).items():
+        for name in groups:
+            place = ("modes", "sampled", "by", kind, name)
+            rows.append(
+                (
+                    f"{kind}: {name}", found.cite(plain, *place, "prompts"),
+                    *(found.cite_interval(percent, *place, side, "success") for side in ("before", "after")),
+                )
+            )  # fmt: skip
+    return Table("Success by group", ("group", "prompts", "before", "after"), rows)
+
+
+def _gate(found: Source) -> Table:
+    return checks_table("The gate ppo_eval", found.at("gate", "checks") or [], found)
+
+
+def checks_table(title: str, checks: Sequence[Mapping[str, Any]], source: Source, opened: bool = False) -> Table:
+    """Checks with value, threshold and verdict."""
+    rows: list[Sequence[Cell]] = [
+        (
+            str(check["name"]),
+            Cited(said(check["value"]), source, f"gate.checks[{number}]"),
+            "" if check["op"] == "info" else f"{check['op']} {said(check['threshold'])}",
+            "for information" if check["op"] == "info" else "passed" if check["passed"] else "RED",
+        )
+        for number, check in enumerate(checks)
+    ]
+    return Table(title, ("check", "value", "wanted", "verdict"), rows, opened)
+
+
+def said(value: Any) -> str:
+    """A value or a threshold of a check."""
+    if isinstance(value, list):
+        return " to ".join(map(said, value))
+    return (
+        f"{value:,.4g}"
+        if isinstance(value, float) and math.isfinite(value)
+        else "undefined"
+        if value is None
+        else str(value)
+    )
+
+
+def _dialogues(book: Book, found: Source) -> tuple[Text, ...]:
+    named = found.at("examples")
+    path = book.run.workspace.path(f"{found.path.removesuffix('.json')}.examples.md")
+    if not isinstance(named, str):
+        return ()
+    text = book.text("dialogues", path)
+    return () if text is None else (Text("Dialogues, before and after", text.body, Cited(text.path, text, "")),)
+
+
+def _number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

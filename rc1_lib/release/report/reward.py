@@ -1,0 +1,204 @@
+"""Whether the new reward knows success better than the old score, and what can be done against it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from rc1_lib.calibration.overclar_ablation import ABLATION
+from rc1_lib.calibration.reward_hacking import HACKING
+from rc1_lib.derived import Artifact
+from rc1_lib.errors import RC1Error
+from rc1_lib.release.report.book import Book, Cited, Source, dollars, percent, plain, two
+from rc1_lib.release.report.charts import Chart, dots, draw, reliability, scatter
+from rc1_lib.release.report.gates import rounds_of
+from rc1_lib.release.report.parts import Cell, Section, Table
+from rc1_lib.release.report.policy import interval, said
+from rc1_lib.release.verifier import fault_of_name
+
+_BINS = 8
+_RANKS = ("rank by old score", "rank by new reward")
+_OLD_NEW = (("old", "old score"), ("new", "new reward"))
+
+
+def calibration_of(book: Book) -> Source | None:
+    """The calibration whose weights are in force: the one that the weights name, else the newest."""
+    weights = book.read("weights", book.run.workspace.path(book.run.config.weights))
+    named = weights.at("report", "path") if weights else None
+    if isinstance(named, str) and not fault_of_name(named):
+        return book.read("calibration", book.run.workspace.path(named))
+    return book.newest("calibration", "reports", "calibration_report_*[0-9].json")
+
+
+def reward(book: Book) -> Section:
+    """Weights with intervals, ranks of old and new, reliability."""
+    calibration = calibration_of(book)
+    shadow = book.read("shadow-run", book.run.workspace.path("reports/shadow_run_pre_run_check.json"))
+    terms = book.read(
+        "shadow-terms", book.run.workspace.path("reports/shadow_run_pre_run_check.rows.jsonl"), lines=True
+    )
+    if calibration is None and shadow is None:
+        return Section(
+            "reward", "The reward", "Nothing was calibrated in this workspace, so there is no reward to show."
+        )
+    charts: list[Chart] = []
+    tables: list[Table] = []
+    if calibration is not None:
+        charts.append(_weights(calibration))
+    if terms is not None:
+        charts += _ranks(terms.body)
+    if shadow is not None:
+        rows: list[Sequence[Cell]] = [
+            (name.replace("_", " "), shadow.cite_interval(plain, "figures", name))
+            for name in shadow.at("figures") or {}
+        ]
+        tables.append(
+            Table("Old score against new reward, on the shadow set", ("figure", "value, with interval"), rows)
+        )
+    lead = "Weights are calibrated on success, then compared with the old score on dialogues that they never saw."
+    return Section("reward", "The reward", lead, charts, tables)
+
+
+def _weights(found: Source) -> Chart:
+    names = list(found.at("weights"))
+    spans = found.at("calibration", "intervals") or {}
+    read = [(name, interval(spans.get(f"weight.{name}") or {"value": found.at("weights", name)})) for name in names]
+    rows = [(name, span) for name, span in read if span is not None]
+    others = [(found.at("old_weights") or {}).get(name) for name in names]
+    caption = "Lines: the bootstrap's intervals. Hollow: the old score's weights"
+    return draw(
+        "weights", "Weights of the dimensions", caption, lambda axes: dots(axes, rows, others), 0.5 + 0.24 * len(rows),
+        (("old", "old"), ("new", "calibrated")),
+    )  # fmt: skip
+
+
+def _ranks(rows: Sequence[dict[str, Any]]) -> list[Chart]:
+    known = [row for row in rows if isinstance(row.get("old"), float) and isinstance(row.get("reward"), float)]
+    if len(known) < 2:
+        return []
+    old, new = (_rank([row[name] for row in known]) for name in ("old", "reward"))
+    good = [bool(row["solved"]) for row in known]
+    caption = f"{len(known):,} shadow dialogues, in percent of ranks. Filled: solved, hollow: not"
+    bins = {name: _bins([(row[name], row["solved"]) for row in known]) for name in ("old", "reward")}
+    return [
+        draw("ranks", "Ranks, old and new", caption, lambda axes: scatter(axes, old, new, good, _RANKS), 3.0),
+        draw(
+            "reliability", "Is a higher score more often a success?",
+            f"{len(known):,} shadow dialogues in {_BINS} bins of equal counts",
+            lambda axes: reliability(axes, bins["reward"], bins["old"]), 2.3, _OLD_NEW,
+        ),
+    ]  # fmt: skip
+
+
+def _rank(values: Sequence[float]) -> list[float]:
+    """Mean ranks, as a percentage."""
+    order = sorted(values)
+    first = {value: place for place, value in reversed(list(enumerate(order)))}
+    last = {value: place for place, value in enumerate(order)}
+    return [50.0 * (first[value] + last[value]) / (len(values) - 1) for value in values]
+
+
+def _bins(rows: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:
+    ordered = sorted(rows)
+    edges = [len(ordered) * number // _BINS for number in range(_BINS + 1)]
+    parts = [ordered[low:high] for low, high in pairwise(edges) if high > low]
+    return [(sum(score for score, _ in part) / len(part), sum(good for _, good in part) / len(part)) for part in parts]
+
+
+def attacks(book: Book) -> Section:
+    """What worthless policies earn."""
+    found = _keyed(book, "attack", HACKING)
+    if found is None:
+        return Section(
+            "attacks", "Attacks on the reward", "No attack on the reward in force was run in this workspace."
+        )
+    policies: dict[str, Any] = found.at("policies")
+    order = sorted(policies, key=lambda name: policies[name]["margin"])
+    spans = [(name.replace("_", " "), interval(policies[name]["intervals"]["margin"])) for name in order]
+    rows = [(name, span) for name, span in spans if span is not None]
+    chart = draw(
+        "attacks", "How far worthless policies stay below the teacher",
+        "Margin of reward, the closest first; a margin below 0 would pay more than the teacher",
+        lambda axes: dots(axes, rows, zero=True), 0.5 + 0.2 * len(rows),
+    )  # fmt: skip
+    cells: list[Sequence[Cell]] = [
+        (
+            str(policies[name]["sentence"]),
+            found.cite(two, "policies", name, "mean"),
+            found.cite_interval(two, "policies", name, "intervals", "margin"),
+            found.cite_interval(percent, "policies", name, "intervals", "above"),
+            found.cite(percent, "policies", name, "solved"),
+        )
+        for name in order
+    ]
+    head = ("policy", "reward", "below the teacher by", "prompts where it earns more", "solved")
+    lead = f"{len(policies)} policies that no reward should pay for, against the teacher."
+    return Section(
+        "attacks", "Attacks on the reward", lead, (chart,), (Table("Every policy", head, cells), *_ablation(book))
+    )
+
+
+def _ablation(book: Book) -> list[Table]:
+    found = _keyed(book, "ablation", ABLATION)
+    if found is None:
+        return []
+    names = found.at("figures", "without") or {}
+    rows: list[Sequence[Cell]] = [
+        (name.replace("_", " "), *(found.cite(plain, "figures", side, name) for side in ("without", "with")))
+        for name in names
+    ]
+    return [Table("The over-clarification penalty", ("figure", "without", "with"), rows)]
+
+
+def _keyed(book: Book, name: str, one: Artifact) -> Source | None:
+    """The report of what is in force; its name cannot be told where the weights are missing."""
+    try:
+        path = one.path(book.run)
+    except RC1Error:
+        return None
+    return book.read(name, path)
+
+
+def judge(book: Book) -> Section:
+    """Who scored, how steadily, and what it cost."""
+    names = ("calibration", "shadow-run", "attack", "ablation")
+    asked = [(name, book.sources[name]) for name in names if name in book.sources and book.sources[name].at("scoring")]
+    if not asked:
+        return Section(
+            "judge", "The judge", "No report of this workspace holds scores, so nothing is known of its judge."
+        )
+    rows: list[Sequence[Cell]] = []
+    for name, found in asked:
+        unstable = found.at("scoring", "unstable")
+        rows.append(
+            (
+                name, ", ".join(found.at("scoring", "models") or []) or "unknown",
+                *(found.cite(plain, "scoring", key) for key in ("rows", "calls", "replayed")),
+                found.cite(percent, "scoring", "coverage"),
+                str(len(unstable)) if isinstance(unstable, list) else "unknown",
+                found.cite(dollars, "scoring", "usd"),
+            )
+        )  # fmt: skip
+    head = ("step", "model", "dialogues", "calls", "replayed", "scored", "unstable", "cost")
+    described = asked[0][1].at("scoring", "judge") or {}
+    double = any(found.at("scoring", "test_double") for _, found in asked)
+    lead = f"Provider {described.get('provider')}, instructions {described.get('spec')}." + (
+        " These grades are made up by a TEST DOUBLE." if double else ""
+    )
+    return Section(
+        "judge", "The judge, and what it cost", lead, (), (Table("Asked, replayed, paid", head, rows, True),)
+    )
+
+
+def _steady(book: Book) -> list[Table]:
+    """How far its samples disagree, as the gate `judge_stability` read it."""
+    found = rounds_of(book).get("round 1")
+    gate = next((gate for gate in found.gates if gate["name"] == "judge_stability"), None) if found else None
+    if found is None or gate is None:
+        return []
+    rows: list[Sequence[Cell]] = [
+        (str(check["name"]), Cited(said(check["value"]), found.source, f"gates: judge_stability: {check['name']}"))
+        for check in gate["checks"]
+    ]
+    return [Table("Reliability and variance of its samples", ("check", "value"), rows)]

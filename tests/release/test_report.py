@@ -1,0 +1,151 @@
+"""The page: what stands at its top, where its numbers lead, and that nothing of the data becomes markup."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import sha256_file
+from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.release.report import charts
+from rc1_lib.release.report.page import PAGE, write_page
+from rc1_lib.run import Run, open_run
+from tests.evaluation.tables import PPO
+from tests.trained import evaluated
+
+HOSTILE = "</pre></details><script>alert(1)</script><img src=x onerror=alert(1)> {{ 7 * 7 }} 你好 \u202e"
+
+
+class Tags(HTMLParser):
+    """Every tag with its attributes, and every id."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    @property
+    def ids(self) -> list[str | None]:
+        return [attributes["id"] for _, attributes in self.found if "id" in attributes]
+
+
+def page_of(run: Run) -> str:
+    return run.workspace.path(write_page(run).path).read_text(encoding="utf-8")
+
+
+def test_the_same_files_give_the_same_page_and_pictures(own: Run) -> None:
+    first = write_page(own)
+    before = {name: sha256_file(own.workspace.path(name)) for name in (first.path, *first.slides)}
+    assert write_page(own) == first
+    assert before == {name: sha256_file(own.workspace.path(name)) for name in before}
+    assert first.red == ()
+    assert len(first.slides) > 10
+
+
+def test_it_holds_no_script_and_asks_nobody_for_anything(own: Run) -> None:
+    text = page_of(own)
+    tags = Tags(text)
+    assert {tag for tag, _ in tags.found} & {"script", "img", "iframe", "object", "embed", "audio", "video"} == set()
+    attributes = [(name, value or "") for _, one in tags.found for name, value in one.items()]
+    assert [name for name, _ in attributes if name.startswith("on") or name == "src"] == []
+    assert [value for name, value in attributes if name.endswith("href") and "//" in value] == []
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    assert len(tags.ids) == len(set(tags.ids)), "two pictures share a name"
+
+
+def test_a_hostile_dialogue_stays_text(own: Run) -> None:
+    evaluated(own, examples=f"# Dialogues\n\n{HOSTILE}\n")
+    text = page_of(own)
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "{{ 7 * 7 }}" in text
+
+
+def test_every_number_leads_to_a_file_with_its_hash(own: Run) -> None:
+    text = page_of(own)
+    tags = Tags(text)
+    cited = [one["href"] for tag, one in tags.found if tag == "a" and one.get("class") == "n"]
+    assert len(cited) > 200
+    assert {str(href).removeprefix("#") for href in cited} <= set(tags.ids)
+    folder = own.workspace.path(PAGE).parent
+    listed = re.findall(
+        r'<tr id="source-[^"]+"><td><a href="([^"]+)">[^<]*</a></td><td>[\d,]+</td><td[^>]*>(\w+)', text
+    )
+    assert len(listed) > 8
+    for href, sha256 in listed:
+        assert sha256_file((folder / href).resolve()) == sha256
+
+
+def test_a_figure_before_and_after_differ_by_the_change_beside_them(own: Run) -> None:
+    tiles = page_of(own).partition('<div class="tiles">')[2].partition("<section")[0]
+    shown = re.findall(r">([−+]?[\d.]+)\u00a0(?:%|pp)", tiles)
+    shares = [float(text.replace("−", "-")) for text in shown]
+    assert len(shares) == 15
+    for before, after, change in zip(shares[::3], shares[1::3], shares[2::3], strict=True):
+        assert change == pytest.approx(after - before, abs=0.11)
+
+
+def test_waivers_and_changed_thresholds_stand_above_everything_else(own: Run) -> None:
+    text = page_of(own)
+    top = text.index("gates waived")
+    assert text.index('class="badge green">GREEN') < top < text.index('<div class="tiles">') < text.index("<section")
+    assert text.index("judge_agreement") < text.index("<section")
+    assert "gates.evaluation.min_prompts" in text[top : text.index("<section")]
+
+
+def test_a_red_run_says_so_at_the_top_and_why(own: Run) -> None:
+    evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
+    revoke_ticket(own, "somebody doubted it")
+    text = page_of(own)
+    head = text[: text.index("gates waived")]
+    assert 'class="badge red">RED' in head
+    assert "the gate ppo_eval is red: success where asking is needed up, pp" in head
+    assert "the ticket was revoked: somebody doubted it" in head
+
+
+def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
+    run = open_run(profile="local", workspace=tmp_path)
+    page = write_page(run)
+    text = run.workspace.path(page.path).read_text(encoding="utf-8")
+    for sentence in (
+        "Nothing was trained in this workspace", "The policy was not evaluated", "Nothing was calibrated",
+        "No attack on the reward in force", "nothing is known of its judge", "There is no measured pool",
+        "No round was judged",
+    ):  # fmt: skip
+        assert sentence in text
+    assert ("<figure" in text, page.slides) == (False, ())
+    assert page.red == (
+        "round 1 was not judged",
+        "round 2 was not judged",
+        "there is no ticket",
+        "the policy was not evaluated",
+    )
+
+
+def test_the_release_takes_the_page_along(own: Run) -> None:
+    from rc1_lib.release.package import write_package
+    from rc1_lib.release.ready import check_ready
+    from rc1_lib.release.verifier import verify
+
+    page = write_page(own)
+    package = write_package(check_ready(own), also=(page.path, *page.slides))
+    found = verify(own.workspace.path(package.path))
+    assert found.problems == []
+    assert found.files[page.path] == page.sha256
+
+
+@pytest.mark.parametrize(("seeds", "filled"), [([[1.0, 2.0]], 0), ([[1.0, 2.0], [2.0, 3.0]], 1)])
+def test_a_band_is_drawn_where_there_is_more_than_one_seed(seeds: list[list[float]], filled: int) -> None:
+    chart = charts.draw("lines", "t", "c", lambda axes: charts.lines(axes, [1, 2], seeds, [1.0, 2.0]))
+    assert chart.svg.count("FillBetween") == filled
+    assert "var(--new)" in chart.svg
+    assert "#0072b2" not in chart.svg.lower()
