@@ -43,7 +43,8 @@ class Server:
 def settings(workspace: Path, url: str) -> dict[str, str]:
     """The environment of everything that belongs to a workspace's server. No call leaves the machine.
 
-    A database named in the caller's own environment (PostgreSQL, for example) is kept.
+    A database named in the caller's own environment (PostgreSQL, for example) is kept. How Prefect logs, and which
+    profile it takes, it would read from the workspace; a logging configuration may call any function by name.
     """
     home = workspace / HOME
     database = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
@@ -51,6 +52,8 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
     return {
         "PREFECT_HOME": str(home),
         "PREFECT_LOCAL_STORAGE_PATH": str(home / "storage"),
+        "PREFECT_LOGGING_CONFIG_PATH": str(_prefect() / "logging/logging.yml"),
+        "PREFECT_PROFILES_PATH": str(_prefect() / "settings/profiles.toml"),
         database: os.environ.get(database) or f"sqlite+aiosqlite:///{home / 'prefect.db'}",
         "PREFECT_API_URL": api_of(url),
         "PREFECT_SERVER_API_HOST": HOST,
@@ -85,14 +88,12 @@ def start_server(
         ServerFault: when it ends, or does not answer in time; its log says why.
     """
     url = f"http://{HOST}:{port}"
-    prefect = find_spec("prefect")
-    assert prefect is not None and prefect.origin is not None
     log = workspace / LOG
     log.parent.mkdir(parents=True, exist_ok=True)
     # uvicorn itself, not `prefect server start`: that costs seconds more.
     application = [
         "--app-dir",
-        str(Path(prefect.origin).parents[1]),
+        str(_prefect().parent),
         "--factory",
         "prefect.server.api.server:create_app",
     ]
@@ -108,6 +109,13 @@ def start_server(
         children.stop(process, 2.0)
         raise
     return server
+
+
+def _prefect() -> Path:
+    """Where Prefect is installed."""
+    found = find_spec("prefect")
+    assert found is not None and found.origin is not None
+    return Path(found.origin).parent
 
 
 def _wait(server: Server, log: Path, wanted: Callable[[], bool]) -> None:

@@ -26,6 +26,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.ahead import ahead
 from rc1_lib.preflight.gates import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
+from rc1_lib.preflight.ticket import check_base
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace_lock import holding
 from tasks.calibrate import judge_baseline
@@ -58,7 +59,7 @@ def preflight(
         workspace: where everything is read and written; default: the project's root.
         rounds: which rounds to run.
         build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
-        refresh: evaluate every gate anew instead of believing cached verdicts.
+        refresh: compute every gate in every round, also what this process has found green before.
         ticket: issue the ticket when round 2 was run and nothing is red.
         on_red_revoke: revoke an existing ticket when something is red: the newest evidence says no.
         recheck: the nightly's way: verify the existing ticket first, run the gates without writing their reports
@@ -69,6 +70,8 @@ def preflight(
         if not rounds:
             raise ConfigError("rounds: none was named, expected 1, 2 or both; a run of no round proves nothing")
         check_waivers(Evidence(run))  # before anything is written
+        if ticket and 2 in rounds:
+            check_base(run)
         with holding(run.workspace, "the nightly re-check" if recheck else "a preflight"):
             if recheck:
                 return _nightly(run, rounds, build, refresh, on_red_revoke)

@@ -1,4 +1,4 @@
-"""One round: every gate of it is evaluated, whatever the others say, and no cached verdict is believed unchecked."""
+"""One round: every gate of it is evaluated, whatever the others say, and its files are hashed before and after."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from prefect import State
 from prefect.futures import wait
 from prefect.logging import get_run_logger
 
-from rc1_lib.code import code_sha256
 from rc1_lib.preflight.gates import gates_of_round, round_name, round_title
 from rc1_lib.preflight.rounds import GREEN, round_passed
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from tasks.gates import CACHED, AllFiles, faulted, files_now, files_read, gate, read_verdict
+from tasks.gates import AllFiles, faulted, files_now, files_read, gate, read_verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +41,22 @@ class JudgedRound:
 def judge_round(
     run: Run, number: int, *, refresh: bool = False, waiting: Mapping[str, str] | None = None
 ) -> JudgedRound:
-    """Evaluate every gate of a round, and those again whose evidence changed meanwhile or whose cache is damaged.
+    """Evaluate every gate of a round, and those again whose evidence changed meanwhile or that met a fault.
 
     Args:
         run: whose files and configuration.
         number: 1, 2 or `NIGHTLY`.
-        refresh: evaluate everything, believe no cache.
+        refresh: compute everything, also what this process has found green before.
         waiting: gates that are not evaluated, with what each waits for.
     """
     unreached = {name: GateResult(name, waits_for=why) for name, why in (waiting or {}).items()}
     names = [spec.name for spec in gates_of_round(number) if spec.name not in unreached]
-    verdicts = _judge(run, number, names, files_now(run), refresh)
+    verdicts = _judge(run, number, names, refresh)
     now = files_now(run)
     doubtful = [name for name in names if not _holds(verdicts[name], now)]
     if doubtful:
-        get_run_logger().warning("evaluated once more, without the cache: %s", ", ".join(doubtful))
-        verdicts |= _judge(run, number, doubtful, now, True)
+        get_run_logger().warning("evaluated once more: %s", ", ".join(doubtful))
+        verdicts |= _judge(run, number, doubtful, True)
         now = files_now(run)
     results, faults = [], {}
     for name in [spec.name for spec in gates_of_round(number)]:
@@ -86,22 +85,16 @@ class _Verdict:
     fault: str = ""
 
 
-def _judge(run: Run, number: int, names: Sequence[str], files: AllFiles, refresh: bool) -> dict[str, _Verdict]:
-    code = code_sha256()
-    this_round = gate.with_options(tags=[round_name(number)], refresh_cache=refresh)
-    futures = {name: this_round.submit(run, name, number, files_read(name, files), code, refresh) for name in names}
+def _judge(run: Run, number: int, names: Sequence[str], refresh: bool) -> dict[str, _Verdict]:
+    this_round = gate.with_options(tags=[round_name(number)])
+    futures = {name: this_round.submit(run, name, number, refresh) for name in names}
     wait(list(futures.values()))
     return {name: _verdict(name, future.state) for name, future in futures.items()}
 
 
 def _verdict(name: str, state: State[Any]) -> _Verdict:
     """Read a verdict from what the gate found, never from the colour of its state."""
-    result, fault = read_verdict(state.result(raise_on_failure=False))
-    if result is None:
-        return _Verdict(name, None, fault)
-    if result.name != name or (state.name == CACHED and result.status is not Status.PASSED):
-        return _Verdict(name, None, "the cached verdict is not one of this gate")
-    return _Verdict(name, result)
+    return _Verdict(name, *read_verdict(state.result(raise_on_failure=False)))
 
 
 def _holds(verdict: _Verdict, now: AllFiles) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from prefect import State, flow
-from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
 from flows.endings import CONTROL_PASSED, GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_TRAINED
@@ -30,10 +29,9 @@ from tasks.calibrate import verdict
 from tasks.control import control as control_task
 from tasks.endings import REFUSED, outcome
 from tasks.evaluation import evaluation
-from tasks.gates import CACHED
 from tasks.reports import verify, verify_again
 from tasks.sentences import gate_sentence
-from tasks.train import Facts, Segment, fault_of, keep_best, resume, segment, warm_start
+from tasks.train import CACHED, Facts, Segment, keep_best, resume, segment, warm_start
 from tasks.training_report import Story, Trained, report_training
 
 Seeds = Sequence[int] | Literal["all"] | None
@@ -163,16 +161,9 @@ def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
 
 
 def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str) -> tuple[Segment, bool]:
-    """A segment's result and whether the cache gave it; a cached one whose checkpoint is not there is trained again."""
-    parameters = (run, seed, first, last, facts, previous, code_sha256("tasks.train"))
-    state: State[Any] = segment(*parameters, return_state=True)
-    if state.name == CACHED:
-        fault = fault_of(run, state.result(raise_on_failure=False))
-        if not fault:
-            return outcome(state), True
-        get_run_logger().warning("steps %d-%d are trained again: %s", first, last, fault)
-        state = segment.with_options(refresh_cache=True)(*parameters, return_state=True)
-    return outcome(state), False
+    """A segment's result, and whether it was there already."""
+    state = segment(run, seed, first, last, facts, previous, code_sha256("tasks.train"), return_state=True)
+    return outcome(state), state.name == CACHED
 
 
 def _evaluated(run: Run, story: Story, reference: str, sentence: str) -> State[Any]:

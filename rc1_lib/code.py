@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.bytecode import check_bytecode, check_importable
 
 PACKAGES = ("rc1_lib", "tasks", "flows", "deployments")
 _LIBRARIES = (
@@ -33,7 +34,12 @@ def code_sha256(*roots: str) -> str:
 
     Args:
         roots: modules, such as `rc1_lib.pool.seed`, or packages, of which every module counts.
+
+    Raises:
+        RC1Error: where Python would run something else than the source, or could import what is none.
     """
+    for package in PACKAGES:
+        check_importable(PROJECT_ROOT / package)
     digest = hashlib.sha256(_ground())
     for path in covered(*roots):
         digest.update(
@@ -120,7 +126,10 @@ def _data_of(path: Path) -> Iterator[Path]:
 
 @cache
 def _content(path: Path) -> bytes:
-    return path.read_bytes()
+    content = path.read_bytes()
+    if path.suffix == ".py":
+        check_bytecode(path, content)
+    return content
 
 
 def _imports(path: Path) -> tuple[str, ...]:

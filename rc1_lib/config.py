@@ -66,7 +66,7 @@ class RunConfig(Section):
     live_mode: bool
     """Has to be true, for the same gate."""
     base_model: str
-    """A folder of the project or of the workspace, or a name on the Hugging Face hub."""
+    """A folder of the project or of the workspace, or `NAME@COMMIT` on the Hugging Face hub."""
     datasets: dict[TaskName, Share]
     """Share of each task in the pool; they sum to 1."""
     seed_pool: str

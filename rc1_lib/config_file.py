@@ -150,7 +150,7 @@ def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
 
     Waivers are not among them (reports list them by themselves), nor is a pool within the published size range.
     """
-    ours, theirs = _decisive(config), _decisive(published)
+    ours, theirs = decisive(config), decisive(published)
     if config.pool.n in _PUBLISHED_ROWS:
         ours["pool.n"] = theirs["pool.n"]
     return [
@@ -160,7 +160,7 @@ def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
     ]
 
 
-def _decisive(config: RunConfig) -> dict[str, Any]:
+def decisive(config: RunConfig) -> dict[str, Any]:
     """Dotted key -> value of all that decides what a green gate means."""
     return flatten(
         config.model_dump(

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
 from rc1_lib.config import RunConfig
-from rc1_lib.config_file import dump_config, load_config
+from rc1_lib.config_file import decisive, dump_config, load_config
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import mask, secrets
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
+_PUBLISHED_SHA256 = "3407ac87aa8935f8fff7d7904d529ebcebd5e614f800b381dc4cbd6b8616791c"
+"""Of all in it that decides what a green gate means: part of the code, so that no edit of the file alone hides one."""
 EFFECTIVE = "reports/config_effective.yaml"
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
@@ -137,5 +139,17 @@ def _reading(config: RunConfig, files: Mapping[str, str]) -> RunConfig:
 
 
 def published_config() -> RunConfig:
-    """The configuration with RC1's published thresholds."""
-    return load_config(PROJECT_ROOT / PUBLISHED)
+    """The configuration with RC1's published thresholds, by which reports and tickets name what was loosened.
+
+    Raises:
+        ConfigError: when the file has other thresholds than those that were published with this code.
+    """
+    published = load_config(PROJECT_ROOT / PUBLISHED)
+    found = sha256_json(decisive(published))
+    if found != _PUBLISHED_SHA256:
+        raise ConfigError(
+            f"{PUBLISHED}: its thresholds are not those that were published with this code (found SHA-256 "
+            f"{found[:12]}, expected {_PUBLISHED_SHA256[:12]}), so nothing could be said to be loosened against them; "
+            f"put the file back, and give yours as another one with --config"
+        )
+    return published

@@ -62,7 +62,13 @@ def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
     return state
 
 
-@task(name="adopt weights", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
+@task(
+    name="adopt weights",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+    persist_result=False,
+)
 @refusable
 def adopt_weights(run: Run, weights: Weights, report: str) -> str:
     """Write the weights that every stage has passed; returns the file's name."""
@@ -77,6 +83,7 @@ def adopt_weights(run: Run, weights: Weights, report: str) -> str:
     retries=RETRIES,
     retry_delay_seconds=RETRY_DELAY_S,
     retry_condition_fn=retry_when_transient,
+    persist_result=False,
 )
 @refusable
 def judge_baseline(run: Run, build: Build) -> str | None:
@@ -97,7 +104,7 @@ def judge_baseline(run: Run, build: Build) -> str | None:
     return str(body["recorded"])
 
 
-@task(name="calibration report")
+@task(name="calibration report", persist_result=False)
 def report_calibration(run: Run, results: list[GateResult], reports: Mapping[str, str]) -> str:
     """Write every stage's verdict, those that were not reached included, and put the checks into the UI as one table.
 

@@ -32,6 +32,7 @@ Made = dict[str, Any]
     retries=RETRIES,
     retry_delay_seconds=RETRY_DELAY_S,
     retry_condition_fn=retry_when_transient,
+    persist_result=False,
 )
 @refusable
 def seed(run: Run, build: Build) -> list[Made]:
@@ -52,6 +53,7 @@ def seed(run: Run, build: Build) -> list[Made]:
     retries=RETRIES,
     retry_delay_seconds=RETRY_DELAY_S,
     retry_condition_fn=retry_when_transient,
+    persist_result=False,
 )
 @refusable
 def metrics(run: Run, build: Build) -> list[Made]:
@@ -65,6 +67,7 @@ def metrics(run: Run, build: Build) -> list[Made]:
     retries=RETRIES,
     retry_delay_seconds=RETRY_DELAY_S,
     retry_condition_fn=retry_when_transient,
+    persist_result=False,
 )
 @refusable
 def balanced(run: Run, build: Build) -> list[Made]:

@@ -27,6 +27,7 @@ _TICKET_CARD = "rc1-ticket"
     retries=RETRIES,
     retry_delay_seconds=RETRY_DELAY_S,
     retry_condition_fn=retry_when_transient,
+    persist_result=False,
 )
 def report_round(run: Run, number: int, results: Sequence[GateResult], *, write: bool = True) -> str | None:
     """Put the round's table into the UI and write its report.
@@ -87,7 +88,7 @@ def _rows(result: GateResult) -> Iterator[dict[str, str]]:
         }
 
 
-@task(name="issue ticket")
+@task(name="issue ticket", persist_result=False)
 @refusable
 def issue(run: Run) -> dict[str, str]:
     """Issue the ticket; refused when a round has not passed for exactly these files."""
@@ -102,7 +103,13 @@ def issue(run: Run) -> dict[str, str]:
     return {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
 
 
-@task(name="verify ticket", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
+@task(
+    name="verify ticket",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+    persist_result=False,
+)
 @refusable
 def verify(run: Run) -> dict[str, Any]:
     """Check everything the ticket vouches for; refused with every cause when something differs.
@@ -121,6 +128,7 @@ def verify(run: Run) -> dict[str, Any]:
     retries=RETRIES,
     retry_delay_seconds=RETRY_DELAY_S,
     retry_condition_fn=retry_when_transient,
+    persist_result=False,
 )
 @refusable
 def verify_again(run: Run, what: str) -> str:
@@ -134,7 +142,13 @@ def verify_again(run: Run, what: str) -> str:
     return what
 
 
-@task(name="revoke ticket", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
+@task(
+    name="revoke ticket",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+    persist_result=False,
+)
 def revoke(run: Run, reason: str) -> bool:
     """Revoke the ticket, if there is one, and say so in the UI; returns whether there was one."""
     there = revoke_ticket(run, reason)
@@ -145,7 +159,7 @@ def revoke(run: Run, reason: str) -> bool:
     return there
 
 
-@task(name="nightly report")
+@task(name="nightly report", persist_result=False)
 def report_nightly(run: Run, verdict: str, passed: bool, rounds: dict[str, list[GateResult]]) -> str:
     """Write what the latest re-check found; the rounds' own reports stay as the ticket knows them."""
     body: dict[str, Any] = {

@@ -1,17 +1,21 @@
-"""Training as Prefect tasks: the warm start, segments of steps cached by content, and the checkpoints that stay."""
+"""Training as Prefect tasks: the warm start, segments of steps cached by content, and the checkpoints that stay.
+
+What is known of a finished segment stands in a file of JSON of our own. Prefect's own store of results is not used: a
+file in it names the code that reads it.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from prefect import State, task
-from prefect.context import TaskRunContext
 from prefect.logging import get_run_logger
-from prefect.states import Failed
+from prefect.states import Completed, Failed
 
-from rc1_lib.artifacts import sha256_json
+from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.evaluation.policies import finished_checkpoint
@@ -26,7 +30,6 @@ from rc1_lib.training.ppo_run import check_start, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from tasks.endings import REFUSED, RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
-from tasks.gates import leave_uncached
 from tasks.keys import provide_scorer_key
 from tasks.prepared import prepared_for
 from tasks.training_cards import show_segment, show_start, showing_steps
@@ -36,6 +39,10 @@ Facts = dict[str, Any]
 
 Segment = dict[str, Any]
 """`{first, last, checkpoint, sha256, seconds}`; the path is relative to the workspace."""
+
+CACHED = "Cached"
+"""The state of a segment that was there already, by Prefect's own name for such."""
+_RECORDS = "reports/rc1/segments"
 
 
 @task(
@@ -81,28 +88,23 @@ def resume(run: Run, seed: int, name: str) -> Segment:
         assert fingerprint(path) == sha256, "a checkpoint that was read and written is the same bytes"
     step = load_checkpoint(path, sha256).step
     get_run_logger().info("seed %d: resumed from %s, step %d", seed, path.name, step)
-    return {"first": step, "last": step, "checkpoint": run.workspace.name(path), "sha256": sha256, "seconds": 0.0}
+    return _segment(step, step, run.workspace.name(path), sha256, 0.0)
 
 
-def segment_key(_context: TaskRunContext | None, parameters: Mapping[str, Any]) -> str:
-    """The cache key: seed and steps, all that decides a bit, the code, and the checkpoint that it begins at."""
-    decisive = {name: parameters[name] for name in ("seed", "first", "last", "facts", "previous", "code")}
-    return f"rc1-train-{parameters['seed']}-{parameters['last']}-{sha256_json(decisive)}"
+def segment_key(**decisive: Any) -> str:
+    """What a segment is recorded under: seed and steps, all that decides a bit, the code, and where it begins."""
+    return f"{decisive['seed']}-{decisive['last']}-{sha256_json(decisive)}"
 
 
 @task(
     name="train",
     task_run_name="train {seed}: steps {first}-{last}",
-    cache_key_fn=segment_key,
-    persist_result=True,
-    result_serializer="json",
     retries=RETRIES,
     retry_delay_seconds=RETRY_DELAY_S,
     retry_condition_fn=retry_when_transient,
+    persist_result=False,
 )
-def segment(
-    run: Run, seed: int, first: int, last: int, facts: Facts, previous: str, code: str
-) -> Segment | State[Segment]:
+def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str, code: str) -> State[Segment]:
     """Train steps `first` to `last` of a seed's run; what a killed process has finished of them is gone on from.
 
     Args:
@@ -110,11 +112,22 @@ def segment(
         seed: whose run.
         first: the first step of the segment.
         last: the last one, which has a checkpoint.
-        facts: of the seed, as `warm_start` gave them; part of the cache key.
-        previous: fingerprint of the checkpoint before; part of the cache key.
-        code: fingerprint of this task's source and all that it imports; part of the cache key.
+        facts: of the seed, as `warm_start` gave them; part of the key.
+        previous: fingerprint of the checkpoint before; part of the key.
+        code: fingerprint of this task's source and all that it imports; part of the key.
+
+    Returns:
+        A state named `CACHED` where the segment was there already.
     """
     logger, began = get_run_logger(), time.monotonic()
+    key = segment_key(seed=seed, first=first, last=last, facts=facts, previous=previous, code=code)
+    record = run.workspace.path(f"{_RECORDS}/{key}.json")
+    folder = run.workspace.path(paths_of(run, seed).checkpoints)
+    if record.exists():
+        done, fault = _recorded(record, folder / folder_name(last))
+        if not fault:
+            return Completed(name=CACHED, message=f"steps {first}-{last} were trained before", data=done)
+        logger.warning("steps %d-%d are trained again: %s", first, last, fault)
     try:
         prepared = prepared_for(run)
         check_start(prepared, facts["reference"])
@@ -125,34 +138,44 @@ def segment(
                 f"into the workspace"
             )
         if previous:
-            read_verified(run.workspace.path(paths_of(run, seed).checkpoints) / folder_name(first - 1), previous)
+            read_verified(folder / folder_name(first - 1), previous)
         with showing_steps(run, seed, first, last):
             path = reach(prepared, seed, last, logger.info)
     except RC1Error as error:
-        leave_uncached()
         return Failed(name=REFUSED, message=str(error))
     show_segment(run, seed, first, last)
-    return {
-        "first": first,
-        "last": last,
-        "checkpoint": run.workspace.name(path),
-        "sha256": fingerprint(path),
-        "seconds": round(time.monotonic() - began, 1),
-    }
+    seconds = round(time.monotonic() - began, 1)
+    done = _segment(first, last, run.workspace.name(path), fingerprint(path), seconds)
+    write_json(record, done)
+    return Completed(message=f"steps {first}-{last}: {seconds} s", data=done)
 
 
-def fault_of(run: Run, body: object) -> str:
-    """Why a cached segment cannot be believed; empty where its checkpoint is there, byte for byte."""
-    if not isinstance(body, Mapping) or not {"checkpoint", "sha256"} <= body.keys():
-        return "the cached result is none of a segment"
+def _segment(first: int, last: int, checkpoint: str, sha256: str, seconds: float) -> Segment:
+    return {"first": first, "last": last, "checkpoint": checkpoint, "sha256": sha256, "seconds": seconds}
+
+
+def _recorded(record: Path, checkpoint: Path) -> tuple[Segment, str]:
+    """What is recorded of a segment, and why it cannot be believed: empty where the checkpoint is there as it says."""
     try:
-        read_verified(run.workspace.path(str(body["checkpoint"])), str(body["sha256"]))
+        done = read_json(record)
+    except (OSError, ValueError):
+        done = None
+    if not isinstance(done, Mapping) or done.keys() != _segment(0, 0, "", "", 0.0).keys():
+        return {}, f"{record.name}: is no record of a segment"
+    try:
+        read_verified(checkpoint, str(done["sha256"]))
     except CheckpointError as error:
-        return str(error)
-    return ""
+        return {}, str(error)
+    return dict(done), ""
 
 
-@task(name="keep for good", retries=RETRIES, retry_delay_seconds=RETRY_DELAY_S, retry_condition_fn=retry_when_transient)
+@task(
+    name="keep for good",
+    retries=RETRIES,
+    retry_delay_seconds=RETRY_DELAY_S,
+    retry_condition_fn=retry_when_transient,
+    persist_result=False,
+)
 @refusable
 def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
     """Copy the checkpoints whose evaluation passed into `best/`; gives their names.

@@ -90,7 +90,7 @@ class Story:
         }
 
 
-@task(name="training report")
+@task(name="training report", persist_result=False)
 def report_training(run: Run, body: dict[str, Any]) -> str:
     """Write `reports/train.json`; gives its path."""
     head = {"time": now(), "profile": run.config.profile, "config_sha256": run.config_sha256}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+import rc1_lib.run
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.config_file import departures, dump_config, load_config
 from rc1_lib.errors import ConfigError
-from rc1_lib.run import open_run, published_config
+from rc1_lib.run import PUBLISHED, open_run, published_config
 
 LOCAL = PROJECT_ROOT / "configs/local.yaml"
 
@@ -146,6 +148,18 @@ def test_thresholds_that_differ_from_the_published_ones_are_listed() -> None:
         loosened, published_config()
     )
     assert departures(published_config(), published_config()) == []
+
+
+def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a file that was loosened too, a loosened gate would not be listed."""
+    shutil.copytree(PROJECT_ROOT / "configs", tmp_path / "configs")
+    monkeypatch.setattr(rc1_lib.run, "PROJECT_ROOT", tmp_path)
+    file = tmp_path / PUBLISHED
+    file.write_text(file.read_text() + "# a remark\n")
+    published_config()
+    file.write_text(file.read_text().replace("min_distinct2: 0.60", "min_distinct2: 0.1"))
+    with pytest.raises(ConfigError, match=r"configs/ppo_scale\.yaml: its thresholds are not those that were published"):
+        published_config()
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,10 @@ Build = Annotated[
         help="Build what is missing or stale (auto), everything (always), or only judge what is there (never)."
     ),
 ]
-Refresh = Annotated[bool, typer.Option("--refresh", help="Evaluate every gate again, whatever is cached.")]
+Refresh = Annotated[
+    bool,
+    typer.Option("--refresh", help="Compute every gate in every round, also what has been found green in this run."),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
 _REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
 

@@ -1,7 +1,8 @@
 """The ticket: what two green rounds vouch for, for how long, and the checks that training makes before it believes it.
 
 The ticket's own digest shows an accidental or careless edit. It is no signature: no key is involved, so that whoever
-can write the workspace can also write a ticket, with or without passing the gates.
+can write the workspace can also write a ticket, with or without passing the gates. What a signature would cover is
+what the digest covers, `stated`; the revocation is written later, and stands beside it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_file, sha256_
 from rc1_lib.code import code_sha256
 from rc1_lib.config_file import departures, flatten
 from rc1_lib.derived import Described
-from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import NAMES, bound, described
 from rc1_lib.gates.machine import read_git
+from rc1_lib.hub_name import check_pinned
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round, report_passed
 from rc1_lib.run import Run, published_config
 from rc1_lib.scoring.identity import judge_identity
@@ -72,7 +74,9 @@ def issue_ticket(run: Run) -> dict[str, Any]:
 
     Raises:
         TicketError: when a round is missing or failed, or when anything changed between the rounds or since.
+        ConfigError: when the base is on the hub, and no commit is named.
     """
+    check_base(run)
     evidence = Evidence(run)
     files = fingerprints(evidence)
     reports: dict[str, dict[str, str]] = {}
@@ -102,9 +106,24 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         "waived": waived,
         "thresholds_changed": departures(run.config, published_config()),
     }
-    ticket = {**body, "ticket_sha256": sha256_json(body), "revoked": None}
+    ticket = {**body, "ticket_sha256": sha256_json(stated(body)), "revoked": None}
     write_json(run.workspace.path(TICKET), ticket)
     return ticket
+
+
+def stated(ticket: dict[str, Any]) -> dict[str, Any]:
+    """All that a ticket states when it is issued: what its digest covers."""
+    return {key: value for key, value in ticket.items() if key not in ("ticket_sha256", "revoked")}
+
+
+def check_base(run: Run) -> None:
+    """Refuse a base whose bytes no ticket could vouch for: one on the hub that is pinned by no commit.
+
+    Raises:
+        ConfigError: saying how to pin it.
+    """
+    if not described("base").applies(run):
+        check_pinned(run.config.base_model, "base_model")
 
 
 def _check_round(run: Run, report: dict[str, Any], number: int, files: dict[str, Any]) -> None:
@@ -167,9 +186,8 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
 
 
 def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[str]:
-    body = {key: value for key, value in ticket.items() if key not in ("ticket_sha256", "revoked")}
     causes = []
-    if ticket["revoked"] is None and ticket.get("ticket_sha256") != sha256_json(body):
+    if ticket["revoked"] is None and ticket.get("ticket_sha256") != sha256_json(stated(ticket)):
         causes.append("it was edited after it was issued (its digest does not fit)")
     if ticket["revoked"] is not None:
         causes.append(f"it was revoked at {ticket['revoked']['time']}: {ticket['revoked']['reason']}")
@@ -225,6 +243,11 @@ def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
             causes.append(f"it vouches for {name} ({wanted.get('path')}), which this RC1 does not read")
         else:
             causes += _causes_of(described(name), run, wanted["sha256"])
+    if "base" not in vouched:
+        try:
+            check_base(run)
+        except ConfigError as error:
+            causes.append(str(error))
     for name, (path, sha256) in _reports(run).items():
         if sha256 is None or sha256 != (ticket["reports"].get(name) or {}).get("sha256"):
             causes.append(f"the report of {name} ({path}) has changed or is gone")
@@ -287,7 +310,7 @@ def revoke_ticket(run: Run, reason: str) -> bool:
     except RC1Error:
         return False
     if ticket["revoked"] is None:
-        # Without its digest a revoked ticket stays refused even if the note is struck out by hand.
+        # Without its digest a revoked ticket stays refused where the note alone is struck out.
         revoked = {**ticket, "ticket_sha256": None, "revoked": {"time": now(), "reason": reason}}
         write_json(run.workspace.path(TICKET), revoked)
     return True

@@ -19,6 +19,7 @@ from transformers import (
 
 from rc1_lib.artifacts import sha256_folder
 from rc1_lib.errors import ConfigError
+from rc1_lib.hub_name import name_and_commit
 from rc1_lib.training.device import Precision, to_device
 from rc1_lib.training.train_config import ModelSection
 
@@ -40,7 +41,8 @@ def load_tokenizer(model: ModelSection) -> PreTrainedTokenizerBase:
         ConfigError: when it cannot be had, is damaged, or has no end-of-text token.
     """
     tokenizer: PreTrainedTokenizerBase = _loaded(
-        model.base, lambda: AutoTokenizer.from_pretrained(model.base, trust_remote_code=model.trust_remote_code)
+        model.base,
+        lambda: AutoTokenizer.from_pretrained(**_named(model.base), trust_remote_code=model.trust_remote_code),
     )
     if tokenizer.eos_token_id is None:
         raise ConfigError(f"model.base: the tokenizer of '{model.base}' has no end-of-text token; give another model")
@@ -69,7 +71,7 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     base, found = _loaded(
         model.base,
         lambda: AutoModelForCausalLM.from_pretrained(
-            model.base,
+            **_named(model.base),
             trust_remote_code=model.trust_remote_code,
             attn_implementation="flash_attention_2" if model.use_flash_attention_2 else "sdpa",
             dtype=precision.dtype if half else torch.float32,
@@ -110,9 +112,18 @@ def base_fingerprint(model: ModelSection) -> str:
     if folder.is_dir():
         return sha256_folder(folder)
     config = _loaded(
-        model.base, lambda: AutoConfig.from_pretrained(model.base, trust_remote_code=model.trust_remote_code)
+        model.base, lambda: AutoConfig.from_pretrained(**_named(model.base), trust_remote_code=model.trust_remote_code)
     )
-    return f"{model.base}@{config._commit_hash}"
+    name, _ = name_and_commit(model.base)
+    return f"{name}@{config._commit_hash}"
+
+
+def _named(base: str) -> dict[str, str]:
+    """A base as `from_pretrained` takes it: a folder, or a name on the hub with the commit that stands behind it."""
+    name, commit = name_and_commit(base)
+    if Path(base).is_dir() or commit is None:
+        return {"pretrained_model_name_or_path": base}
+    return {"pretrained_model_name_or_path": name, "revision": commit}
 
 
 def _nf4(precision: Precision) -> BitsAndBytesConfig:
@@ -131,9 +142,10 @@ def refuse_lookalike(base: str, key: str = "model.base") -> None:
     Raises:
         ConfigError: saying so.
     """
-    if not Path(base).is_absolute() and Path(base).exists():
+    name, _ = name_and_commit(base)
+    if not Path(base).is_absolute() and (Path(base).exists() or Path(name).exists()):
         raise ConfigError(
-            f"{key}: '{base}' is no folder of the workspace or the project, but something of that name lies in "
+            f"{key}: '{name}' is no folder of the workspace or the project, but something of that name lies in "
             f"the current directory, where RC1 looks for no model; give its whole path, or move it away"
         )
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rc1_lib.artifacts import Workspace
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
+from rc1_lib.hub_name import check_pinned, reads_like_folder
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_fingerprint, refuse_lookalike
 from rc1_lib.training.derived import BASE
@@ -45,9 +46,13 @@ def base_name(config: RunConfig, workspace: Workspace) -> str:
     """`base_model` as transformers takes it.
 
     Raises:
-        ConfigError: when it reads like a folder, but none is there, or one is only in the current directory.
+        ConfigError: when it reads like a folder, but none is there, or one is only in the current directory; or when
+            it is on the hub, and no commit is named.
     """
-    return resolved_base(config.base_model, workspace, "base_model")
+    found = resolved_base(config.base_model, workspace, "base_model")
+    if found == config.base_model and not workspace.find(found).is_dir():
+        check_pinned(found, "base_model")
+    return found
 
 
 def resolved_base(name: str, workspace: Workspace, key: str) -> str:
@@ -64,7 +69,7 @@ def resolved_base(name: str, workspace: Workspace, key: str) -> str:
     folder = workspace.find(name)
     if folder.is_dir():
         return str(folder.absolute())
-    if name.startswith(("models/", ".", "/")):
+    if reads_like_folder(name):
         raise ConfigError(f"{key}: {folder} is not there; build it with `rc1 build-base`, or name another model")
     refuse_lookalike(name, key)
     return name

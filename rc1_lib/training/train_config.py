@@ -99,7 +99,7 @@ class ModelSection(Section):
     """The model."""
 
     base: Annotated[str, Field(min_length=1)]
-    """A folder, or a name on the Hugging Face hub."""
+    """A folder, or a name on the Hugging Face hub, with `@COMMIT` behind it where it is to stay the same."""
     trust_remote_code: bool = False
     """Whether code that comes with the model may run."""
     use_flash_attention_2: bool = False

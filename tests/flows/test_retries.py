@@ -13,7 +13,7 @@ from rc1_lib.errors import RC1Error, SourceError
 from rc1_lib.run import Run
 from tasks.data import balanced, metrics, seed
 from tasks.endings import RETRIES, outcome, refusable, retry_when_transient
-from tasks.gates import files_now, files_read, gate
+from tasks.gates import gate
 
 
 def attempts(endings: list[Any]) -> tuple[int, State[Any]]:
@@ -64,7 +64,7 @@ def test_a_refusal_is_not_tried_again_and_keeps_its_sentence() -> None:
 
 def test_a_missed_threshold_is_not_tried_again(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy("gates.resources.min_free_gb=1000000000")
-    state = gate(run, "resources", 1, files_read("resources", files_now(run)), "once", return_state=True)
+    state = gate(run, "resources", 1, return_state=True)
     assert (state.name, state.is_failed()) == ("GateFailed", True)
     assert retry_when_transient(gate, None, state) is False  # type: ignore[arg-type]
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
-from rc1_lib.artifacts import read_json
+from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.run import Run
 from tasks.train import segment_key
 
@@ -22,8 +21,8 @@ from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, 
 )
 def test_all_that_decides_a_segment_is_part_of_its_key(other: dict[str, Any]) -> None:
     same = {"seed": 1, "first": 1, "last": 4, "facts": {"base": "a"}, "previous": "", "code": "this"}
-    assert segment_key(None, same) == segment_key(None, {**same, "run": "wherever it lies"})
-    assert segment_key(None, same) != segment_key(None, {**same, **other})
+    assert segment_key(**same) == segment_key(**same)
+    assert segment_key(**same) != segment_key(**{**same, **other})
 
 
 def test_a_finished_training_is_cached(done: Ended, tmp_path: Path) -> None:
@@ -58,14 +57,26 @@ def test_a_cached_segment_whose_checkpoint_was_altered_is_trained_again(
     assert prints(run) == prints(done.run)
 
 
-def test_damaged_cached_results_are_trained_again(done: Ended, tmp_path: Path) -> None:
+def records(run: Run) -> list[Path]:
+    """What is known of finished segments, in the order of the steps."""
+    return sorted(run.workspace.path("reports/rc1/segments").glob("20250820-*"))
+
+
+def test_damaged_records_are_trained_again(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
-    stored = list(Path(PREFECT_LOCAL_STORAGE_PATH.value()).glob("rc1-train-20250820-*"))
-    assert len(stored) >= 2
-    for place, path in enumerate(stored):
-        path.write_bytes((b"{", b'{"metadata": 1, "result": null}')[place % 2])
+    first, second = records(run)
+    first.write_bytes(b"{")
+    write_json(second, {"checkpoint": LAST, "sha256": prints(run)["step_00004"]})
     assert start(run).name == "PolicyTrained"
-    assert prints(run) == prints(done.run)
+    assert (cached(run), prints(run)) == (0, prints(done.run))
+
+
+def test_a_record_that_names_another_checkpoint_is_not_believed(done: Ended, tmp_path: Path) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    first, second = records(run)
+    write_json(second, {**read_json(second), "checkpoint": f"{RUN}/step_00002", "sha256": read_json(first)["sha256"]})
+    assert start(run).name == "PolicyTrained"
+    assert (cached(run), prints(run)) == (1, prints(done.run))
 
 
 def test_another_seed_has_a_run_of_its_own(done: Ended, tmp_path: Path) -> None:

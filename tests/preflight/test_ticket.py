@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
-from rc1_lib.errors import TicketError
+from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.rounds import PASSED, write_round
@@ -80,9 +80,11 @@ def test_the_base_model_is_among_what_it_vouches_for(ticketed: Run) -> None:
     assert "models/embedded has changed" in refusal(ticketed)
 
 
-def test_a_base_on_the_hub_has_no_bytes_to_vouch_for(ticketed: Run) -> None:
-    run = replace(ticketed, config=ticketed.config.model_copy(update={"base_model": "Qwen/Qwen3-4B"}))
+def test_a_base_on_the_hub_has_no_bytes_to_vouch_for_and_so_is_pinned(passed: Run) -> None:
+    run = replace(passed, config=passed.config.model_copy(update={"base_model": "Qwen/Qwen3-4B"}))
     assert "base" not in Evidence(run).names
+    with pytest.raises(ConfigError, match=r"base_model: 'Qwen/Qwen3-4B' .* write Qwen/Qwen3-4B@COMMIT"):
+        issue_ticket(run)
 
 
 def test_it_is_refused_once_it_has_expired(ticketed: Run) -> None:

@@ -29,6 +29,7 @@ KINDS = (
     "shadow", "takes", "pool", "metrics", "balanced", "weights", "judge_baseline", "config", "judge_spec",
     "templates", "reference_templates", "base", *ROUNDS,
 )  # fmt: skip
+HUB = f"Qwen/embedded@{'0123456789' * 4}"
 EVERY = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -159,9 +160,9 @@ def test_a_base_is_compared_before_it_is_read_and_when_it_was(whole: Run) -> Non
 def test_a_base_of_the_same_name_in_the_current_directory_is_no_base(
     whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    named = replace(whole, config=whole.config.model_copy(update={"base_model": "Qwen/embedded"}))
+    named = replace(whole, config=whole.config.model_copy(update={"base_model": HUB}))
     shutil.copytree(place(whole, "base"), tmp_path / "elsewhere/Qwen/embedded")
-    assert base_name(named.config, named.workspace) == "Qwen/embedded"
+    assert base_name(named.config, named.workspace) == HUB
     monkeypatch.chdir(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match="lies in the current directory, where RC1 looks for no model"):
         base_name(named.config, named.workspace)

@@ -6,10 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.config_file import load_config
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
+from rc1_lib.training import base_model
+from rc1_lib.training.base_model import base_fingerprint, load_base, load_tokenizer
 from rc1_lib.training.derived import BASE
+from rc1_lib.training.device import Precision
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 
 Tiny = Callable[..., Run]
@@ -20,9 +26,44 @@ def test_a_folder_of_the_workspace_is_taken_before_a_name_on_the_hub(tiny: Tiny)
     assert base_name(run.config, run.workspace) == str(run.workspace.path("base"))
 
 
+PINNED = f"Qwen/Qwen3-4B-Instruct@{'0123456789' * 4}"
+
+
 def test_what_is_no_folder_is_a_name_on_the_hub(tiny: Tiny) -> None:
-    run = tiny("base_model=Qwen/Qwen3-4B-Instruct")
-    assert base_name(run.config, run.workspace) == "Qwen/Qwen3-4B-Instruct"
+    run = tiny(f"base_model={PINNED}")
+    assert base_name(run.config, run.workspace) == PINNED
+
+
+@pytest.mark.parametrize("name", ["Qwen/Qwen3-4B-Instruct", "Qwen/Qwen3-4B-Instruct@main", f"{PINNED}0"])
+def test_a_name_on_the_hub_is_pinned_by_a_commit(tiny: Tiny, name: str) -> None:
+    run = tiny(f"base_model={name}")
+    with pytest.raises(ConfigError, match=r"base_model: '.*' is no folder .* write Qwen/Qwen3-4B-Instruct@COMMIT"):
+        base_name(run.config, run.workspace)
+
+
+def test_the_commit_is_what_is_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every loader of a base: its configuration, its tokenizer, its weights."""
+    asked: list[tuple[str, str]] = []
+
+    class Hub:
+        """Where no model is."""
+
+        @staticmethod
+        def from_pretrained(pretrained_model_name_or_path: str, revision: str, **_: object) -> None:
+            asked.append((pretrained_model_name_or_path, revision))
+            raise OSError("offline")
+
+    for loader in ("AutoConfig", "AutoTokenizer", "AutoModelForCausalLM"):
+        monkeypatch.setattr(base_model, loader, Hub)
+    section = model_section(load_config(PROJECT_ROOT / "configs/local.yaml"), PINNED)
+    for load in (
+        base_fingerprint,
+        load_tokenizer,
+        lambda model: load_base(model, torch.device("cpu"), Precision("fp32")),
+    ):
+        with pytest.raises(ConfigError, match="cannot be loaded"):
+            load(section)
+    assert asked == [tuple(PINNED.split("@"))] * 3
 
 
 @pytest.mark.parametrize("name", ["models/none", "./none", "/none/at/all"])

@@ -1,0 +1,122 @@
+"""No verdict is kept for another process, and nothing that lies in Prefect's storage is read, whatever it names."""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from prefect import Task
+from prefect.cache_policies import NO_CACHE
+from prefect.results import ResultRecord, ResultStore
+from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
+
+import tasks.calibrate
+import tasks.control
+import tasks.data
+import tasks.evaluation
+import tasks.gates
+import tasks.reports
+import tasks.train
+import tasks.training_report
+from deployments.server import settings
+from rc1_lib.run import Run
+from tasks.gates import gate
+from tests.forks import another_interpreter
+
+from .trainings import Ended, cached, copied, prints, start
+
+_MODULES = (
+    tasks.calibrate, tasks.control, tasks.data, tasks.evaluation, tasks.gates, tasks.reports, tasks.train,
+    tasks.training_report,
+)  # fmt: skip
+TASKS = {name: one for module in _MODULES for name, one in vars(module).items() if isinstance(one, Task)}
+
+
+class Touch:
+    """What, once unpickled, has made a file."""
+
+    def __init__(self, path: Path) -> None:
+        """The file."""
+        self.path = str(path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (self.path,)
+
+
+def planted(ran: Path) -> bytes:
+    """A record as Prefect stores one, whose serializer runs code that makes `ran`."""
+    result = base64.encodebytes(pickle.dumps(Touch(ran))).decode()
+    return orjson.dumps({"metadata": {"serializer": {"type": "pickle", "picklelib": "pickle"}}, "result": result})
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_no_task_asks_prefects_storage_for_a_result(name: str) -> None:
+    assert (TASKS[name].persist_result, TASKS[name].cache_policy) == (False, NO_CACHE)
+
+
+def test_a_record_in_the_storage_would_run_code_if_it_were_read(tmp_path: Path) -> None:
+    ResultRecord.deserialize(planted(tmp_path / "ran"))
+    assert (tmp_path / "ran").is_dir()
+
+
+def test_a_record_that_is_planted_under_every_key_asked_for_is_not_read(
+    done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, looked = Path(PREFECT_LOCAL_STORAGE_PATH.value()), ResultStore.exists
+
+    def plant(store: ResultStore, key: str) -> bool:
+        (storage / key).write_bytes(planted(tmp_path / "ran"))
+        return looked(store, key)
+
+    monkeypatch.setattr(ResultStore, "exists", plant)
+    run = copied(done.run, tmp_path / "workspace")
+    assert start(run).name == "PolicyTrained"
+    assert (cached(run), prints(run)) == (2, prints(done.run))
+    assert gate(run, "mix", 1, return_state=True).name == "GatePassed"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_gate_leaves_no_verdict_behind(fresh_copy: Callable[..., Run]) -> None:
+    run, storage = fresh_copy(), Path(PREFECT_LOCAL_STORAGE_PATH.value())
+    before = sorted(storage.rglob("*"))
+    assert [gate(run, "mix", 1, return_state=True).name for _ in range(2)] == ["GatePassed"] * 2
+    assert sorted(storage.rglob("*")) == before
+
+
+def test_a_failed_verdict_stays_one(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy("gates.length.max_len=65")
+    first, second = (gate(run, "length", 1, return_state=True) for _ in range(2))
+    assert [first.name, second.name] == ["GateFailed", "GateFailed"]
+    assert second.is_failed() and "wanted <= 65" in str(second.message)
+
+
+def test_a_gate_whose_file_is_missing_is_an_error(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy()
+    assert gate(run, "mix", 1, return_state=True).name == "GatePassed"
+    run.workspace.path(run.config.pool.path).unlink()
+    assert gate(run, "mix", 1, return_state=True).name == "GateError"
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["as RC1 starts Prefect", "as Prefect would by itself"])
+def test_how_prefect_logs_is_not_for_the_workspace_to_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    for name in [name for name in os.environ if name.startswith("PREFECT_")]:
+        monkeypatch.delenv(name)
+    home, ran = tmp_path / ".prefect", tmp_path / "ran"
+    home.mkdir()
+    (home / "logging.yml").write_text(f'version: 1\nformatters: {{a: {{"()": os.mkdir, path: {ran}}}}}\n')
+    chosen = settings(tmp_path, "http://127.0.0.1:4200")
+    with another_interpreter(tmp_path / "forks") as forks:
+        loaded = forks.start(
+            "prefect.logging.configuration.setup_logging",
+            environment=chosen if own else {"PREFECT_HOME": chosen["PREFECT_HOME"]},
+        )
+        loaded.wait()
+    assert ran.exists() is not own
