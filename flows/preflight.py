@@ -21,7 +21,7 @@ from flows.failures import leave_failure
 from flows.rounds import JudgedRound, judge_round
 from rc1_lib.build_policy import Build
 from rc1_lib.calibration.judge_baseline import check_baseline
-from rc1_lib.calibration.stages import is_due
+from rc1_lib.calibration.stages import check_performable, is_due
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.ahead import ahead
@@ -72,6 +72,8 @@ def preflight(
         check_waivers(Evidence(run))  # before anything is written
         if ticket and 2 in rounds:
             check_base(run)
+        if build != "never":
+            check_performable(run)
         with holding(run.workspace, "the nightly re-check" if recheck else "a preflight"):
             if recheck:
                 return _nightly(run, rounds, build, refresh, on_red_revoke)

@@ -91,6 +91,8 @@ class Pool(Section):
     recipes: Annotated[dict[Bucket, Recipe], names_all(*BUCKETS)]
     workers: Annotated[int, Field(ge=1, le=256)]
     """Processes that write rows; their number changes no byte."""
+    hold_out: str | None = None
+    """A shadow set beside the run's own (rows in JSONL) whose questions the pool leaves out too."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
@@ -28,6 +29,7 @@ _NO_PATH = {
     errno.ENAMETOOLONG: "is too long for this file system, expected a name of at most 255 bytes; shorten it",
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_THREADS = "POLARS_MAX_THREADS"
 _SHOWN = 100
 """Characters of a path that are repeated."""
 
@@ -59,6 +61,7 @@ def command(app: typer.Typer, name: str, function: Function, without: Collection
 def run_command(function: Function, options: Options, values: dict[str, Any]) -> int:
     """Run a command with everything it prints logged, and return its exit code."""
     try:
+        _check_threads()
         for name, value in (*_files_of(options), *values.items()):
             _check_path(name, value)
         if root_of(options).is_file():
@@ -71,6 +74,12 @@ def run_command(function: Function, options: Options, values: dict[str, Any]) ->
     except RC1Error as error:  # raised before there is a log to write to
         print(f"rc1: {error}", file=sys.stderr)
         return REFUSED
+
+
+def _check_threads() -> None:
+    """Refuse the one number of threads at which polars panics instead of refusing it."""
+    if re.fullmatch(r"\+?0+", os.environ.get(_THREADS, "")):
+        raise RC1Error(f"{_THREADS}: found 0, expected 1 or more; raise it, or unset it for one thread a core")
 
 
 def _files_of(options: Options) -> list[tuple[str, Any]]:

@@ -45,6 +45,10 @@ def build_pool(
     ] = None,
     tools: Annotated[str | None, typer.Option(help='Tools of the assistant, "wiki,calc" (pool.tools).')] = None,
     templates_dir: TemplatesDir = None,
+    shadow: Annotated[
+        Path | None,
+        typer.Option(help="Leave out the questions of this shadow set too, beside the run's own (pool.hold_out)."),
+    ] = None,
     sources: Sources = None,
     seed: Seed = None,
     workers: Annotated[int | None, typer.Option(help="Processes that write rows (pool.workers).")] = None,
@@ -62,6 +66,7 @@ def build_pool(
                 "pool.clarify_rate": clarify_rate,
                 "pool.tools": list(chosen) if chosen else None,
                 "pool.templates_dir": session.given(templates_dir),
+                "pool.hold_out": session.given(shadow),
                 "sources.use": source(sources),
                 "pool.seed": seed,
                 "pool.workers": workers,

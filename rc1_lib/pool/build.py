@@ -61,13 +61,20 @@ class Plans:
     report: BuildReport
 
 
-def plan(config: RunConfig, questions: Mapping[Task, Sequence[Question]], *, pool: bool = True) -> Plans:
+def plan(
+    config: RunConfig,
+    questions: Mapping[Task, Sequence[Question]],
+    *,
+    pool: bool = True,
+    beside: Sequence[Question] = (),
+) -> Plans:
     """Decide every row of the shadow set and of the pool.
 
     Args:
         config: of the run.
         questions: of each task.
         pool: False leaves the pool out: the shadow set is drawn first, whatever is left for a pool.
+        beside: held out of the pool too, and drawn by somebody else.
 
     Raises:
         SourceError: when there are too few questions.
@@ -77,7 +84,7 @@ def plan(config: RunConfig, questions: Mapping[Task, Sequence[Question]], *, poo
     held, free = split_shadow(config, lent)
     if not pool:
         return Plans(plan_shadow(held), [], report)
-    clean, leaking = decontaminate(free, held, config.gates.leakage)
+    clean, leaking = decontaminate(free, [*held, *beside], config.gates.leakage)
     report.dropped["repeats a shadow question"] += leaking
     rows = plan_pool(config, clean)
     report.second_uses = sum(row.use > 0 for row in rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal
 
-from rc1_lib.artifacts import read_json, read_manifest, sha256_tree
+from rc1_lib.artifacts import read_json, read_manifest, sha256_file, sha256_tree
 from rc1_lib.derived import Artifact, Given, Input
 from rc1_lib.run import Run
 from rc1_lib.sources import sources_sha256
@@ -39,6 +39,11 @@ def _not_sampled(run: Run) -> bool:
     return not isinstance(sample, dict) or any(sample.get(key) != written.get(key) for key in ("path", "sha256"))
 
 
+def _held_out_sha256(run: Run) -> str:
+    beside = run.config.pool.hold_out
+    return "" if beside is None else sha256_file(run.workspace.find(beside))
+
+
 TEMPLATES = Given("templates", lambda run: run.config.pool.templates_dir, sha256_tree)
 REFERENCE_TEMPLATES = Given("reference_templates", lambda run: run.config.pool.reference_templates_dir, sha256_tree)
 _BUILDER, _COMMAND = "rc1_lib.pool.seed.build_seed", "rc1 build-pool"
@@ -55,7 +60,8 @@ TAKES = Artifact(
     vouched=True,
 )  # fmt: skip
 POOL = Artifact(
-    "pool", lambda run: run.config.pool.path, partial(_settings, "pool"), _BUILDER, _COMMAND, _MADE_FROM, vouched=True
-)
+    "pool", lambda run: run.config.pool.path, partial(_settings, "pool"), _BUILDER, _COMMAND,
+    (*_MADE_FROM, Input("hold_out", _held_out_sha256)), vouched=True,
+)  # fmt: skip
 PARTS: dict[Part, Artifact] = {"shadow": SHADOW, "takes": TAKES, "pool": POOL}
 """They are planned together, so that the pool shares no question with the others."""

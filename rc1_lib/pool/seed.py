@@ -14,7 +14,7 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.takes import TakesReport, write_takes
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.run import Run
-from rc1_lib.sources import load_questions
+from rc1_lib.sources import held_out_beside, load_questions
 
 
 def build_seed(
@@ -40,7 +40,8 @@ def build_seed(
 
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
     questions, skipped = load_questions(run.config, run.workspace)
-    plans = plan(run.config, questions, pool="pool" in parts)
+    beside = held_out_beside(run.config, run.workspace)
+    plans = plan(run.config, questions, pool="pool" in parts, beside=beside)
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
     # Taken before anything is written: what is edited meanwhile is not what these files were made from.
     inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}

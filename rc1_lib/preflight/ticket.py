@@ -7,6 +7,7 @@ what the digest covers, `stated`; the revocation is written later, and stands be
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -21,7 +22,8 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import NAMES, bound, described
 from rc1_lib.gates.machine import read_git
 from rc1_lib.hub_name import check_pinned
-from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round, report_passed
+from rc1_lib.preflight.earned import round_faults
+from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
 from rc1_lib.run import Run, published_config
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.vouched import check_vouched
@@ -80,13 +82,12 @@ def issue_ticket(run: Run) -> dict[str, Any]:
     evidence = Evidence(run)
     files = fingerprints(evidence)
     reports: dict[str, dict[str, str]] = {}
-    waived: dict[str, str] = {}
-    for number in (1, 2):
-        report = read_round(run, number)
-        if report is None or not report_passed(report, number):
-            raise TicketError(f"no ticket: round {number} has not passed; {_AGAIN}")
-        _check_round(run, report, number, files)
-        waived |= report.get("waived", {})
+    rounds = []
+    for number in PASSED:
+        report = read_round(run, number) or {}
+        if faults := round_faults(run, report, number, files):
+            raise TicketError(f"no ticket: {'; '.join(faults)}; {_AGAIN}")
+        rounds.append(report)
         path = run.workspace.path(PASSED[number])
         reports[f"round{number}"] = {"path": PASSED[number], "sha256": sha256_file(path)}
     issued = datetime.now(UTC)
@@ -98,17 +99,24 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         "commit": read_git(PROJECT_ROOT).commit,
         "code_sha256": code_sha256(),
         "config_sha256": run.config_sha256,
-        "config": run.config.model_dump(mode="json"),
         "overrides": list(run.overrides),
         "judge": judge_identity(run),
         "files": files,
         "reports": reports,
-        "waived": waived,
-        "thresholds_changed": departures(run.config, published_config()),
+        **_told(run, rounds),
     }
     ticket = {**body, "ticket_sha256": sha256_json(stated(body)), "revoked": None}
     write_json(run.workspace.path(TICKET), ticket)
     return ticket
+
+
+def _told(run: Run, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a ticket tells its readers of the configuration, and of what its rounds waived."""
+    return {
+        "config": run.config.model_dump(mode="json"),
+        "waived": {name: why for report in rounds for name, why in report["waived"].items()},
+        "thresholds_changed": departures(run.config, published_config()),
+    }
 
 
 def stated(ticket: dict[str, Any]) -> dict[str, Any]:
@@ -124,20 +132,6 @@ def check_base(run: Run) -> None:
     """
     if not described("base").applies(run):
         check_pinned(run.config.base_model, "base_model")
-
-
-def _check_round(run: Run, report: dict[str, Any], number: int, files: dict[str, Any]) -> None:
-    if report.get("profile") != run.config.profile:
-        raise TicketError(
-            f"no ticket: round {number} is of profile '{report.get('profile')}', not '{run.config.profile}'; {_AGAIN}"
-        )
-    if report.get("code_sha256") != code_sha256():
-        raise TicketError(f"no ticket: round {number} was run by other code; {_AGAIN}")
-    if report.get("config_sha256") != run.config_sha256:
-        raise TicketError(f"no ticket: round {number} was run with another configuration; {_AGAIN}")
-    for name, current in files.items():
-        if (report.get("files") or {}).get(name) != current or current["sha256"] is None:
-            raise TicketError(f"no ticket: {current['path']} is not what round {number} read; {_AGAIN}")
 
 
 def read_ticket(run: Run) -> dict[str, Any]:
@@ -175,10 +169,12 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
         TicketError: naming every cause of refusal.
     """
     ticket = read_ticket(run)
+    another_run = _run_causes(ticket, run)
     causes = [
         *_own_causes(ticket, at or datetime.now(UTC), run.config.ticket.ttl_hours),
-        *_run_causes(ticket, run),
+        *another_run,
         *_file_causes(ticket, run),
+        *_report_causes(ticket, run, look_inside=not another_run),
     ]
     if causes:
         raise TicketError("the ticket is refused: " + "; ".join(causes))
@@ -248,11 +244,25 @@ def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
             check_base(run)
         except ConfigError as error:
             causes.append(str(error))
+    return causes
+
+
+def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[str]:
+    """Over both rounds' reports; what stands in them says something about the run that the ticket is for alone."""
+    causes, rounds = [], []
     for name, (path, sha256) in _reports(run).items():
         if sha256 is None or sha256 != (ticket["reports"].get(name) or {}).get("sha256"):
             causes.append(f"the report of {name} ({path}) has changed or is gone")
-        elif not report_passed(read_round(run, _NUMBERS[name]) or {}, _NUMBERS[name]):
-            causes.append(f"round {_NUMBERS[name]} has not passed by its own report")
+        elif look_inside:
+            rounds.append(read_round(run, _NUMBERS[name]) or {})
+            causes += round_faults(run, rounds[-1], _NUMBERS[name], ticket["files"])
+    if look_inside and not causes:
+        told = [
+            f"'{key}'"
+            for key, value in _told(run, rounds).items()
+            if sha256_json(ticket.get(key)) != sha256_json(value)
+        ]
+        causes += [f"it does not tell what its rounds tell ({', '.join(told)})"] if told else []
     return causes
 
 

@@ -12,7 +12,7 @@ from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub
 from rc1_lib.sources.local import load_local
-from rc1_lib.sources.rows import load_rows
+from rc1_lib.sources.rows import load_rows, read_questions
 from rc1_lib.sources.shadow_counts import shadow_counts
 
 _SPARE = 1.2
@@ -34,10 +34,28 @@ def load_questions(
         loaded = load_hub(config.sources.hub, tasks)
     else:
         place = source_path(config.sources.use, workspace)
-        finished = place.suffix == ".jsonl" and not place.is_dir()
-        loaded = load_rows(place, tasks) if finished else load_local(place, tasks)
+        loaded = load_rows(place, tasks) if _is_rows(place) else load_local(place, tasks)
     questions = {task: list(part.questions) for task, part in loaded.items()}
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
+
+
+def are_finished(config: RunConfig, workspace: Workspace) -> bool:
+    """Whether the source is of finished dialogues: taken as they are, they cannot be performed again."""
+    use = config.sources.use
+    return use not in ("embedded", "hub") and _is_rows(source_path(use, workspace))
+
+
+def _is_rows(place: Path) -> bool:
+    return place.suffix == ".jsonl" and not place.is_dir()
+
+
+def held_out_beside(config: RunConfig, workspace: Workspace) -> list[Question]:
+    """The questions of another shadow set, which the pool leaves out too (`pool.hold_out`).
+
+    Raises:
+        RowError: when that file does not hold rows.
+    """
+    return [] if config.pool.hold_out is None else read_questions(workspace.find(config.pool.hold_out))
 
 
 def source_path(use: str, workspace: Workspace) -> Path:

@@ -24,20 +24,25 @@ def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:
         SourceError: when a task has no rows.
         RowError: when the file does not hold rows of the pool's schema; the sentence names line and key.
     """
-    check_rows(read_rows(path), path)
     found: dict[Task, list[Question]] = {task: [] for task in tasks}
-    others = 0
-    with path.open("rb") as stream:
-        for line in filter(bytes.strip, stream):
-            row = orjson.loads(line)
-            if row["task"] in found:
-                found[row["task"]].append(_question(row))
-            else:
-                others += 1
+    for question in read_questions(path):
+        if question.task in found:
+            found[question.task].append(question)
     missing = [task for task, questions in found.items() if not questions]
     if missing:
         raise SourceError(f"{path}: holds no rows of {', '.join(missing)}; add some or change --mix")
     return {task: Loaded(tuple(questions), {}) for task, questions in found.items()}
+
+
+def read_questions(path: Path) -> list[Question]:
+    """The question of each row of `path`, in order.
+
+    Raises:
+        RowError: when the file does not hold rows of the pool's schema; the sentence names line and key.
+    """
+    check_rows(read_rows(path), path)
+    with path.open("rb") as stream:
+        return [_question(orjson.loads(line)) for line in filter(bytes.strip, stream)]
 
 
 def _question(row: Row) -> Question:

@@ -16,9 +16,10 @@ import pytest
 
 from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calibration.judged_rows import dimensions
-from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
+from rc1_lib.calibration.stages import STAGES, check_performable, evaluate_here, is_due, run_stages
 from rc1_lib.calibration.weight_calib import calibration_rows
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
+from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.gates import evaluate
@@ -55,6 +56,16 @@ def files(run: Run, pattern: str = "reports/*.json") -> dict[str, bytes]:
     """The files' bytes, by name."""
     root = run.workspace.root
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.glob(pattern))}
+
+
+def test_finished_dialogues_are_refused_before_anything_is_calibrated_on_them(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.touch()
+    with pytest.raises(ConfigError, match=r"rows\.jsonl: holds finished dialogues, .* `rc1 build-pool`"):
+        check_performable(again(tmp_path, f"sources.use={rows}"))
+    check_performable(again(tmp_path, f"sources.use={rows}", "gates.ablation.min_prompts=0"))
+    check_performable(again(tmp_path, f"sources.use={tmp_path}"))
+    check_performable(again(tmp_path))
 
 
 def ended(done: list[GateReport]) -> dict[str, str]:

@@ -231,6 +231,18 @@ def test_shadow_set_alone_needs_no_questions_for_a_pool(rc1: Rc1, workspace: Pat
     assert "are left for the pool" in refusal(rc1, "build-pool", *flags, "--rebuild")
 
 
+@pytest.mark.parametrize("none", ["0", "00", "+0"])
+def test_no_threads_at_all_is_refused(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, none: str) -> None:
+    monkeypatch.setenv("POLARS_MAX_THREADS", none)
+    assert "POLARS_MAX_THREADS: found 0, expected 1 or more" in refusal(rc1, "config", "show", "--workspace", tmp_path)
+
+
+def test_other_shadow_set_has_to_be_rows(rc1: Rc1, tmp_path: Path) -> None:
+    (tmp_path / "other.jsonl").write_text("{}\n")
+    words = refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL, "--shadow", "other.jsonl")
+    assert "other.jsonl, line 1: " in words
+
+
 @pytest.mark.parametrize("what", ["preflight", "calibrate"])
 def test_second_run_in_a_workspace_is_told_who_holds_it(rc1: Rc1, tmp_path: Path, what: str) -> None:
     with holding(Workspace(tmp_path), "a preflight"):

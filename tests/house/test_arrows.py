@@ -22,7 +22,7 @@ ROOMS = {
     "difficulty": "rows",
     "pool": "difficulty rows sources",
     "gates": "pool reward rows scoring",
-    "calibration": "attacks difficulty environment gates labels pool reward rows scoring",
+    "calibration": "attacks difficulty environment gates labels pool reward rows scoring sources",
     "preflight": "calibration evidence gates labels pool scoring",
     "release": "calibration difficulty evaluation evidence preflight reward training",
     "training": "calibration difficulty environment pool reward rows scoring sources",

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 
 from rc1_lib.apportion import apportion
-from rc1_lib.artifacts import read_json, sha256_file
+from rc1_lib.artifacts import FileState, read_json, sha256_file
 from rc1_lib.calculator import calculate
 from rc1_lib.config_data import Teacher
 from rc1_lib.errors import SourceError
 from rc1_lib.evidence import Evidence
+from rc1_lib.pool.derived import POOL
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
 from rc1_lib.pool.teacher import ask_chance
 from rc1_lib.rows.frame import read_rows, with_texts
@@ -42,6 +43,27 @@ def test_another_seed_gives_another_pool(built: Run, tmp_path: Path) -> None:
     assert not set(read_rows(tmp_path / other.config.pool.path)["question"]) & set(
         read_rows(built.workspace.path(built.config.pool.path))["question"]
     )
+
+
+def test_the_pool_leaves_out_the_questions_of_another_shadow_set_too(built: Run, tmp_path: Path) -> None:
+    """One that was drawn with another seed; without being told the pool would hold some of them."""
+    few = (*SMALL, "pool.n=300", "shadow.n=60")
+    drawn = open_run(workspace=tmp_path / "drawn", overrides=(*few, "shadow.seed=5", "sources.use=embedded"))
+    build_seed(drawn, ("pool",))
+    beside = tmp_path / "beside.jsonl"
+    lines = drawn.workspace.path(drawn.config.pool.path).read_bytes().splitlines(keepends=True)
+    beside.write_bytes(b"".join(lines[:40]))
+    held = set(read_rows(beside)["source_id"])
+    alone = open_run(workspace=tmp_path / "alone", overrides=few)
+    told = open_run(workspace=tmp_path / "told", overrides=(*few, f"pool.hold_out={beside}"))
+    found = []
+    for run in (alone, told):
+        build_seed(run)
+        found.append(held & set(read_rows(run.workspace.path(run.config.pool.path))["source_id"]))
+    assert found[0] and not found[1]
+    assert POOL.state(told) is FileState.FRESH
+    beside.write_bytes(b"".join(lines[:39]))
+    assert POOL.state(told) is FileState.STALE
 
 
 def test_the_shadow_set_does_not_depend_on_the_size_of_the_pool(built: Run, tmp_path: Path) -> None:

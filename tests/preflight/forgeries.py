@@ -1,0 +1,285 @@
+"""What somebody who writes the workspace may do to a ticket and to all that it rests on, and what is said of it.
+
+Each is done to a workspace whose ticket holds. `recomputed` ones have the digests worked out again, as far as the kind
+says; where the answer is None, it is not seen, and `docs/experiments/forgeries.md` says why.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rc1_lib.artifacts import read_json, sha256_file, sha256_json, write_json
+from rc1_lib.evidence.registry import described
+from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.ticket import TICKET, revoke_ticket, stated
+from rc1_lib.run import Run
+
+Body = dict[str, Any]
+Change = Callable[[Body], object]
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """One kind.
+
+    Attributes:
+        kind: what is done, as the page calls it.
+        forge: does it to the workspace of a run.
+        said: a part of the refusal; None where it is not seen.
+        long: whether it is left to `make test-long`.
+    """
+
+    kind: str
+    forge: Callable[[Run], object]
+    said: str | None
+    long: bool = True
+
+
+def rewritten(path: Path, change: Change) -> None:
+    """Change a JSON file."""
+    body = read_json(path)
+    change(body)
+    write_json(path, body)
+
+
+def ticket(change: Change, *, digest: bool = True) -> Callable[[Run], None]:
+    """Change the ticket, and work its digest out again or leave it."""
+
+    def forge(run: Run) -> None:
+        def both(body: Body) -> None:
+            change(body)
+            if digest:
+                body["ticket_sha256"] = sha256_json(stated(body))
+
+        rewritten(run.workspace.path(TICKET), both)
+
+    return forge
+
+
+def reports(change: Change, *numbers: int) -> Callable[[Run], None]:
+    """Change rounds' reports, and have the ticket name them as they are now."""
+
+    def forge(run: Run) -> None:
+        for number in numbers or PASSED:
+            rewritten(run.workspace.path(PASSED[number]), change)
+        ticket(lambda body: _name_reports(run, body))(run)
+
+    return forge
+
+
+def _name_reports(run: Run, body: Body) -> None:
+    for number, path in PASSED.items():
+        body["reports"][f"round{number}"]["sha256"] = sha256_file(run.workspace.path(path))
+
+
+def gate(name: str, change: Change) -> Change:
+    """A change of one gate's verdict in a report."""
+    return lambda report: change(next(one for one in report["gates"] if one["name"] == name))
+
+
+def without(gate_name: str) -> Change:
+    """A report that lacks a gate."""
+    return lambda report: report.update(gates=[one for one in report["gates"] if one["name"] != gate_name])
+
+
+def waived(report: Body) -> None:
+    """A waiver that no configuration gives."""
+    gate("leakage", lambda one: one.update(waiver="never mind", checks=[], status="waived"))(report)
+    report["waived"]["leakage"] = "never mind"
+
+
+def at(kind: str, act: Callable[[Path], object]) -> Callable[[Run], None]:
+    """Do something to what bears a name in the registry; what the project lends is brought into the workspace."""
+
+    def forge(run: Run) -> None:
+        path = described(kind).path(run)
+        own = run.workspace.path(run.workspace.name(path))
+        if not own.exists():
+            own.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(path, own) if path.is_dir() else shutil.copyfile(path, own)
+        act(own)
+
+    return forge
+
+
+def edited(path: Path) -> None:
+    """Another byte, in a file or in one of a folder."""
+    path = path if path.is_file() else max(path.rglob("*.json"))
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+def linked_to_another(path: Path) -> None:
+    """A link to a changed copy."""
+    copy = path.with_name(f"{path.name}.copy")
+    path.rename(copy)
+    edited(copy)
+    path.symlink_to(copy.name)
+
+
+def linked_folder_inside(path: Path) -> None:
+    """What is read through a link of a folder, in a folder."""
+    (path.parent / "elsewhere").mkdir()
+    (path / "more").symlink_to(path.parent / "elsewhere")
+
+
+def damaged_pool(run: Run) -> Callable[[Body], None]:
+    """Change the pool, and give what puts its new fingerprint into a report or a ticket."""
+    path = described("pool").path(run)
+    edited(path)
+    return lambda body: body["files"]["pool"].update(sha256=sha256_file(path))
+
+
+def pool_with_its_manifest(run: Run) -> None:
+    """The pool, with the manifest that says who wrote it."""
+    path = described("pool").path(run)
+    edited(path)
+    manifest = run.workspace.manifest_path(run.config.pool.path)
+    rewritten(manifest, lambda body: body.update(sha256=sha256_file(path)))
+    run.workspace.checksum_path(run.config.pool.path).write_text(f"{sha256_file(path)}  {run.config.pool.path}\n")
+
+
+def pool_in_the_ticket(run: Run) -> None:
+    """The pool, and its fingerprint in the ticket."""
+    ticket(damaged_pool(run))(run)
+
+
+def pool_in_ticket_and_reports(run: Run) -> None:
+    """The pool, and its fingerprint wherever one stands: no gate was run on it."""
+    renamed = damaged_pool(run)
+    reports(renamed)(run)
+    ticket(renamed)(run)
+
+
+def shifted(hours: float) -> Change:
+    """Issued as if the clock stood elsewhere."""
+
+    def change(body: Body) -> None:
+        issued = datetime.now(UTC) + timedelta(hours=hours)
+        lasts = datetime.fromisoformat(body["expires"]) - datetime.fromisoformat(body["issued"])
+        body.update(issued=issued.isoformat(timespec="seconds"), expires=(issued + lasts).isoformat(timespec="seconds"))
+
+    return change
+
+
+def renewed(run: Run) -> None:
+    """A ticket that has expired, and then is given another day."""
+    ticket(shifted(-30))(run)
+    ticket(shifted(0))(run)
+
+
+def brought_back(digest: bool) -> Callable[[Run], None]:
+    """A revocation that is struck out."""
+
+    def forge(run: Run) -> None:
+        revoke_ticket(run, "for a reason")
+        ticket(lambda body: body.update(revoked=None), digest=digest)(run)
+
+    return forge
+
+
+def other_kind_of_thing(place: str, make: Callable[[Path], object]) -> Callable[[Run], None]:
+    """A pipe or a folder in a file's place."""
+
+    def forge(run: Run) -> None:
+        path = run.workspace.path(place)
+        path.unlink()
+        make(path)
+
+    return forge
+
+
+def copied_over(source: str, target: str) -> Callable[[Run], None]:
+    """One file in another's place."""
+
+    def forge(run: Run) -> None:
+        shutil.copyfile(run.workspace.path(source), run.workspace.path(target))
+        ticket(lambda body: _name_reports(run, body))(run)
+
+    return forge
+
+
+_CHECK = {"name": "ok", "value": 1, "op": ">=", "threshold": 0, "passed": True, "advice": "", "interval": None}
+_FAR = "2999-01-01T00:00:00+00:00"
+_EDITED = "it was edited after it was issued (its digest does not fit)"
+
+OF_THE_TICKET = (
+    Forgery("a word edited", ticket(lambda body: body.update(commit="another"), digest=False), _EDITED, long=False),
+    Forgery("its end moved", ticket(lambda body: body.update(expires=_FAR), digest=False), _EDITED),
+    Forgery("its end moved, recomputed", ticket(lambda body: body.update(expires=_FAR)),
+            "it claims to hold longer than ticket.ttl_hours", long=False),
+    Forgery("expired, and left so", ticket(shifted(-30)), "it expired at"),
+    Forgery("issued tomorrow, recomputed", ticket(shifted(24)), "it was issued in the future"),
+    Forgery("expired and renewed, recomputed", renewed, None, long=False),
+    Forgery("its revocation struck out", brought_back(False), _EDITED, long=False),
+    Forgery("its revocation struck out, recomputed", brought_back(True), None),
+    Forgery("its profile raised to prod, recomputed", ticket(lambda body: body.update(profile="prod")),
+            "it is of profile 'prod' and opens no run of profile 'local'"),
+    Forgery("other code named, recomputed", ticket(lambda body: body.update(code_sha256="0" * 64)),
+            "the code has changed since"),
+    Forgery("another configuration named, recomputed", ticket(lambda body: body.update(config_sha256="0" * 64)),
+            "the effective configuration is another one"),
+    Forgery("another configuration shown, recomputed", ticket(lambda body: body["config"].update(lr=0.5)),
+            "it does not tell what its rounds tell ('config')"),
+    Forgery("another judge named, recomputed", ticket(lambda body: body["judge"].update(model="another")),
+            "the judge is another one"),
+    Forgery("a loosened threshold left out, recomputed", ticket(lambda body: body["thresholds_changed"].pop()),
+            "it does not tell what its rounds tell ('thresholds_changed')", long=False),
+    Forgery("a waiver left out, recomputed", ticket(lambda body: body["waived"].popitem()),
+            "it does not tell what its rounds tell ('waived')"),
+    Forgery("a file left out, recomputed", ticket(lambda body: body["files"].pop("pool")),
+            "it does not vouch for pool"),
+    Forgery("a file that nothing reads, recomputed",
+            ticket(lambda body: body["files"].update(gold={"path": "gold.jsonl", "sha256": "0" * 64})),
+            "it vouches for gold (gold.jsonl), which this RC1 does not read"),
+    Forgery("a file without a fingerprint, recomputed", ticket(lambda body: body["files"]["pool"].update(sha256=None)),
+            "it does not vouch for pool"),
+    Forgery("of another form", ticket(lambda body: body.update(version=2)), "is not a ticket: version"),
+    Forgery("without reports, recomputed", ticket(lambda body: body["reports"].clear()), "the report of round1"),
+    Forgery("removed", lambda run: run.workspace.path(TICKET).unlink(), "there is no ticket"),
+    Forgery("a pipe in its place", other_kind_of_thing(TICKET, os.mkfifo), "is a pipe"),
+    Forgery("a folder in its place", other_kind_of_thing(TICKET, Path.mkdir), "cannot be read (Is a directory)"),
+)  # fmt: skip
+OF_THE_REPORTS = (
+    Forgery("a byte edited", lambda run: edited(run.workspace.path(PASSED[1])), "the report of round1", long=False),
+    Forgery("removed", lambda run: run.workspace.path(PASSED[2]).unlink(), "the report of round2"),
+    Forgery("a red value under `passed`, recomputed",
+            reports(gate("length", lambda one: [check.update(value=10**6) for check in one["checks"]])),
+            "round 1 has not passed by its own report", long=False),
+    Forgery("a gate left out, recomputed", reports(without("leakage"), 2), "round 2 has not passed by its own report"),
+    Forgery("a gate waived, recomputed", reports(waived), "round 1 waives what the configuration does not", long=False),
+    Forgery("a loosened threshold left out, recomputed", reports(lambda body: body["thresholds_changed"].pop(), 1),
+            "round 1 does not tell what was loosened"),
+    Forgery("of other code, recomputed", reports(lambda body: body.update(code_sha256="0" * 64), 1),
+            "round 1 was run by other code"),
+    Forgery("of another configuration, recomputed", reports(lambda body: body.update(config_sha256="0" * 64), 2),
+            "round 2 was run with another configuration"),
+    Forgery("of another profile, recomputed", reports(lambda body: body.update(profile="prod"), 1),
+            "round 1 is of profile 'prod', not 'local'"),
+    Forgery("round 1's as round 2's, recomputed", copied_over(PASSED[1], PASSED[2]),
+            "round 2 has not passed by its own report"),
+    Forgery("round 2's as round 1's, recomputed", copied_over(PASSED[2], PASSED[1]),
+            "the report of round 1 is one of round2"),
+    Forgery("a gate with made-up checks, recomputed",
+            reports(gate("leakage", lambda one: one.update(checks=[_CHECK]))), None, long=False),
+)  # fmt: skip
+_FILES = (
+    "shadow", "takes", "pool", "metrics", "balanced", "weights", "judge_baseline", "judge_spec", "templates",
+    "reference_templates", "base",
+)  # fmt: skip
+OF_THE_FILES = (
+    *(Forgery(f"{kind} edited", at(kind, edited), "has changed", long=kind != "pool") for kind in _FILES),
+    *(Forgery(f"{kind} linked to a changed copy", at(kind, linked_to_another), "has changed") for kind in _FILES[:6]),
+    Forgery("base with a linked folder inside", at("base", linked_folder_inside), "is a link to a folder", long=False),
+    Forgery("base with one more file", at("base", lambda path: (path / "more.json").touch()), "has changed"),
+    Forgery("templates with one more file", at("templates", lambda path: (path / "x.json").touch()), "has changed"),
+    Forgery("the pool and its manifest", pool_with_its_manifest, "has changed"),
+    Forgery("the pool, and its fingerprint in the ticket", pool_in_the_ticket, "is not what round 1 read", long=False),
+    Forgery("the pool, and its fingerprint everywhere", pool_in_ticket_and_reports, None, long=False),
+)
+EVERY = {"ticket": OF_THE_TICKET, "reports": OF_THE_REPORTS, "files": OF_THE_FILES}
