@@ -86,6 +86,10 @@ def _run(
 ) -> int:
     begun = time.monotonic()
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    if build != "never":
+        from rc1_lib.calibration.stages import check_performable
+
+        check_performable(run)  # the flow does so too; here the answer is there before a server has started
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
     session.show(*preflight_plan(run, rounds, ticket=ticket))
     outcome = run_flow_of(

@@ -106,8 +106,10 @@ def calibrate(
 ) -> int:
     """Run the whole calibration as a flow: shadow run, weights, ablation, shadow run again; write weights if green."""
     run = session.open(overrides({"sources.use": source(sources)}))
+    from rc1_lib.calibration.stages import check_performable
     from rc1_lib.cli.preflight import revocation
 
+    check_performable(run)  # the flow does so too; here the answer is there before a server has started
     before = stamps(run, REPORTS)
     outcome = run_flow_of(session, run, "calibrate", verbose=verbose, build="always" if rebuild else build)
     stages_done = stages_of(written_since(run, before, REPORTS))

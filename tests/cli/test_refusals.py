@@ -237,6 +237,14 @@ def test_no_threads_at_all_is_refused(rc1: Rc1, tmp_path: Path, monkeypatch: pyt
     assert "POLARS_MAX_THREADS: found 0, expected 1 or more" in refusal(rc1, "config", "show", "--workspace", tmp_path)
 
 
+@pytest.mark.parametrize("what", ["preflight", "round1", "calibrate"])
+def test_finished_rows_are_told_at_once_what_they_can_be_used_for(rc1: Rc1, tmp_path: Path, what: str) -> None:
+    (tmp_path / "rows.jsonl").touch()
+    words = refusal(rc1, what, "--workspace", tmp_path, "--sources", tmp_path / "rows.jsonl")
+    assert "holds finished dialogues, one about each prompt" in words
+    assert not (tmp_path / ".prefect").exists()
+
+
 def test_other_shadow_set_has_to_be_rows(rc1: Rc1, tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text("{}\n")
     words = refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL, "--shadow", "other.jsonl")
