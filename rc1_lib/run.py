@@ -149,7 +149,7 @@ def published_config() -> RunConfig:
     if found != _PUBLISHED_SHA256:
         raise ConfigError(
             f"{PUBLISHED}: its thresholds are not those that were published with this code (found SHA-256 "
-            f"{found[:12]}, expected {_PUBLISHED_SHA256[:12]}), so nothing could be said to be loosened against them; "
+            f"{found}, expected {_PUBLISHED_SHA256[:12]}...), so nothing could be said to be loosened against them; "
             f"put the file back, and give yours as another one with --config"
         )
     return published
