@@ -141,7 +141,7 @@ def check_performable(run: Run) -> None:
     Raises:
         ConfigError: saying what such dialogues can be used for.
     """
-    if run.config.gates.ablation.min_prompts and are_finished(run.config, run.workspace):
+    if are_finished(run.config, run.workspace):
         raise ConfigError(
             f"{run.config.sources.use}: holds finished dialogues, one about each prompt. The ablation of the penalty "
             f"compares several about the same prompt, so that no calibration and no ticket can come of them. "

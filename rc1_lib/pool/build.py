@@ -84,8 +84,10 @@ def plan(
     held, free = split_shadow(config, lent)
     if not pool:
         return Plans(plan_shadow(held), [], report)
-    clean, leaking = decontaminate(free, [*held, *beside], config.gates.leakage)
-    report.dropped["repeats a shadow question"] += leaking
+    others = {question.id for question in beside}  # their texts may lack what is withheld in their rows
+    own = [question for question in free if question.id not in others]
+    clean, leaking = decontaminate(own, [*held, *beside], config.gates.leakage)
+    report.dropped["repeats a shadow question"] += leaking + len(free) - len(own)
     rows = plan_pool(config, clean)
     report.second_uses = sum(row.use > 0 for row in rows)
     return Plans(plan_shadow(held), rows, report)

@@ -63,7 +63,6 @@ def test_finished_dialogues_are_refused_before_anything_is_calibrated_on_them(tm
     rows.touch()
     with pytest.raises(ConfigError, match=r"rows\.jsonl: holds finished dialogues, .* `rc1 build-pool`"):
         check_performable(again(tmp_path, f"sources.use={rows}"))
-    check_performable(again(tmp_path, f"sources.use={rows}", "gates.ablation.min_prompts=0"))
     check_performable(again(tmp_path, f"sources.use={tmp_path}"))
     check_performable(again(tmp_path))
 
