@@ -68,7 +68,9 @@ def draw(
     """Draw once, write twice."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
+    colours = {called: colour for colour, called in _NAMES.items()}
     with _drawing, mpl.rc_context({**_SETTINGS, "svg.hashsalt": f"rc1 {name}"}):
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.subplots()
@@ -78,6 +80,12 @@ def draw(
         figure.savefig(
             svg, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
         )
+        if legend:  # the page has its own, in its own type
+            marks = [
+                Line2D([], [], linestyle="none", marker="s", color=colours[one], label=words) for one, words in legend
+            ]
+            where: Any = "outside lower center"
+            figure.legend(handles=marks, loc=where, ncols=len(marks), fontsize=_TYPE, frameon=False, labelcolor=INK)
         figure.suptitle(title, fontsize=_TYPE + 1.5, color=INK, x=0.02, ha="left", weight="bold")
         figure.savefig(png, format="png", dpi=_SLIDE_DPI, facecolor="white", metadata={"Software": None})
     return Chart(
