@@ -18,7 +18,6 @@ from rc1_lib.artifacts import PROJECT_ROOT
 ENTRYPOINT = "flows/preflight.py:preflight"
 CALIBRATE_ENTRYPOINT = "flows/calibrate.py:calibrate"
 TRAIN_ENTRYPOINT = "flows/train.py:train"
-RELEASE_ENTRYPOINT = "flows/release.py:release"
 NIGHTLY_CRON = "0 3 * * *"
 NIGHTLY: dict[str, Any] = {"build": "never", "refresh": True, "ticket": False, "recheck": True, "on_red_revoke": True}
 
@@ -31,8 +30,7 @@ def register(workspace: Path, pool: str) -> None:
             WorkPoolCreate(name=pool, type="process", base_job_template=template, concurrency_limit=1), overwrite=True
         )
     here = {"workspace": str(workspace)}
-    entries = (ENTRYPOINT, CALIBRATE_ENTRYPOINT, TRAIN_ENTRYPOINT, RELEASE_ENTRYPOINT)
-    preflight, calibrate, train, release = (_flow(entry) for entry in entries)
+    preflight, calibrate, train = (_flow(entry) for entry in (ENTRYPOINT, CALIBRATE_ENTRYPOINT, TRAIN_ENTRYPOINT))
     quietly: dict[str, Any] = {
         "work_pool_name": pool,
         "job_variables": {"command": shlex.join([sys.executable, "-m", "deployments.engine"])},
@@ -44,12 +42,6 @@ def register(workspace: Path, pool: str) -> None:
         name="calibrate", parameters=here, description="shadow run, weights, ablation, shadow run again", **quietly
     )
     train.deploy(name="train", parameters=here, description="warm start, PPO, evaluation; needs the ticket", **quietly)
-    release.deploy(
-        name="release",
-        parameters=here,
-        description="report and package; needs a green evaluation",
-        **quietly,
-    )
     preflight.deploy(
         name="nightly",
         parameters={**here, **NIGHTLY},

@@ -16,13 +16,11 @@ POLICY_IMPROVED, POLICY_TRAINED = "PolicyImproved", "PolicyTrained"
 """Training ended and its evaluation is green; training ended, and no evaluation was asked for."""
 CONTROL_PASSED = "ControlPassed"
 """Nothing was gained from a reward without information."""
-RELEASED, REPORT_WRITTEN = "Released", "ReportWritten"
-"""A package was made; a report alone, of a green run or a red one."""
 RED = (GATES_FAILED, REFUSED)
 """The names of failed states that are a verdict, not a fault: exit code 2."""
 ENDINGS = (
     GATES_FAILED, FAULT, REFUSED, TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED, WEIGHTS_ADOPTED, POLICY_IMPROVED,
-    POLICY_TRAINED, CONTROL_PASSED, RELEASED, REPORT_WRITTEN,
+    POLICY_TRAINED, CONTROL_PASSED,
 )  # fmt: skip
 """Every name that a final state of a flow can have by its own decision."""
 

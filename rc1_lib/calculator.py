@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 Number = int | Fraction
 
@@ -51,6 +52,7 @@ class CalculatorError(ValueError):
     """An expression that the calculator refuses; the message is one sentence that may be shown to the model."""
 
 
+@lru_cache(maxsize=4096)
 def calculate(expression: str) -> str:
     """The value of `expression` as text: `72`, `0.333333`, or `yes`/`no` for a comparison.
 

@@ -72,6 +72,15 @@ class LeakageGate(Section):
     """The same where the row's own question is worded like the shadow question."""
 
 
+class ConsistencyGate(Section):
+    """Thresholds of the consistency gate."""
+
+    max_rows: Annotated[int, Field(ge=0)]
+    """Most rows with untruths of one kind."""
+    max_other_sums: Share
+    """Most word problems, as a share, whose last sum is not the gold answer: public marks may end elsewhere."""
+
+
 class MixGate(Section):
     """Tolerance of the task mix, in percentage points."""
 
@@ -375,6 +384,7 @@ class Gates(Section):
     duplicates: DuplicatesGate
     length: LengthGate
     leakage: LeakageGate
+    consistency: ConsistencyGate
     mix: MixGate
     difficulty: DifficultyGate
     weights: WeightsGate

@@ -40,21 +40,19 @@ def release(
 ) -> int:
     """Pack what anybody needs to check and repeat a run, if its ticket holds and its evaluation is green.
 
-    Give the flags of the preflight that issued the ticket. The report is written first, of a red run too. The same
-    inputs give the same bytes.
+    Give the flags of the preflight that issued the ticket. The same inputs give the same bytes.
     """
     from rc1_lib.release.package import write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report.page import write_page
     from rc1_lib.release.signing import read_key
-    from rc1_lib.workspace_lock import holding
 
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
     key = None if sign is None else read_key(sign)
-    with holding(run.workspace, "a release"):
-        page = write_page(run)
-        session.show(f"report: {run.workspace.path(page.path)}")
-        package = write_package(check_ready(run), key, (page.path, *page.slides))
+    ready = check_ready(run)
+    page = write_page(run)
+    package = write_package(ready, key, (page.path, *page.slides))
+    session.show(f"report: {run.workspace.path(page.path)}")
     session.show(f"package: {run.workspace.path(package.path)}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
     session.document({"exit_code": 0, **asdict(package)})

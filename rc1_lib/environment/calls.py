@@ -136,7 +136,7 @@ def checked_text(text: object, forged: Callable[[str], bool] = has_marker) -> st
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_number)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         # ValueError: also a key that stands twice, a number that is none, or one with more digits than Python converts.
         raise FormatError(FormatFault.NOT_JSON, "A call is one JSON object, every key once.") from error
@@ -151,3 +151,6 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_number)

@@ -10,7 +10,9 @@ TURN_ENDS = ("<|im_end|>", "<|endoftext|>")
 """What ends a model's turn in Qwen3's chat form; one of them may stand at the very end."""
 
 _ROLE_MARK = re.compile(r"<\|\w{1,40}\|>")
-_MARKER = re.compile(r"<(?=\|\w{1,40}\|>|/?(?:tool_call|tool_response|tools|think)>)")
+MARKER_PATTERN = r"<(\|\w{1,40}\|>|/?(?:tool_call|tool_response|tools|think)>)"
+"""A mark that a chat template could take for its own, as Python and polars read it."""
+_MARKER = re.compile(MARKER_PATTERN)
 
 
 def has_role_mark(text: str) -> bool:
@@ -26,4 +28,4 @@ def has_marker(text: str) -> bool:
 def defused(text: str) -> str:
     """`text` with a space inside every mark, and whatever is no Unicode text replaced, so that it is only text."""
     plain = text.encode("utf-8", errors="replace").decode("utf-8")
-    return _MARKER.sub("< ", plain)
+    return _MARKER.sub(r"< \1", plain)

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import GIVEN
-from rc1_lib.pool.derived import POOL, SHADOW
+from rc1_lib.pool.derived import POOL, SHADOW, TAKES
 from rc1_lib.preflight.gates import GateSpec, evaluate, gates_of_round
 from rc1_lib.run import Run
 
-_THERE = {POOL.name, SHADOW.name, *(one.name for one in GIVEN)}
+_THERE = {POOL.name, SHADOW.name, TAKES.name, *(one.name for one in GIVEN)}
 """What there is as soon as the pool is written."""
 
 

@@ -17,6 +17,7 @@ from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import DATA
+from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
 from rc1_lib.gates.duplicates import duplicates_gate
@@ -28,6 +29,7 @@ from rc1_lib.gates.mix import mix_gate
 from rc1_lib.gates.shadow import shadow_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
+from rc1_lib.pool.as_asked import known_questions
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
 from rc1_lib.records import GateResult, Status
@@ -91,6 +93,13 @@ def _leakage(evidence: Evidence, _: Round) -> GateResult:
     literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
     thresholds = evidence.run.config.gates.leakage
     return leakage_gate(evidence.rows("pool"), evidence.rows("shadow"), thresholds, literals, _tasks(evidence))
+
+
+def _consistency(evidence: Evidence, _: Round) -> GateResult:
+    # The source is no file of the round: where it changed since the rows were made, `integrity` calls them stale.
+    run = evidence.run
+    files = {name: evidence.rows(name) for name in ("pool", "shadow", "takes")}
+    return consistency_gate(files, known_questions(run.config, run.workspace), run.config.gates.consistency)
 
 
 def _difficulty(evidence: Evidence, _: Round) -> GateResult:
@@ -160,6 +169,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         lambda e, _: duplicates_gate(e.rows("pool"), e.run.config.gates.duplicates, _tasks(e)),
     ),
     GateSpec("leakage", "is the shadow set unseen", ("pool", "shadow", "templates", "reference_templates"), _leakage),
+    GateSpec("consistency", "is what the rows say true", ("pool", "shadow", "takes"), _consistency),
     GateSpec(
         "difficulty", "is the difficulty balanced", ("metrics", "balanced"),
         _difficulty,

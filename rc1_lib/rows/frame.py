@@ -17,6 +17,7 @@ from rc1_lib.errors import RowError
 from rc1_lib.records import Row
 from rc1_lib.regular_files import read_regular
 from rc1_lib.rows.counts import add_counts
+from rc1_lib.rows.texts_only import TextsOnly
 
 _PLAIN: dict[Any, type[pl.DataType]] = {str: pl.String, int: pl.Int64, bool: pl.Boolean}
 
@@ -57,12 +58,7 @@ METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-_STRUCTURED = re.compile(rb'"content"\s*:\s*[\[{]')
-"""A content that is not a text: polars would quietly turn it into one. Behind a backslash it stands inside a text."""
-_UNSPOKEN = re.compile(rb'"user_replies"\s*:\s*\{[^{}]*"(?:gives|otherwise)"\s*:(?!\s*(?:"|null))')
-"""A reply that is neither a text nor null: the same."""
-
-
+_TEXTS_ONLY = TextsOnly(ROW_COLUMNS)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x78\x9c": "zlib", b"PK\x03\x04": "zip"}
 """How packed files begin -> with what."""
@@ -101,13 +97,10 @@ def _parsed(path: Path, content: bytes) -> pl.DataFrame:
     if digest in _READ:
         _READ.move_to_end(digest)
         return _READ[digest]
-    if any(content[found.start() - 1 : found.start()] != b"\\" for found in _STRUCTURED.finditer(content)):
-        raise RowError(f"{path}: a message's content is an object or a list, expected a text (chat format, text only)")
-    if found := _UNSPOKEN.search(content):
-        line = content.count(b"\n", 0, found.start()) + 1
-        raise RowError(f"{path}, line {line}: 'user_replies' holds what is neither a text nor null; expected texts")
     _refuse_packed(path, content)
     _refuse_half_characters(path, content)
+    if misfit := _TEXTS_ONLY.misfit(content):
+        raise RowError(f"{path}, {misfit}")
     try:
         frame = pl.read_ndjson(content, schema=pl.Schema(ROW_COLUMNS))
         if frame.height == 0:

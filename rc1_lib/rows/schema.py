@@ -33,6 +33,8 @@ _RULES = {
     "asks": "'asked' must be the number of ask_user calls",
     "ends": "the last message must be the assistant's and hold 'final'",
     "solved or lucky": "a row cannot be both solved and lucky",
+    "pages": "every page in 'passages' needs a title and a text",
+    "slot named": "a row with 'user_replies' that needs a clarification needs a 'slot' with 'value' and 'wanted'",
     "replies": "'user_replies' needs 'gives' exactly where a clarification is needed, and 'otherwise', or is left out",
 }
 """What a dialogue must satisfy as a whole, and how to say that it does not."""
@@ -135,9 +137,25 @@ def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
         .fill_null(False)
         .alias("ends"),
         (~(pl.col("solved") & pl.col("lucky"))).fill_null(False).alias("solved or lucky"),
+        _pages().alias("pages"),
+        _slot().alias("slot named"),
         _replies().alias("replies"),
         posed_ask=pl.col("posed").struct.field("ask"),
     )
+
+
+def _pages() -> pl.Expr:
+    """Whether every page that a row holds can be looked up and read."""
+    parts = (pl.element().struct.field(name).str.len_chars().fill_null(0) > 0 for name in ("title", "text"))
+    return pl.col("passages").list.eval(pl.all_horizontal(*parts)).list.all().fill_null(True)
+
+
+def _slot() -> pl.Expr:
+    """Whether a row that lacks a piece and is to be played says which one."""
+    slot = pl.col("slot").struct
+    named = pl.all_horizontal(slot.field(name).str.len_chars().fill_null(0) > 0 for name in ("value", "wanted"))
+    played = pl.col("user_replies").struct.field("otherwise").is_not_null()
+    return named | ~(pl.col("needs_clarification").fill_null(False) & played)
 
 
 def _replies() -> pl.Expr:

@@ -14,7 +14,10 @@ from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.trl import ToolError, environment_factory
 from rc1_lib.environment.world import World
+from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.gates import evaluate
+from rc1_lib.records import Status
 from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
 from rc1_lib.rows.schema import check_rows
@@ -69,6 +72,8 @@ def test_the_teacher_gets_the_same_words_and_the_same_verdict_in_real_rows(share
     run = open_run(workspace=tmp_path, overrides=small)
     build_seed(run)
     assert check_replay(run) > 50
+    verdict = evaluate("consistency", Evidence(run), 1)
+    assert (verdict.status, verdict.failures, verdict.error) == (Status.PASSED, (), "")
 
 
 def test_messages_with_ready_made_calls_play_like_text(built: Run) -> None:

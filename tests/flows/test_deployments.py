@@ -18,18 +18,10 @@ import yaml
 from prefect.settings import PREFECT_API_URL
 
 from deployments import children, serve
-from deployments.register import (
-    CALIBRATE_ENTRYPOINT,
-    ENTRYPOINT,
-    NIGHTLY,
-    NIGHTLY_CRON,
-    RELEASE_ENTRYPOINT,
-    TRAIN_ENTRYPOINT,
-)
+from deployments.register import CALIBRATE_ENTRYPOINT, ENTRYPOINT, NIGHTLY, NIGHTLY_CRON, TRAIN_ENTRYPOINT
 from deployments.server import RECORD, running_server, settings
 from flows.calibrate import calibrate
 from flows.preflight import preflight
-from flows.release import release
 from flows.train import train
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.preflight.gates import gates_of_round
@@ -55,15 +47,15 @@ def ended(pid: int) -> bool:
 def test_the_yaml_file_and_the_launcher_register_the_same_deployments() -> None:
     written = yaml.safe_load((PROJECT_ROOT / "deployments/prefect.yaml").read_text())["deployments"]
     by_name = {one["name"]: one for one in written}
-    assert set(by_name) == {"preflight", "calibrate", "train", "release", "nightly"}
+    assert set(by_name) == {"preflight", "calibrate", "train", "nightly"}
     assert all(one["work_pool"]["name"] == serve.POOL for one in written)
-    others = {"calibrate": CALIBRATE_ENTRYPOINT, "train": TRAIN_ENTRYPOINT, "release": RELEASE_ENTRYPOINT}
+    others = {"calibrate": CALIBRATE_ENTRYPOINT, "train": TRAIN_ENTRYPOINT}
     entries = {name: others.get(name, ENTRYPOINT) for name in by_name}
     assert {name: one["entrypoint"] for name, one in by_name.items()} == entries
     assert by_name["nightly"]["parameters"] == NIGHTLY
     assert by_name["nightly"]["schedules"] == [{"cron": NIGHTLY_CRON, "timezone": "UTC"}]
     for one in written:
-        flow = {"calibrate": calibrate, "train": train, "release": release}.get(one["name"], preflight)
+        flow = {"calibrate": calibrate, "train": train}.get(one["name"], preflight)
         defaults = {name: found.default for name, found in inspect.signature(flow.fn).parameters.items()}
         flow.validate_parameters({**defaults, **one["parameters"]})
 

@@ -21,7 +21,7 @@ ROOMS = {
     "sources": "rows",
     "difficulty": "rows",
     "pool": "difficulty rows sources",
-    "gates": "pool reward rows scoring",
+    "gates": "environment pool reward rows scoring",
     "calibration": "attacks difficulty environment gates labels pool reward rows scoring sources",
     "preflight": "calibration evidence gates labels pool scoring",
     "release": "calibration difficulty evaluation evidence preflight reward training",

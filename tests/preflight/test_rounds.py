@@ -66,7 +66,7 @@ def test_a_waiver_for_a_gate_that_does_not_exist_is_refused(fresh_copy: Callable
         evaluate("mix", Evidence(run), 1)
 
 
-@pytest.mark.parametrize("name", ["mix", "length", "diversity", "duplicates", "leakage", "difficulty"])
+@pytest.mark.parametrize("name", ["mix", "length", "diversity", "duplicates", "leakage", "consistency", "difficulty"])
 def test_a_missing_pool_is_an_error_and_no_pass(name: str, fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     for file in ("pool", "balanced"):
@@ -153,7 +153,7 @@ def test_a_gate_that_reads_the_world_is_evaluated_every_time(
 
 def test_what_is_judged_ahead_is_of_the_pool_alone() -> None:
     early = {name for name, spec in BY_NAME.items() if of_the_pool_alone(spec)}
-    assert early == {"mix", "length", "diversity", "duplicates", "leakage"}
+    assert early == {"mix", "length", "diversity", "duplicates", "leakage", "consistency"}
 
 
 def test_the_round_takes_what_was_judged_ahead_and_finds_out_the_rest(

@@ -37,7 +37,10 @@ def first_call(row: Row) -> Row:
 
 def missing(row: Row) -> Row:
     """The replies of the row, made one from which something was taken out."""
-    row.update(needs_clarification=True, user_replies={"gives": "It is 39.", "otherwise": "I do not know that."})
+    slot = {"where": "ask", "value": "39", "vague": "some", "wanted": "how many"}
+    row.update(
+        needs_clarification=True, slot=slot, user_replies={"gives": "It is 39.", "otherwise": "I do not know that."}
+    )
     return row["user_replies"]
 
 
@@ -63,10 +66,36 @@ CASES: list[tuple[Callable[[Row], object], str]] = [
     (lambda row: row.update(user_replies="Nothing is missing."), "key 'user_replies' holds"),
     (
         lambda row: row.update(user_replies={"gives": 39, "otherwise": "x"}),
-        "line 2: 'user_replies' holds what is neither",
+        "line 2: 'user_replies.gives' holds a number (39), expected a text",
     ),
-    (lambda row: row["user_replies"].update(otherwise=["x"]), "line 2: 'user_replies' holds what is neither"),
-    (lambda row: row.update(needs_clarification=True), "'user_replies' needs 'gives' exactly where"),
+    (
+        lambda row: row["user_replies"].update(otherwise=["x"]),
+        "line 2: 'user_replies.otherwise' holds a list ([\"x\"]), expected a text",
+    ),
+    (
+        lambda row: first_call(row).update(arguments={"title": "x"}),
+        'tool_calls[0].function.arguments\' holds an object ({"title":"x"}), expected a text',
+    ),
+    (
+        lambda row: row["messages"][1].update(content=72),
+        "line 2: 'messages[1].content' holds a number (72), expected a text",
+    ),
+    (lambda row: row.update(answer=True), "line 2: 'answer' holds a truth value (true), expected a text"),
+    (lambda row: row.update(support=[7, "x"]), "line 2: 'support[0]' holds a number (7), expected a text"),
+    (lambda row: row.update(passages=[{"title": "x"}]), "line 2: every page in 'passages' needs a title and a text"),
+    (
+        lambda row: row.update(passages=[{"title": "", "text": "x"}]),
+        "every page in 'passages' needs a title and a text",
+    ),
+    (
+        lambda row: (missing(row), row.update(slot=None)),
+        "line 2: a row with 'user_replies' that needs a clarification needs a 'slot'",
+    ),
+    (
+        lambda row: (missing(row), row.update(slot={"where": "ask", "value": "39", "vague": "some"})),
+        "a row with 'user_replies' that needs a clarification needs a 'slot'",
+    ),
+    (lambda row: missing(row).update(gives=None), "'user_replies' needs 'gives' exactly where"),
     (lambda row: row["user_replies"].update(gives="It is 39."), "'user_replies' needs 'gives' exactly where"),
     (lambda row: missing(row).pop("gives"), "'user_replies' needs 'gives' exactly where"),
     (lambda row: missing(row).update(gives=""), "'user_replies' needs 'gives' exactly where"),

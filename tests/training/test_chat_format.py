@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.markers import has_marker
 from rc1_lib.environment.turn import Turn, read_text
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.chat_format import ChatFormat, turn_text
@@ -163,6 +164,13 @@ def test_an_observation_is_everything_between_two_turns(form: ChatFormat) -> Non
 def test_an_empty_observation_is_a_mistake(form: ChatFormat) -> None:
     with pytest.raises(ValueError, match="at least one message"):
         form.observation_ids([])
+
+
+def test_every_mark_of_the_tokenizer_is_one_that_no_text_may_hold(form: ChatFormat) -> None:
+    """The world's guards and the gate `consistency` share one list: the tokenizer has no mark beyond it."""
+    marks = [token.content for token in form._tokenizer.added_tokens_decoder.values()]
+    assert len(marks) >= 9
+    assert all(map(has_marker, marks))
 
 
 @pytest.mark.parametrize("role", ["user", "system", "tool"])

@@ -1,0 +1,132 @@
+"""A row's own dialogue, played again in its world: what of it does not come out as the row has it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+from rc1_lib.calculator import CalculatorError, calculate
+from rc1_lib.environment.answers import final_answer
+from rc1_lib.environment.calls import CheckedCall
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.outcome import EpisodeStatus, outcome_of
+from rc1_lib.environment.turn import Malformed, read_message
+from rc1_lib.environment.world import World
+from rc1_lib.records import Message, Row, RowSlot, UserReplies
+from rc1_lib.rows.counts import ASK, counts_of
+from rc1_lib.rows.playable import is_playable
+from rc1_lib.rows.untrue import Kind, Untruth
+
+_MOST = sys.maxsize
+_WHOLE = Limits(
+    turns=_MOST, tokens=_MOST, tool_errors=_MOST, malformed=0, calls=_MOST, turn_chars=_MOST, argument_chars=_MOST
+)
+"""How long a dialogue may be is another gate's question; a malformed turn is none."""
+_UNRECORDED = "(not recorded)"
+
+
+def untruths(row: Row) -> Iterator[Untruth]:
+    """What of `row`, which `check_rows` has accepted, the world does not bear out; of its dialogue the first only.
+
+    What the user of a row without `user_replies` says when asked cannot be known, and is taken as it stands.
+
+    Args:
+        row: as read from JSON lines or from a frame.
+    """
+    world = World(_with_replies(row))
+    in_dialogue = next(_in_dialogue(row, world), None)
+    if row["needs_clarification"] and not row.get("slot"):
+        world.obtained = world.asked > 0  # which question asks for the piece cannot be told: any is taken to
+    if in_dialogue:
+        yield in_dialogue
+    else:
+        yield from _in_outcome(row, world)
+    yield from _in_reason(row)
+    yield from _in_replies(row)
+
+
+def _with_replies(row: Row) -> Row:
+    if is_playable(row):
+        return row
+    slot: RowSlot = {"where": "ask", "value": _UNRECORDED, "vague": _UNRECORDED, "wanted": _UNRECORDED}
+    replies: UserReplies = {"gives": _UNRECORDED, "otherwise": _UNRECORDED}
+    return {**row, "slot": row.get("slot") or slot, "user_replies": replies}
+
+
+def _in_dialogue(row: Row, world: World) -> Iterator[Untruth]:
+    messages, place = row["messages"], len(world.prompt)
+    for at, opening in enumerate(messages[:place]):
+        if opening["role"] == "tool" or opening.get("tool_calls"):
+            yield Untruth(Kind.TURN, f"messages[{at}]", "a call or its result", "words before the assistant's first")
+    answered = False
+    while place < len(messages):
+        here, message = f"messages[{place}]", messages[place]
+        turn = read_message(message, _WHOLE)
+        if answered or message["role"] != "assistant":
+            expected = "the end: the answer was given" if answered else "a turn of the assistant"
+            yield Untruth(Kind.TURN, here, f"a message of role {message['role']}", expected)
+        if isinstance(turn, Malformed):
+            yield Untruth(Kind.TURN, here, f"a turn that is malformed: {turn.fault}", turn.sentence)
+            return
+        held = messages[place + 1 : place + 1 + len(turn.calls)]
+        yield from _in_results(row, world, turn.calls, held, place)
+        answered = not turn.calls
+        place += 1 + len(turn.calls)
+    if not answered:
+        yield Untruth(Kind.TURN, f"messages[{len(messages) - 1}]", "the end", "an answer in a message without a call")
+
+
+def _in_results(
+    row: Row, world: World, calls: Sequence[CheckedCall], held: Sequence[Message], place: int
+) -> Iterator[Untruth]:
+    """What of the results in `held` is not what the calls of `messages[place]` return."""
+    ids = [entry.get("id") for entry in row["messages"][place].get("tool_calls") or ()]
+    for offset, (call, id_) in enumerate(zip(calls, ids, strict=True)):
+        here, true = f"messages[{place + 1 + offset}]", world.run(call).text
+        if offset >= len(held) or held[offset]["role"] != "tool":
+            found = f"a message of role {held[offset]['role']}" if offset < len(held) else "the end"
+            yield Untruth(Kind.TURN, here, found, f"the result of {call.tool}")
+            return
+        message = held[offset]
+        if message.get("tool_call_id") != id_:
+            yield Untruth(Kind.TURN, f"{here}.tool_call_id", str(message.get("tool_call_id")), str(id_))
+        if message.get("name") not in (None, call.tool):
+            yield Untruth(Kind.TURN, f"{here}.name", str(message.get("name")), call.tool)
+        unknowable = call.tool == ASK and not is_playable(row)
+        if message["content"] != true and not unknowable:
+            yield Untruth(Kind.RESULT, f"{here}.content", str(message["content"]), true)
+
+
+def _in_outcome(row: Row, world: World) -> Iterator[Untruth]:
+    messages = row["messages"]
+    answer, turns = final_answer(messages[-1]["content"] or ""), counts_of(messages).turns
+    outcome = outcome_of(world, EpisodeStatus.ANSWERED, answer, turns=turns, malformed=0, tokens=0)
+    true = {"final": outcome.answer, "solved": outcome.solved, "lucky": outcome.lucky, "asked": outcome.asked}
+    for name, value in true.items():
+        found = row[name]  # type: ignore[literal-required]
+        if found != value:
+            yield Untruth(Kind.OUTCOME, name, str(found), str(value))
+
+
+def sums(row: Row) -> list[tuple[str, str]]:
+    """Expression and result of every sum in the reason that closes the dialogue; none where it is a sentence."""
+    reason = row["posed"]["reason"] or ""
+    parts = [part.rpartition(" = ") for part in reason.split("，" if row["lang"] == "zh" else ", ")]
+    return [(sum_, result) for sum_, equals, result in parts] if all(equals for _, equals, _ in parts) else []
+
+
+def _in_reason(row: Row) -> Iterator[Untruth]:
+    for expression, result in sums(row):
+        try:
+            value = calculate(expression)
+        except CalculatorError:
+            return  # words that only look like a sum
+        if value != result:
+            yield Untruth(Kind.RESULT, "posed.reason", f"{expression} = {result}", f"{expression} = {value}")
+
+
+def _in_replies(row: Row) -> Iterator[Untruth]:
+    slot, replies = row.get("slot"), row.get("user_replies")
+    gives = replies["gives"] if replies else None
+    if slot and gives and slot["value"] not in gives:
+        yield Untruth(Kind.RESULT, "user_replies.gives", gives, f"a reply that names '{slot['value']}'")

@@ -1,0 +1,115 @@
+"""Consistency: what the rows say is so. Every dialogue is played again, and every row laid beside its question.
+
+The other gates look at rows' form. Here each call is made again in the row's own world, each verdict worked out again,
+and the question, its gold answer and its pages are compared with the source's. Texts hold no mark of the chat format.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import polars as pl
+
+from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
+from rc1_lib.environment.markers import MARKER_PATTERN, has_marker
+from rc1_lib.environment.replay import sums, untruths
+from rc1_lib.garbage import uncollected
+from rc1_lib.pool.as_asked import Questions, as_asked
+from rc1_lib.records import Check, GateResult, Row
+from rc1_lib.rows.playable import unplayable
+from rc1_lib.rows.spoken import places, spoken
+from rc1_lib.rows.untrue import Kind, Untruth
+from rc1_lib.task_specs import is_right, task_spec
+from rc1_lib.thresholds import ConsistencyGate
+
+_ADVICE = "drop the rows listed, or build anew with --rebuild: the builder writes none such"
+_SLICE = 2000
+"""Rows that are looked at together, so that their texts need little room."""
+_SHOWN = 200
+"""Characters of what was found and expected that an offender shows."""
+
+
+def consistency_gate(
+    files: Mapping[str, pl.DataFrame], questions: Questions, thresholds: ConsistencyGate
+) -> GateResult:
+    """Judge how many rows say what is not so, by kind.
+
+    Args:
+        files: the rows, by the name of their file.
+        questions: those that the rows were made from; empty where the source is not at hand.
+        thresholds: from the configuration.
+    """
+    with uncollected():
+        return _judged(files, questions, thresholds)
+
+
+def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds: ConsistencyGate) -> GateResult:
+    rows_with: Counter[Kind] = Counter()
+    listed: list[Mapping[str, Any]] = []
+    reckoned = elsewhere = 0
+    for name, rows in files.items():
+        for row, found in _looked_at(rows, questions):
+            rows_with.update({untruth.kind for untruth in found})
+            if len(listed) < MAX_OFFENDERS:
+                listed += [_offender(name, row, untruth) for untruth in found]
+            ended = _last_sum_is_the_answer(row)
+            reckoned += ended is not None
+            elsewhere += ended is False
+    checks = [at_most(f"rows with {kind}", rows_with[kind], thresholds.max_rows, _ADVICE) for kind in Kind]
+    played = sum(rows.height for rows in files.values())
+    checks.append(at_least("rows played again", played, 1, "there are no rows to play"))
+    checks.append(_sums(reckoned, elsewhere, thresholds))
+    checks.append(info("rows compared with their source", played if questions else 0))
+    checks.append(info("rows whose user's replies are not recorded", sum(map(unplayable, files.values()))))
+    return GateResult("consistency", tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
+
+
+def _looked_at(rows: pl.DataFrame, questions: Questions) -> Iterator[tuple[Row, list[Untruth]]]:
+    for part in rows.iter_slices(_SLICE):
+        marked = spoken(part).str.contains(MARKER_PATTERN)
+        for record, has_mark in zip(part.iter_rows(named=True), marked, strict=True):
+            row = cast(Row, record)
+            found = [*untruths(row), *(_unlike_its_source(row, questions) if questions else ())]
+            yield row, [*_marks(record), *found] if has_mark else found
+
+
+def _unlike_its_source(row: Row, questions: Questions) -> Iterator[Untruth]:
+    question = questions.get((row["source"], row["source_id"]))
+    if question is None:
+        yield Untruth(Kind.SOURCE, "source_id", f"{row['source']}: {row['source_id']}", "a question of the source")
+    else:
+        yield from as_asked(row, question)
+
+
+def _marks(record: Mapping[str, Any]) -> Iterator[Untruth]:
+    for where, text in places(record):
+        if has_marker(text):
+            yield Untruth(Kind.MARK, where, text, "words alone")
+
+
+def _last_sum_is_the_answer(row: Row) -> bool | None:
+    """Whether a word problem's sums end with its gold answer; None where there are none to tell by."""
+    found = sums(row) if task_spec(row["task"]).word_problem else []
+    return is_right(row["task"], found[-1][1], row["answer"], row["aliases"] or ()) if found else None
+
+
+def _sums(reckoned: int, elsewhere: int, thresholds: ConsistencyGate) -> Check:
+    name = "word problems whose last sum is not the answer, share"
+    if not reckoned:
+        return info(name, None)
+    advice = "their gold answers or their sums were altered: build anew with --rebuild, or look at the source"
+    return at_most(name, elsewhere / reckoned, thresholds.max_other_sums, advice)
+
+
+def _offender(name: str, row: Row, untruth: Untruth) -> Mapping[str, Any]:
+    texts = (untruth.found, untruth.expected)
+    # From shortly before the first character in which they differ: a page is longer than what is wrong with it.
+    differ = next((at for at, marks in enumerate(zip(*texts, strict=False)) if len(set(marks)) > 1), 0)
+    start = max(0, differ - _SHOWN // 4)
+    found, expected = (text[start : start + _SHOWN] for text in texts)
+    return {
+        "id": row["id"], "task": row["task"], "file": name, "where": untruth.where,
+        "found": found, "expected": expected, "reason": untruth.kind.value,
+    }  # fmt: skip

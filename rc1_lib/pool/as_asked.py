@@ -1,0 +1,62 @@
+"""A row beside the source's question that it was made from: what of it is another question's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+from rc1_lib.artifacts import Workspace
+from rc1_lib.config import RunConfig
+from rc1_lib.garbage import uncollected
+from rc1_lib.pool.prompting import take_out
+from rc1_lib.records import Question, Row
+from rc1_lib.rows.untrue import Kind, Untruth
+from rc1_lib.sources import load_questions
+
+Questions = Mapping[tuple[str, str], Question]
+"""Source and id -> the question."""
+
+
+def known_questions(config: RunConfig, workspace: Workspace) -> Questions:
+    """The questions of the configured source; none of the hub's, which a judgement is not to hang on.
+
+    Raises:
+        SourceError: when the source is missing or damaged.
+    """
+    if config.sources.use == "hub":
+        return {}
+    with uncollected():
+        questions, _ = load_questions(config, workspace)
+    return {(question.source, question.id): question for of_task in questions.values() for question in of_task}
+
+
+def as_asked(row: Row, question: Question) -> Iterator[Untruth]:
+    """What of `row` is not what `question` says, with the missing piece taken out where one is.
+
+    The prompt has to hold what the row says that it was made of. Of a finished dialogue question and gold answer alone:
+    its world is as it brought it along. Pages that were lent by other questions follow the question's own and are not
+    looked at.
+    """
+    for name, found, expected in _compared(row, question):
+        if found != expected:
+            yield Untruth(Kind.SOURCE, name, str(found), str(expected))
+    if question.dialogue is None:
+        prompt, posed = row["messages"][1]["content"] or "", row["posed"]
+        for said in (posed["ask"], *posed["quoted"], *posed["listed"]):
+            if said not in prompt:
+                yield Untruth(Kind.SOURCE, "messages[1].content", prompt, f"a prompt that says: {said}")
+
+
+def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, object]]:
+    """Place in the row, what stands there, what the question says."""
+    yield "question", row["question"], question.ask
+    yield "answer", row["answer"], question.answer
+    yield "aliases", row["aliases"] or [], list(question.aliases)
+    if question.dialogue is None:
+        missing = question.slot if row["needs_clarification"] else None
+        posed = take_out(question, missing) if missing else question
+        pages = [{"title": page.title, "text": page.text} for page in posed.passages]
+        yield "posed.ask", row["posed"]["ask"], posed.ask
+        yield "slot", row["slot"], asdict(missing) if missing else None
+        yield "support", row["support"], list(posed.support)
+        yield "passages", (row["passages"] or [])[: len(pages)], pages
