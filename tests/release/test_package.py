@@ -67,6 +67,15 @@ def test_a_secret_in_a_report_stops_the_package_and_is_not_repeated(own: Run, mo
     assert not list(own.workspace.path("reports/release").glob("*.tar"))
 
 
+def test_talk_of_a_secret_is_none_but_a_key_in_a_configuration_is(own: Run) -> None:
+    evaluated(own, examples="[user] The secret: it was in Ostwick all along. My password = sesame\n")
+    write_package(check_ready(own))
+    path = own.workspace.path("reports/config_effective.yaml")
+    path.write_text(f"{path.read_text()}\napi_key: sesame-0123\n")
+    with pytest.raises(RC1Error, match=r"config_effective\.yaml: holds what looks like a secret"):
+        write_package(check_ready(own))
+
+
 def test_a_revoked_ticket_releases_nothing(own: Run) -> None:
     revoke_ticket(own, "a test")
     with pytest.raises(TicketError, match="it was revoked"):
