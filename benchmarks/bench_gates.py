@@ -84,8 +84,8 @@ def main() -> None:
             workers: run.config.model_copy(update={"pool": run.config.pool.model_copy(update={"workers": workers})})
             for workers in (1, 2)
         }
-        one, lines = timed(lambda: write_rows(plans.pool, config[1], pack, BuildReport()))
-        two, again = timed(lambda: write_rows(plans.pool, config[2], pack, BuildReport()))
+        one, lines = timed(lambda: list(write_rows(plans.pool, config[1], pack, BuildReport())))
+        two, again = timed(lambda: list(write_rows(plans.pool, config[2], pack, BuildReport())))
         assert lines == again, "the number of workers must not change a byte"
         path = Path(folder) / "pool.jsonl"
         path.write_bytes(b"".join(lines))

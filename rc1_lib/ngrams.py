@@ -97,10 +97,25 @@ def contained(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame
         n-grams, in (0, 1]); only pairs that share at least one n-gram.
     """
     searched, sizes = wanted.rename({"row": "held"}), wanted.group_by("row").len("size").rename({"row": "held"})
-    shared = _grams(words.lazy(), n).join(searched.lazy(), on="gram").unique().group_by("row", "held").len("shared")
     return (
-        shared.collect()
+        shared_ngrams(words, n, searched)
+        .group_by("row", "held")
+        .len("shared")
         .join(sizes, on="held")
         .select("row", "held", "shared", similarity=pl.col("shared") / pl.col("size"))
         .sort("row", "held")
     )
+
+
+def shared_ngrams(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame:
+    """The n-grams of texts that are among those `wanted`, none twice in a text.
+
+    Args:
+        words: of the texts, as hashes: columns `row`, by which they are sorted, and `word` (u64).
+        n: n-gram length.
+        wanted: columns `held` and `gram`.
+
+    Returns:
+        Columns `row`, `gram`, `held`.
+    """
+    return _grams(words.lazy(), n).join(wanted.lazy(), on="gram").unique().collect()

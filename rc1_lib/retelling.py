@@ -14,12 +14,13 @@ speaks of a leak; no other row has a reason to be worded like it, so that less w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
-from rc1_lib.ngrams import ngrams_of
+from rc1_lib.coded_words import CodedTexts, Vocabulary
+from rc1_lib.ngrams import ngrams_of, shared_ngrams
+from rc1_lib.telling_places import holding, windows
 from rc1_lib.thresholds import LeakageGate
 
 _KIN = 0.3
@@ -28,22 +29,16 @@ _ENOUGH_KIN = 10
 """Relatives from which weights tell a leak from a neighbour that asks alike; with fewer every word seems to tell."""
 _SMOOTHING = 5.0
 """Relatives that the share of all rows counts for."""
-_TELLING = 1.5
-"""Weight, in nats, from which a word is looked for: fewer than a quarter of the kin say it."""
-_COMMON = 0.05
-"""Occurrences per row from which a word is not looked for, unless a text has no rarer one."""
-
-
 _ALIKE = 0.75
 """Share of a place's words in order that a row's own question has to reach for the row to ask alike."""
 
 
-def retold(texts: pl.DataFrame, own: pl.DataFrame, held: pl.DataFrame, limits: LeakageGate) -> pl.DataFrame:
+def retold(texts: CodedTexts, own: pl.DataFrame, held: pl.DataFrame, limits: LeakageGate) -> pl.DataFrame:
     """The best place of each row for each held text, where some place holds enough of its words in order.
 
     Args:
-        texts: all words of each row, as `rc1_lib.folded_text.words` gives them.
-        own: the words of each row's own question.
+        texts: all words of each row, in the vocabulary of `held`.
+        own: the words of each row's own question, as `rc1_lib.folded_text.words` gives them.
         held: the words of each held text.
         limits: which places are reported, and which of them are leaks.
 
@@ -53,21 +48,24 @@ def retold(texts: pl.DataFrame, own: pl.DataFrame, held: pl.DataFrame, limits: L
         than the limits allow) and `leak` (both); of several places of a pair a leak, and of these the one that keeps
         most weight.
     """
+    vocabulary = Vocabulary(held)
     weights = word_weights(own, held)
     known = set(weights.filter(pl.col("kin") >= _ENOUGH_KIN)["held"])
-    rows, questions, sought = _Rows(texts), _Rows(own), _Rows(held)
+    questions, sought = vocabulary.coded(own, len(texts.ends)), vocabulary.coded(held)
+    spelled = held.rename({"row": "held"}).join(weights, on=["held", "word"], how="left", maintain_order="left")
+    weight_of = spelled["weight"].to_list()
     found = []
-    for (number,), windows in _windows(texts, held, weights, limits.max_kept).group_by("held", maintain_order=True):
-        wanted = sought[number]
+    places = windows(texts, held, weights, vocabulary, limits.max_kept)
+    for (number,), of_held in places.sort("held", maintain_order=True).group_by("held", maintain_order=True):
+        wanted = sought.of(number)
         least = max(limits.in_order * len(wanted), min(limits.min_words, len(wanted)))
-        weight_of = dict(weights.filter(pl.col("held") == number).select("word", "weight").iter_rows())
-        of_words = [weight_of[word] for word in wanted]
+        of_words = weight_of[sought.starts[number] : sought.ends[number]]
         whole = sum(of_words) or math.inf
-        for row, window in rows.holding(windows, wanted, least):
+        for row, window in holding(texts, of_held, wanted, least):
             in_order = common(wanted, window)
             if in_order >= least:
                 kept = _common_weight(wanted, of_words, window) / whole
-                alike = common(wanted, questions[row]) >= _ALIKE * in_order
+                alike = common(wanted, questions.of(row)) >= _ALIKE * in_order
                 found.append((row, number, in_order / len(wanted), kept, alike, not alike or number in known))
     shares = dict.fromkeys(("in_order", "kept"), pl.Float64)
     numbers = {"row": pl.UInt32, "held": pl.UInt32, **shares, "alike": pl.Boolean, "told": pl.Boolean}
@@ -116,103 +114,8 @@ def _kin(questions: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """Which questions are worded like which held text: columns `held`, `row`."""
     pairs = ngrams_of(held, 2).rename({"row": "held"})
     sizes = pairs.group_by("held").len("size")
-    shared = ngrams_of(questions, 2).join(pairs, on="gram").group_by("row", "held").len("shared").join(sizes, on="held")
+    shared = shared_ngrams(questions, 2, pairs).group_by("row", "held").len("shared").join(sizes, on="held")
     return shared.filter(pl.col("shared") >= _KIN * pl.col("size")).select("held", "row")
-
-
-def _windows(texts: pl.DataFrame, held: pl.DataFrame, weights: pl.DataFrame, begin: float) -> pl.DataFrame:
-    """Places with some of a held text's telling units: columns `row`, `held`, `start`, `end` (words of the row)."""
-    lengths = held.group_by("row").len("step").rename({"row": "held"})
-    units = _telling(held, weights)
-    seen = _units(texts).join(units.select("unit").unique(), on="unit")
-    often = seen.group_by("unit").len("often")
-    most = max(_COMMON * (texts["row"].n_unique()), 20)
-    units = (
-        units.join(often, on="unit", how="left")
-        .fill_null(0)
-        .filter((pl.col("often") <= most) | (pl.col("often") == pl.col("often").min().over("held")))
-        .with_columns(share=pl.col("weight") / pl.col("weight").sum().over("held"))
-    )
-    spots = (
-        seen.join(units.select("held", "unit", "share"), on="unit")
-        .join(lengths, on="held")
-        .with_columns(window=pl.col("place") // pl.col("step").cast(pl.Int64))
-    )
-    # Windows are two steps long and begin one step apart: each word stands in two of them.
-    spots = pl.concat([spots, spots.with_columns(pl.col("window") - 1)])
-    return (
-        spots.unique(["row", "held", "window", "unit"])
-        .group_by("row", "held", "window", "step")
-        .agg(pl.col("share").sum())
-        .filter(pl.col("share") >= begin)
-        .sort("row", "held", "window")
-        .select(
-            "row",
-            "held",
-            start=(pl.col("window") * pl.col("step")).clip(lower_bound=0),
-            end=(pl.col("window") + 2) * pl.col("step"),
-        )
-    )
-
-
-def _units(words: pl.DataFrame) -> pl.DataFrame:
-    """What is looked for: a word, and of Chinese, whose characters are everywhere, two in a row.
-
-    Returns:
-        Columns `row`, `place` (of the word in the row), `unit`, `word`, `next` (the words that it is made of).
-    """
-    first = pl.col("row").search_sorted(pl.col("row"))
-    both = pl.col("han") & pl.col("han").shift(-1) & (pl.col("row") == pl.col("row").shift(-1))
-    following = pl.col("word").shift(-1)
-    return words.select(
-        "row",
-        place=pl.int_range(pl.len(), dtype=pl.Int64) - first.cast(pl.Int64),
-        unit=pl.when(both).then((pl.col("word") * 31) ^ following).otherwise("word"),
-        word="word",
-        next=pl.when(both).then(following),
-    )
-
-
-def _telling(held: pl.DataFrame, weights: pl.DataFrame) -> pl.DataFrame:
-    """The units of each held text that say something: columns `held`, `unit`, `weight`."""
-    of_next = weights.rename({"word": "next", "weight": "weight_next"})
-    weighed = (
-        _units(held)
-        .rename({"row": "held"})
-        .join(weights, on=["held", "word"], how="left")
-        .join(of_next, on=["held", "next"], how="left")
-        .with_columns(weight=pl.col("weight") + pl.col("weight_next").fill_null(0.0))
-        .select("held", "unit", "weight")
-        .unique()
-    )
-    return weighed.filter((pl.col("weight") >= _TELLING) | (pl.col("weight") == pl.col("weight").max().over("held")))
-
-
-class _Rows:
-    """The words of each row, looked up by the row's position."""
-
-    def __init__(self, words: pl.DataFrame) -> None:
-        counts = np.bincount(words["row"].to_numpy())
-        self._ends = np.cumsum(counts)
-        self._starts = self._ends - counts
-        self._words = words["word"].to_numpy()
-
-    def __getitem__(self, row: int) -> list[int]:
-        if row >= len(self._ends):
-            return []
-        found: list[int] = self._words[self._starts[row] : self._ends[row]].tolist()
-        return found
-
-    def holding(self, windows: pl.DataFrame, wanted: Sequence[int], least: float) -> Iterator[tuple[int, list[int]]]:
-        """The windows (`row`, `start`, `end`) where as many words are `wanted` as a common subsequence needs."""
-        row = windows["row"].to_numpy()
-        start = self._starts[row] + windows["start"].to_numpy()
-        end = np.minimum(self._starts[row] + windows["end"].to_numpy(), self._ends[row])
-        places = start[:, None] + np.arange(int((end - start).max(initial=0)))
-        words = self._words[np.minimum(places, len(self._words) - 1)]
-        match = np.isin(words, np.asarray(wanted, dtype=np.uint64)) & (places < end[:, None])
-        for hit in np.flatnonzero(match.sum(axis=1) >= least):
-            yield int(row[hit]), self._words[start[hit] : end[hit]].tolist()
 
 
 def common(wanted: Sequence[int], text: Sequence[int]) -> int:

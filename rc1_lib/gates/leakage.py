@@ -11,12 +11,14 @@ earn?" alone says nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, equal, info, offenders, parts
+from rc1_lib.coded_words import CodedTexts, Vocabulary
 from rc1_lib.folded_text import folded, words
 from rc1_lib.ngrams import contained, ngrams_of
 from rc1_lib.records import Check, GateResult
@@ -26,6 +28,8 @@ from rc1_lib.task_specs import task_names, task_spec
 from rc1_lib.thresholds import LeakageGate
 
 _ADVICE = "drop the rows listed, or rebuild: the builder holds shadow questions back, so a leak came from elsewhere"
+_AT_ONCE = 4000
+"""Rows whose words are in memory at a time."""
 _ID_WORDS = 3
 """Words from which an id is looked for in texts; a shorter one could be anything."""
 
@@ -38,16 +42,17 @@ def leakage_gate(
     by_task: Sequence[str],
 ) -> GateResult:
     """Judge how much of any shadow question stands in any row, and that no source question or id is in both."""
-    texts = words(folded(spoken(rows)))
     held = words(folded(question_texts(shadow)))
     wanted = ngrams_of(held, thresholds.ngram).join(
         ngrams_of(words(folded(pl.Series(list(template_texts), dtype=pl.String))), thresholds.ngram),
         on="gram",
         how="anti",
     )
-    repeated = _named(contained(texts, thresholds.ngram, wanted), rows, shadow)
-    retellings = _named(retold(texts, words(folded(question_texts(rows))), held, thresholds), rows, shadow)
-    ids = _named(_ids_in(texts, rows, shadow), rows, shadow)
+    read = _read(rows, shadow, held, wanted, thresholds.ngram)
+    own = words(folded(question_texts(rows)))
+    repeated = _named(read.repeated, rows, shadow)
+    retellings = _named(retold(read.texts, own, held, thresholds), rows, shadow)
+    ids = _named(read.ids, rows, shadow)
     same_source = rows.join(shadow.select("source", "source_id").unique(), on=["source", "source_id"], how="semi")
     checkable = wanted["row"].n_unique()
     checks = [
@@ -101,25 +106,59 @@ def _highest(name: str, pairs: pl.DataFrame, column: str, most: float, by_task: 
     return checks
 
 
-def _ids_in(texts: pl.DataFrame, rows: pl.DataFrame, shadow: pl.DataFrame) -> pl.DataFrame:
-    """Rows that bear a shadow row's id, or say it or its source's anywhere: columns `row`, `held`."""
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What rows say, and what of the shadow set was found there word for word.
+
+    Attributes:
+        texts: all words of each row, in the vocabulary of the shadow questions.
+        repeated: rows that share n-grams with a shadow question.
+        ids: rows that bear a shadow row's id, or say it or its source's anywhere: columns `row`, `held`.
+    """
+
+    texts: CodedTexts
+    repeated: pl.DataFrame
+    ids: pl.DataFrame
+
+
+def _read(rows: pl.DataFrame, shadow: pl.DataFrame, held: pl.DataFrame, wanted: pl.DataFrame, ngram: int) -> _Read:
+    """Read all that rows say, a few thousand of them at a time: the words of all would fill the memory."""
+    vocabulary, ids = Vocabulary(held), _spelled_ids(shadow)
+    texts, repeated, named = [], [], [_same_id(rows["id"], shadow["id"])]
+    for first in range(0, max(1, rows.height), _AT_ONCE):
+        part = rows.slice(first, _AT_ONCE)
+        said = words(folded(spoken(part)))
+        texts.append(vocabulary.coded(said, part.height))
+        said = said.with_columns(pl.col("row") + first)
+        repeated.append(contained(said, ngram, wanted))
+        named.append(_ids_in(said, ids))
+    return _Read(CodedTexts.joined(texts), pl.concat(repeated), pl.concat(named).unique().sort("row", "held"))
+
+
+def _spelled_ids(shadow: pl.DataFrame) -> list[tuple[int, list[int]]]:
+    """The words of every id of a shadow row and of its source that is long enough to be looked for."""
     spelled = pl.concat(
         [words(folded(shadow[column])).with_columns(column=pl.lit(column)) for column in ("id", "source_id")]
     )
-    sought = spelled.group_by("row", "column").agg("word").filter(pl.col("word").list.len() >= _ID_WORDS)
+    whole = spelled.group_by("row", "column").agg("word").filter(pl.col("word").list.len() >= _ID_WORDS)
+    return list(whole.select("row", "word").iter_rows())
+
+
+def _ids_in(texts: pl.DataFrame, ids: Sequence[tuple[int, list[int]]]) -> pl.DataFrame:
+    """Rows that say one of `ids`: columns `row`, `held`."""
     row_of, said = texts["row"].to_numpy(), texts["word"].to_numpy()
     # The last word is the one that tells ids apart, and so the rarest.
-    last = sought.select(word=pl.col("word").list.last()).to_series().unique()
+    last = pl.Series([spelled[-1] for _, spelled in ids], dtype=pl.UInt64).unique()
     ends = texts.select(pl.col("word").is_in(last.implode()).arg_true()).to_series().to_numpy()
     end_words = said[ends]
-    found = list(_same_id(rows["id"], shadow["id"]).iter_rows())
-    for held, wanted in sought.select("row", "word").iter_rows():
-        starts = ends[end_words == wanted[-1]].astype(np.int64) - (len(wanted) - 1)
+    found: list[tuple[int, int]] = []
+    for held, spelled in ids:
+        starts = ends[end_words == spelled[-1]].astype(np.int64) - (len(spelled) - 1)
         starts = starts[starts >= 0]
-        for place, word in enumerate(wanted):
+        for place, word in enumerate(spelled):
             starts = starts[(said[starts + place] == word) & (row_of[starts + place] == row_of[starts])]
-        found += [(int(row), int(held)) for row in np.unique(row_of[starts])]
-    return pl.DataFrame(found, schema={"row": pl.UInt32, "held": pl.UInt32}, orient="row").unique(maintain_order=True)
+        found += [(int(row), held) for row in np.unique(row_of[starts])]
+    return pl.DataFrame(found, schema={"row": pl.UInt32, "held": pl.UInt32}, orient="row")
 
 
 def _same_id(ids: pl.Series, held: pl.Series) -> pl.DataFrame:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
+from rc1_lib.coded_words import CodedTexts, Vocabulary
 from rc1_lib.config import RunConfig
 from rc1_lib.config_data import Pool
 from rc1_lib.folded_text import folded, words
@@ -16,6 +17,7 @@ from rc1_lib.ngrams import contained, ngrams_of
 from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages
 from rc1_lib.pool.plan import PlannedRow, held_text, plan_pool, plan_shadow, split_shadow
+from rc1_lib.pool.spool import Place, Spool
 from rc1_lib.pool.teacher import fits
 from rc1_lib.pool.templates import Pack
 from rc1_lib.pool.variants import Variant, pose_variants
@@ -25,6 +27,8 @@ from rc1_lib.rows.playable import is_playable
 from rc1_lib.thresholds import LeakageGate
 
 Progress = Callable[[int, int], None]
+_AT_ONCE = 20_000
+"""Questions whose words are in memory at a time."""
 
 
 @dataclass(slots=True)
@@ -110,12 +114,17 @@ def decontaminate(
     Returns:
         The questions that may be used, and how many were left out.
     """
-    texts = words(folded(_column("\n".join((question.ask, *question.support)) for question in questions)))
     wanted = words(folded(_column(held_text(question) for question in held)))
-    repeated = contained(texts, limits.ngram, ngrams_of(wanted, limits.ngram))
+    vocabulary, grams = Vocabulary(wanted), ngrams_of(wanted, limits.ngram)
+    texts, repeated = [], []
+    for first in range(0, max(1, len(questions)), _AT_ONCE):
+        part = questions[first : first + _AT_ONCE]
+        said = words(folded(_column("\n".join((question.ask, *question.support)) for question in part)))
+        texts.append(vocabulary.coded(said, len(part)))
+        repeated.append(contained(said.with_columns(pl.col("row") + first), limits.ngram, grams))
     own = words(folded(_column(held_text(question) for question in questions)))
-    retellings = retold(texts, own, wanted, limits)
-    leaking = set(repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
+    retellings = retold(CodedTexts.joined(texts), own, wanted, limits)
+    leaking = set(pl.concat(repeated).filter(pl.col("similarity") > limits.max_similarity)["row"])
     leaking |= set(retellings.filter("suspect")["row"])  # a question too many costs nothing here
     return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
 
@@ -130,31 +139,34 @@ def write_rows(
     pack: Pack,
     report: BuildReport,
     progress: Progress | None = None,
-) -> list[bytes]:
+) -> Iterator[bytes]:
     """The rows as JSON lines, in the plan's order and the same whatever `pool.workers` is."""
-    lines = []
-    for row, taken in zip(planned, chosen_variants(planned, config, pack, progress), strict=True):
-        lines.append(taken.line)
+    for row, (taken, line) in zip(planned, chosen_variants(planned, config, pack, progress), strict=True):
         report.rows[row.question.task] += 1
         report.recipes[f"{row.question.task}: {taken.recipe}"] += 1
         report.buckets[f"{row.question.task}: {taken.bucket}"] += 1
         report.too_short_or_long += not taken.right_length
         report.unplayable += row.question.dialogue is not None and not is_playable(row.question.dialogue)
-    return lines
+        yield line
 
 
 def chosen_variants(
     planned: Sequence[PlannedRow], config: RunConfig, pack: Pack, progress: Progress | None = None
-) -> list[Variant]:
-    """How each planned row is posed, in the plan's order.
+) -> Iterator[tuple[Variant, bytes]]:
+    """How each planned row is posed, and its JSON line, in the plan's order.
 
     Every question is posed by each recipe and measured; the pool then takes, per task, the variants that come closest
     to `pool.intended`. Variants outside the length bounds are only taken where a question has no other.
     """
     variants: list[list[Variant]] = []
-    for posed in pose_variants(planned, config, pack):
-        variants += posed
-        if progress is not None:
-            progress(len(variants), len(planned))
-    picks = choose([row.question.task for row in planned], variants, config.pool.intended)
-    return [options[pick] for options, pick in zip(variants, picks, strict=True)]
+    with Spool() as spool:
+        places: list[list[Place]] = []
+        for posed in pose_variants(planned, config, pack):
+            for row in posed:
+                variants.append([variant for variant, _ in row])
+                places.append([spool.put(line) for _, line in row])
+            if progress is not None:
+                progress(len(variants), len(planned))
+        picks = choose([row.question.task for row in planned], variants, config.pool.intended)
+        for of_row, lines, pick in zip(variants, places, picks, strict=True):
+            yield of_row[pick], spool.take(lines[pick])

@@ -50,7 +50,7 @@ def write_takes(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack, re
     pool leaves out such dialogues.
     """
     lines = []
-    for row, variant in zip(planned, chosen_variants(planned, config, pack), strict=True):
+    for row, (variant, _) in zip(planned, chosen_variants(planned, config, pack), strict=True):
         finished = row.question.dialogue is not None
         report.prompts += 1
         report.finished += finished

@@ -29,16 +29,19 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way of posing a question: the recipe used, the difficulty reached, and the row as a JSON line."""
+    """One way of posing a question: the recipe used, the difficulty reached, and whether the row's length is right."""
 
     recipe: Bucket
     bucket: Bucket
     right_length: bool
-    line: bytes
 
 
-def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> Iterator[list[list[Variant]]]:
-    """The variants of each planned row (never none), chunk by chunk in the plan's order."""
+PosedRow = list[tuple[Variant, bytes]]
+"""The ways of posing a row, never none, each with the row as a JSON line."""
+
+
+def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> Iterator[list[PosedRow]]:
+    """Each planned row in every way, chunk by chunk in the plan's order."""
     chunks = [planned[start : start + _CHUNK] for start in range(0, len(planned), _CHUNK)]
     if config.pool.workers == 1 or len(chunks) == 1:
         yield from (_pose_chunk(chunk, config, pack) for chunk in chunks)
@@ -68,7 +71,7 @@ def _start_worker(tasks: Sequence[TaskSpec]) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[list[Variant]]:
+def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[PosedRow]:
     places: list[tuple[int, Bucket]] = []
     lines: list[bytes] = []
     for place, planned in enumerate(chunk):
@@ -82,10 +85,10 @@ def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> l
     measured = measure(frame, config.difficulty)
     bounds = config.gates.length
     right = measured["len_tokens"].is_between(bounds.min_len, bounds.max_len).to_list()
-    variants: list[list[Variant]] = [[] for _ in chunk]
+    variants: list[PosedRow] = [[] for _ in chunk]
     for (place, recipe), bucket, right_length, line in zip(
         places, measured["bucket"].to_list(), right, lines, strict=True
     ):
-        variants[place].append(Variant(recipe, bucket, right_length, line))
+        variants[place].append((Variant(recipe, bucket, right_length), line))
     assert all(variants), "a question was planned although its solution exceeds the turn limit"
     return variants

@@ -8,6 +8,7 @@ import random
 import polars as pl
 import pytest
 
+from rc1_lib.coded_words import Vocabulary
 from rc1_lib.evidence import Evidence
 from rc1_lib.folded_text import folded, words
 from rc1_lib.gates.leakage import leakage_gate, question_texts
@@ -139,7 +140,8 @@ def test_real_questions_planted_with_edits_are_found_and_hardly_any_clean_one_is
             wanted[row] = number
             hidden[row] += f" {EDITS[kind](held[number], rng)}"
     texts, sought = words(folded(pl.Series(hidden))), words(folded(pl.Series(held)))
-    retellings = retold(texts, words(folded(pl.Series(asked[100:]))), sought, limits).filter("leak")
+    said = Vocabulary(sought).coded(texts, len(hidden))
+    retellings = retold(said, words(folded(pl.Series(asked[100:]))), sought, limits).filter("leak")
     grams = contained(texts, limits.ngram, ngrams_of(sought, limits.ngram))
     repeated = grams.filter(pl.col("similarity") > limits.max_similarity)
     found = {

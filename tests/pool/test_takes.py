@@ -124,7 +124,7 @@ def test_a_take_does_not_depend_on_how_many_there_are(built: Run) -> None:
     questions, _ = load_questions(config, built.workspace)
     planned = plan(config, questions).shadow[:20]
     pack = load_pack(built.workspace.find(config.pool.templates_dir))
-    for row, variant in zip(planned, chosen_variants(planned, config, pack), strict=True):
+    for row, (variant, _) in zip(planned, chosen_variants(planned, config, pack), strict=True):
         takes = [write_row(row, variant.recipe, config.pool, pack, take) for take in range(6)]
         again = [write_row(row, variant.recipe, config.pool, pack, take) for take in reversed(range(6))]
         assert takes == again[::-1]
