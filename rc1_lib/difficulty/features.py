@@ -8,7 +8,7 @@ from rc1_lib.config_data import Difficulty
 from rc1_lib.difficulty import lexicon
 from rc1_lib.difficulty.buckets import vote
 from rc1_lib.ngrams import jaccard_by_row
-from rc1_lib.rows.frame import METRIC_TYPES, with_texts
+from rc1_lib.rows.frame import METRIC_TYPES, in_parts, with_texts
 from rc1_lib.text import TOKEN_PATTERN, length
 
 
@@ -25,6 +25,10 @@ def measure(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
         and words of comparison and arithmetic in the prompt; `connector_density` is connectors per 100 words of user
         and assistant text; `clue_overlap` is the word 3-gram Jaccard of the prompt against the supporting text.
     """
+    return in_parts(rows, lambda part: _measured(part, config))
+
+
+def _measured(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
     texts = with_texts(rows)
     measured = texts.with_columns(
         len_tokens=length("everything").cast(pl.Int64),

@@ -17,10 +17,11 @@ from rensa import RMinHash
 from rc1_lib.checks import at_most, info, number, offenders, parts
 from rc1_lib.ngrams import in_chunks, ngrams
 from rc1_lib.records import GateResult
-from rc1_lib.rows.frame import with_texts
+from rc1_lib.rows.frame import in_parts, texts_of
 from rc1_lib.thresholds import DuplicatesGate
 
 _SEED = 42
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
 _ADVICE = (
     "drop the rows listed; if they are near duplicates, paraphrase more (more templates, sources.max_uses: 1) "
     "or add questions"
@@ -29,11 +30,11 @@ _ADVICE = (
 
 def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Sequence[str]) -> GateResult:
     """Judge the share of rows that repeat an earlier row's dialogue (user, assistant and tool text)."""
-    texts = with_texts(rows).select("id", "task", "source", "source_id", "dialogue")
-    exact = exact_duplicates(texts["dialogue"])
-    near = near_duplicates(texts["dialogue"], thresholds).filter(~pl.col("row").is_in(exact["row"].implode()))
+    dialogues = texts_of(rows, "dialogue")
+    exact = exact_duplicates(dialogues)
+    near = near_duplicates(dialogues, thresholds).filter(~pl.col("row").is_in(exact["row"].implode()))
     repeated = pl.concat([exact.with_columns(similarity=pl.lit(1.0)), near])
-    table = texts.with_row_index("row").join(repeated, on="row", how="left")
+    table = rows.select("id", "task").with_row_index("row").join(repeated, on="row", how="left")
     checks = []
     for suffix, part in parts(table, by_task):
         share = 100.0 * number(part["earlier"].is_not_null().mean())
@@ -42,7 +43,7 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
     checks.append(info("near duplicates", near.height))
     checks.append(info("rows on a question used before", rows.height - rows.select("source", "source_id").n_unique()))
     bad = table.filter(pl.col("earlier").is_not_null())
-    bad = bad.with_columns(duplicate_of=texts["id"].gather(bad["earlier"]))
+    bad = bad.with_columns(duplicate_of=rows["id"].gather(bad["earlier"]))
     return GateResult(
         "duplicates",
         tuple(checks),
@@ -52,13 +53,20 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
 
 def exact_duplicates(texts: pl.Series) -> pl.DataFrame:
     """Rows whose text, apart from case and spacing, stands earlier too: columns `row`, `earlier`."""
-    plain = texts.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
-    table = pl.DataFrame({"text": plain}).with_row_index("row")
+    hashes = in_parts(texts.to_frame("text"), lambda part: part.select(_plain("text").hash()))
+    # Few stand twice; whether these really do is decided by the texts themselves.
+    rows = hashes.to_series().is_duplicated().arg_true()
     return (
-        table.with_columns(earlier=pl.col("row").first().over("text"))
+        pl.DataFrame({"row": rows, "text": texts.gather(rows)})
+        .with_columns(_plain("text"))
+        .with_columns(earlier=pl.col("row").first().over("text"))
         .filter(pl.col("row") != pl.col("earlier"))
         .select("row", "earlier")
     )
+
+
+def _plain(column: str) -> pl.Expr:
+    return pl.col(column).str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
 
 
 def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFrame:
@@ -109,22 +117,20 @@ def _shingles(texts: pl.Series, rows: pl.Series, shingle: int) -> pl.DataFrame:
 
 def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32], similarity: float) -> pl.DataFrame:
     """Pairs that agree in at least one band. Each row meets the first two rows of its band's group: chains are kept."""
-    bands = _bands(signatures.shape[1], similarity) if signatures.size else 1
-    width = signatures.shape[1] // bands if signatures.size else 1
-    found = [pl.DataFrame(schema={"row": pl.UInt32, "earlier": pl.UInt32})]
-    for band in range(bands):
-        part = signatures[:, band * width : (band + 1) * width]
-        keys = pl.DataFrame(part).hash_rows(seed=band) if signatures.size else pl.Series([], dtype=pl.UInt64)
-        table = pl.DataFrame({"row": rows, "key": keys}).with_columns(
-            first=pl.col("row").first().over("key"), previous=pl.col("row").shift(1).over("key")
-        )
-        for earlier in ("first", "previous"):
-            found.append(
-                table.filter(pl.col(earlier).is_not_null() & (pl.col(earlier) != pl.col("row"))).select(
-                    "row", earlier=earlier
-                )
-            )
-    return pl.concat(found).unique()
+    bands = _bands(signatures.shape[1], similarity)
+    found = [np.empty((2, 0), np.uint32)]
+    for band in np.split(signatures, bands, axis=1):
+        keys = np.zeros(len(band), np.uint64)
+        for column in band.T:
+            keys = (keys ^ column) * _MIXER
+        order = np.argsort(keys, kind="stable")
+        again = np.flatnonzero(keys[order[1:]] == keys[order[:-1]]) + 1
+        opens = np.arange(len(order))
+        opens[again] = 0
+        first = np.maximum.accumulate(opens)[again]
+        found += [rows[np.stack([order[again], order[earlier]])] for earlier in (first, again - 1)]
+    pairs = np.concatenate(found, axis=1)
+    return pl.DataFrame({"row": pairs[0], "earlier": pairs[1]}).unique()
 
 
 def _bands(permutations: int, similarity: float) -> int:

@@ -8,14 +8,14 @@ import polars as pl
 
 from rc1_lib.checks import at_least, at_most, info, number, offenders, parts
 from rc1_lib.records import GateResult
-from rc1_lib.rows.frame import with_texts
+from rc1_lib.rows.frame import in_parts, texts_of
 from rc1_lib.text import length
 from rc1_lib.thresholds import LengthGate
 
 
 def length_gate(rows: pl.DataFrame, thresholds: LengthGate, by_task: Sequence[str]) -> GateResult:
     """Judge the shortest and the longest row (tokens of the whole dialogue, as `rc1_lib.text.length` estimates)."""
-    lengths = with_texts(rows).select("id", "task", tokens=length("everything").cast(pl.Int64))
+    lengths = in_parts(rows, _lengths)
     checks = []
     for suffix, part in parts(lengths, by_task):
         shortest, longest, median = part["tokens"].min(), part["tokens"].max(), part["tokens"].median()
@@ -32,3 +32,8 @@ def length_gate(rows: pl.DataFrame, thresholds: LengthGate, by_task: Sequence[st
         ]  # fmt: skip
     bad = lengths.filter((pl.col("tokens") < thresholds.min_len) | (pl.col("tokens") > thresholds.max_len))
     return GateResult("length", tuple(checks), offenders=offenders(bad, "length"))
+
+
+def _lengths(rows: pl.DataFrame) -> pl.DataFrame:
+    texts = rows.select("id", "task", texts_of(rows, "everything"))
+    return texts.select("id", "task", tokens=length("everything").cast(pl.Int64))

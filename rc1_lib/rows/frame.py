@@ -6,6 +6,7 @@ import hashlib
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
@@ -41,6 +42,8 @@ def _column(kind: Any) -> pl.DataType | type[pl.DataType]:
 ROW_COLUMNS = columns_of(Row)
 
 
+_AT_ONCE = 4000
+"""Rows whose texts are made at a time."""
 METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "id": pl.String,
     "task": pl.String,
@@ -185,6 +188,41 @@ def _calls(*tools: str) -> pl.Expr:
     return pl.col("messages").list.eval(chosen)
 
 
+def in_parts(frame: pl.DataFrame, use: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """What `use` makes of a few thousand rows after another, one below the other: texts of all would fill the memory.
+
+    Args:
+        frame: any number of rows.
+        use: looks at every row by itself.
+    """
+    starts = range(0, max(1, frame.height), _AT_ONCE)
+    return pl.concat([use(frame.slice(start, _AT_ONCE)) for start in starts])
+
+
+def _texts() -> dict[str, pl.Expr]:
+    message = pl.element()
+    user = message.filter(message.struct.field("role") == "user").struct.field("content")
+    arguments = pl.element().struct.field("arguments")
+    called = _calls().list.eval(arguments).list.join("\n")
+    return {
+        "prompt": pl.col("messages").list.eval(user).list.first(),
+        "written": _contents("system", "user", "assistant"),
+        "dialogue": _contents("user", "assistant", "tool"),
+        "talk": _contents("user", "assistant"),
+        "material": _contents("user", "tool"),
+        "evidence": pl.col("support").list.join(" "),
+        "expressions": _calls("calc").list.eval(arguments).list.join(" "),
+        "arguments": called,
+        "everything": pl.concat_str(_contents(), called, separator="\n", ignore_nulls=True),
+    }
+
+
+def texts_of(frame: pl.DataFrame, name: str) -> pl.Series:
+    """One of the columns that `with_texts` adds, for every row."""
+    text = _texts()[name].alias(name)
+    return in_parts(frame, lambda part: part.select(text)).to_series()
+
+
 def with_texts(frame: pl.DataFrame) -> pl.DataFrame:
     """Add the columns that measures read.
 
@@ -193,20 +231,4 @@ def with_texts(frame: pl.DataFrame) -> pl.DataFrame:
     assistant text. `material`: user and tool text. `evidence`: the supporting sentences. `expressions`: arguments of
     `calc`. `turns`, `tool_hops`, `clarifications`: see `rc1_lib.rows.counts`.
     """
-    message = pl.element()
-    user = message.filter(message.struct.field("role") == "user").struct.field("content")
-    arguments = pl.element().struct.field("arguments")
-    return (
-        add_counts(frame)
-        .with_columns(
-            prompt=pl.col("messages").list.eval(user).list.first(),
-            written=_contents("system", "user", "assistant"),
-            dialogue=_contents("user", "assistant", "tool"),
-            talk=_contents("user", "assistant"),
-            material=_contents("user", "tool"),
-            evidence=pl.col("support").list.join(" "),
-            expressions=_calls("calc").list.eval(arguments).list.join(" "),
-            arguments=_calls().list.eval(arguments).list.join("\n"),
-        )
-        .with_columns(everything=pl.concat_str(_contents(), pl.col("arguments"), separator="\n", ignore_nulls=True))
-    )
+    return add_counts(frame).with_columns(**_texts())
