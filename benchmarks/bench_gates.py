@@ -1,50 +1,86 @@
-"""The two heavy gates against the plain way of doing the same, and the builder with one worker against two.
+"""The gates' heavy searches against plain Python with the same definitions, and against public tools on the same job.
 
-    python benchmarks/bench_gates.py [ROWS]
+    python benchmarks/bench_gates.py [ROWS [WORKSPACE]]
 
-Prints seconds and ratios from one run. The plain versions are what a short script would do: Python sets of n-grams, row
-by row; for near duplicates one MinHash object per row, filled token by token.
+Builds an embedded pool of ROWS rows in WORKSPACE (a passing folder where none is named), or takes the one that is
+there, plants slightly altered copies in it, and does each job in each way, CPU seconds of all threads counted. What
+plain Python finds has to be what the gates find, to the row; public tools say how many rows they find. `datasketch` and
+`overlapy` take part where they are installed (`pip install datasketch overlapy`); `rensa` comes with RC1. Prints a
+table and writes `benchmarks/results/gates.json`, in which other sizes stay as they were.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from rensa import RMinHash, RMinHashLSH
 
-from rc1_lib.folded_text import folded, words
-from rc1_lib.gates.duplicates import near_duplicates
-from rc1_lib.ngrams import contained, ngrams_of
-from rc1_lib.pool.build import BuildReport, plan, write_rows
-from rc1_lib.pool.plan import held_text
-from rc1_lib.pool.templates import load_pack
-from rc1_lib.rows.frame import read_rows, with_texts
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from rc1_lib.artifacts import write_json
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.duplicates import exact_duplicates, near_duplicates
+from rc1_lib.gates.leakage import question_texts
+from rc1_lib.gates.length import length_gate
+from rc1_lib.ngrams import contained, ngrams, ngrams_of
+from rc1_lib.pool.seed import build_seed
+from rc1_lib.rows.frame import texts_of
 from rc1_lib.run import open_run
-from rc1_lib.sources import load_questions
-from rc1_lib.text import tokenize
+from rc1_lib.text import text_length, tokenize, tokens
+from rc1_lib.thresholds import DuplicatesGate
+
+RESULTS = Path(__file__).parent / "results" / "gates.json"
+Grams = set[tuple[str, ...]]
+Job = tuple[str, str, Callable[[], Any]]
+"""A job, who does it, and how; the first of a job is RC1, the second plain Python."""
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds and result of `work()`."""
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
-
-
-def grams(text: str, n: int) -> set[tuple[str, ...]]:
+def grams(text: str, n: int) -> Grams:
     """The n-grams of a text, the plain way."""
     words = tokenize(text)
-    return {tuple(words[place : place + n]) for place in range(len(words) - n + 1)}
+    return set(zip(*(words[place:] for place in range(n)), strict=False))
+
+
+def plain_lengths(texts: list[str]) -> tuple[int, int]:
+    """The shortest and the longest text."""
+    lengths = [text_length(text) for text in texts]
+    return min(lengths), max(lengths)
+
+
+def plain_duplicates(texts: list[str], n: int, similarity: float) -> set[int]:
+    """Rows whose n-grams are as similar to an earlier row's: exact, only rows that share a rare n-gram compared.
+
+    Of two sets as similar as that, the rarest few of one hold one of the other's (Bayardo, Ma and Srikant 2007).
+    """
+    sets = [grams(text, n) for text in texts]
+    often = Counter(gram for each in sets for gram in each)
+    rows_with: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    found = set()
+    for row, mine in enumerate(sets):
+        rarest = sorted(mine, key=lambda gram: (often[gram], gram))[: len(mine) - int(similarity * len(mine)) + 1]
+        candidates = {earlier for gram in rarest for earlier in rows_with[gram]}
+        for earlier in candidates:
+            shared = len(mine & sets[earlier])
+            if shared >= similarity * (len(mine) + len(sets[earlier]) - shared) > 0:
+                found.add(row)
+                break
+        for gram in rarest:
+            rows_with[gram].append(row)
+    return found
 
 
 def plain_containment(texts: list[str], held: list[str], n: int) -> dict[tuple[int, int], float]:
-    """Containment of every held text in every text, with sets and two loops."""
+    """Share of every held text's n-grams that each text holds."""
     wanted = [grams(text, n) for text in held]
     found = {}
     for row, text in enumerate(texts):
@@ -55,60 +91,138 @@ def plain_containment(texts: list[str], held: list[str], n: int) -> dict[tuple[i
     return found
 
 
-def plain_near_duplicates(texts: list[str], n: int, similarity: float, permutations: int) -> int:
-    """Rows that a MinHash index calls similar to an earlier one, one row at a time."""
-    index = RMinHashLSH(similarity, permutations, permutations // 4)
-    repeated = 0
+def by_rensa(texts: list[str], limits: DuplicatesGate) -> set[int]:
+    """Rows that rensa's index calls similar to an earlier one."""
+    index = RMinHashLSH(limits.similarity, limits.permutations, limits.permutations // 4)
+    found = set()
     for row, text in enumerate(texts):
-        sketch = RMinHash(permutations, 42)
-        sketch.update([" ".join(gram) for gram in grams(text, n)])
-        repeated += bool(index.query(sketch))
+        sketch = RMinHash(limits.permutations, 42)
+        sketch.update([" ".join(gram) for gram in grams(text, limits.shingle)])
+        if index.query(sketch):
+            found.add(row)
         index.insert(row, sketch)
-    return repeated
+    return found
 
 
-def report(name: str, ours: float, plain: float) -> None:
-    """One line of the table."""
-    print(f"{name:34} {ours:8.2f} s {plain:8.2f} s   {plain / ours:5.1f} x")
+def by_datasketch(texts: list[str], limits: DuplicatesGate) -> set[int]:
+    """Rows that datasketch's index calls similar to an earlier one."""
+    from datasketch import MinHash, MinHashLSH
+
+    index = MinHashLSH(threshold=limits.similarity, num_perm=limits.permutations)
+    found = set()
+    for row, text in enumerate(texts):
+        sketch = MinHash(num_perm=limits.permutations)
+        sketch.update_batch([" ".join(gram).encode() for gram in grams(text, limits.shingle)])
+        if index.query(sketch):
+            found.add(row)
+        index.insert(row, sketch)
+    return found
+
+
+def by_overlapy(texts: list[str], held: list[str], n: int) -> set[int]:
+    """Rows in which overlapy finds an n-gram of a held text."""
+    from overlapy import OverlapyNgramMatcher
+
+    match = OverlapyNgramMatcher({gram for text in held for gram in grams(text, n)})
+    found = match([tokenize(text) for text in texts])
+    return {row for rows in found.values() for row in rows}
+
+
+def ours_duplicates(texts: pl.Series, limits: DuplicatesGate) -> set[int]:
+    """Rows that the gate calls duplicates."""
+    return {*exact_duplicates(texts)["row"], *near_duplicates(texts, limits)["row"]}
+
+
+def ours_contained(texts: pl.Series, held: pl.Series, n: int) -> dict[tuple[int, int], float]:
+    """The gate's search, on the same words as the others'."""
+    found = [
+        contained(hashed(texts.slice(first, 4000), first), n, ngrams_of(hashed(held, 0), n))
+        for first in range(0, len(texts), 4000)
+    ]
+    table = pl.concat(found).select("row", "held", "similarity")
+    return {(row, number): share for row, number, share in table.iter_rows()}
+
+
+def hashed(texts: pl.Series, first: int) -> pl.DataFrame:
+    """Words as the search for n-grams reads them."""
+    spelled = pl.DataFrame({"text": texts}).with_row_index("row", offset=first).select("row", word=tokens("text"))
+    return spelled.explode("word", empty_as_null=False).with_columns(pl.col("word").hash(seed=7))
+
+
+def with_copies(texts: pl.Series) -> pl.Series:
+    """The texts, and behind them a twentieth of them again with a word left out."""
+    rng = random.Random(3)
+    copies = []
+    for text in texts.sample(len(texts) // 20, seed=3):
+        words = text.split(" ")
+        del words[rng.randrange(len(words))]
+        copies.append(" ".join(words))
+    return pl.concat([texts, pl.Series(copies)])
+
+
+def jobs(evidence: Evidence) -> Iterator[Job]:
+    """Every job in every way."""
+    gates, rows = evidence.run.config.gates, evidence.rows("pool")
+    limits, n = gates.duplicates, gates.leakage.ngram
+    everything, dialogues = texts_of(rows, "everything"), with_copies(texts_of(rows, "dialogue"))
+    held = question_texts(evidence.rows("shadow"))
+    asked, said, spoken = held.to_list(), dialogues.to_list(), everything.to_list()
+
+    def lengths() -> tuple[Any, ...]:
+        checks = {check.name: check.value for check in length_gate(rows, gates.length, []).checks}
+        return checks["shortest"], checks["longest"]
+
+    yield "length", "RC1", lengths
+    yield "length", "plain Python", lambda: plain_lengths(spoken)
+    yield "duplicates", "RC1", lambda: ours_duplicates(dialogues, limits)
+    yield "duplicates", "plain Python", lambda: plain_duplicates(said, limits.shingle, limits.similarity)
+    yield "duplicates", "rensa", lambda: by_rensa(said, limits)
+    if importlib.util.find_spec("datasketch"):
+        yield "duplicates", "datasketch", lambda: by_datasketch(said, limits)
+    yield "containment", "RC1", lambda: ours_contained(everything, held, n)
+    yield "containment", "plain Python", lambda: plain_containment(spoken, asked, n)
+    if importlib.util.find_spec("overlapy"):
+        yield "containment", "overlapy", lambda: by_overlapy(spoken, asked, n)
+
+
+def rows_of(found: Any) -> int:
+    """How many rows a search has named."""
+    return len({row for row, _ in found}) if isinstance(found, dict) else len(found)
+
+
+def judged(evidence: Evidence) -> list[dict[str, Any]]:
+    """Do every job, print a line, and stop where plain Python finds anything else."""
+    ngrams(pl.Series(["a b c d"]), 3)  # what is set up once is not part of a job
+    lines: list[dict[str, Any]] = []
+    own: dict[str, tuple[float, Any]] = {}
+    for job, who, work in jobs(evidence):
+        start = time.process_time()
+        found = work()
+        seconds = time.process_time() - start
+        ours, wanted = own.setdefault(job, (seconds, found))
+        assert who != "plain Python" or found == wanted, f"{job}: plain Python finds something else"
+        rows = None if job == "length" else rows_of(found)
+        lines.append({"job": job, "who": who, "cpu_seconds": round(seconds, 2), "times": round(seconds / ours, 1)})
+        lines[-1]["rows_found"] = rows
+        print(
+            f"{job:12} {who:14} {seconds:9.2f} s {seconds / ours:7.1f} x {rows if rows is not None else '':>8}",
+            flush=True,
+        )
+    return lines
 
 
 def main() -> None:
-    """Build a pool with one and with two workers, then time both gates on it."""
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 6000
-    with tempfile.TemporaryDirectory() as folder:
-        run = open_run(workspace=folder, overrides=[f"pool.n={rows}"])
-        questions, _ = load_questions(run.config, run.workspace)
-        plans = plan(run.config, questions)
-        pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
-        config = {
-            workers: run.config.model_copy(update={"pool": run.config.pool.model_copy(update={"workers": workers})})
-            for workers in (1, 2)
-        }
-        one, lines = timed(lambda: list(write_rows(plans.pool, config[1], pack, BuildReport())))
-        two, again = timed(lambda: list(write_rows(plans.pool, config[2], pack, BuildReport())))
-        assert lines == again, "the number of workers must not change a byte"
-        path = Path(folder) / "pool.jsonl"
-        path.write_bytes(b"".join(lines))
-        texts = with_texts(read_rows(path))
-    held = [held_text(row.question) for row in plans.shadow]
-    gates = run.config.gates
-    print(f"{rows} rows{'':26} here       plain      ratio")
-    report("build, two workers against one", two, one)
-    # Both search the same folded texts: what is compared is the search.
-    everything, asked = folded(texts["everything"]), folded(pl.Series(held))
-    sought = ngrams_of(words(asked), gates.leakage.ngram)
-    ours, pairs = timed(lambda: contained(words(everything), gates.leakage.ngram, sought))
-    plain, found = timed(lambda: plain_containment(everything.to_list(), asked.to_list(), gates.leakage.ngram))
-    assert pairs.height == len(found), "both ways must find the same pairs"
-    report("leakage: containment", ours, plain)
-    dialogue = texts["dialogue"]
-    ours, _ = timed(lambda: near_duplicates(dialogue, gates.duplicates))
-    plain, _ = timed(
-        lambda: plain_near_duplicates(
-            dialogue.to_list(), gates.duplicates.shingle, gates.duplicates.similarity, gates.duplicates.permutations
-        )
-    )
-    report("duplicates: MinHash (ours verifies)", ours, plain)
+    """Build or take a pool, do the jobs, keep the results."""
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
+    with tempfile.TemporaryDirectory() as passing:
+        run = open_run(workspace=sys.argv[2] if len(sys.argv) > 2 else passing, overrides=[f"pool.n={rows}"])
+        if not Evidence(run).path("pool").exists():
+            build_seed(run)
+        lines = [{"rows": rows, **line} for line in judged(Evidence(run))]
+    kept = json.loads(RESULTS.read_bytes())["jobs"] if RESULTS.exists() else []
+    kept = [line for line in kept if line["rows"] != rows] + lines
+    RESULTS.parent.mkdir(exist_ok=True)
+    write_json(RESULTS, {"jobs": sorted(kept, key=lambda line: line["rows"])})
 
 
 if __name__ == "__main__":

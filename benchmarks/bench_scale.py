@@ -1,15 +1,16 @@
 """Rows a second and peak memory of building, difficulty, balancing and each gate of the pool, at several sizes.
 
-    python benchmarks/bench_scale.py [ROWS ...]
+    python benchmarks/bench_scale.py [ROWS ...] [--workspace FOLDER] [--parts PART ...]
 
 Each part runs in a process of its own on the same files, so that its peak memory is its own: that of the process when
 the part has ended, beside what it was once the rows were read. Prints a table, and writes
-`benchmarks/results/scale.json`, in which other sizes stay as they were. The same gates against plain Python:
-`bench_gates.py`.
+`benchmarks/results/scale.json`, in which other sizes and parts stay as they were. A workspace that is named is kept, so
+that single parts can be measured again. The same gates against plain Python and public tools: `bench_gates.py`.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -88,26 +89,40 @@ def cpu_s() -> float:
     return spent.user + spent.system + spent.children_user + spent.children_system
 
 
+def measured(workspace: str, rows: int, part: str) -> dict[str, Any]:
+    """One part in a process of its own, and its line of the table."""
+    command = [sys.executable, __file__, "--part", workspace, str(rows), part]
+    done = subprocess.run(command, cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    one: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(
+        f"{rows:8} {part:12} {one['seconds']:8.2f} {one['cpu_seconds']:8.2f} {one['rows_per_second']:9} "
+        f"{one['peak_mib']:9} {one['mib_before']:7}",
+        flush=True,
+    )
+    return one
+
+
+def keep(one: dict[str, Any]) -> None:
+    """Put one part's figures in the place of what was found of it before."""
+    found = json.loads(RESULTS.read_bytes())["parts"] if RESULTS.exists() else []
+    found = [other for other in found if (other["rows"], other["part"]) != (one["rows"], one["part"])]
+    RESULTS.parent.mkdir(exist_ok=True)
+    order = sorted([*found, one], key=lambda line: (line["rows"], PARTS.index(line["part"])))
+    write_json(RESULTS, {"cores": os.cpu_count(), "parts": order})
+
+
 def main() -> None:
     """Every part at every size, each in a process of its own."""
-    sizes = [int(word) for word in sys.argv[1:]] or [3000, 30000]
-    found = json.loads(RESULTS.read_bytes())["parts"] if RESULTS.exists() else []
-    found = [one for one in found if one["rows"] not in sizes]
+    asked = argparse.ArgumentParser()
+    asked.add_argument("rows", nargs="*", type=int, default=[3000, 30000])
+    asked.add_argument("--workspace")
+    asked.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    given = asked.parse_args()
     print(f"{'rows':>8} {'part':12} {'s':>8} {'CPU s':>8} {'rows/s':>9} {'peak MiB':>9} {'before':>7}")
-    for rows in sizes:
-        with tempfile.TemporaryDirectory() as workspace:
-            for part in PARTS:
-                command = [sys.executable, __file__, "--part", workspace, str(rows), part]
-                done = subprocess.run(command, cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True, check=True)
-                one = json.loads(done.stdout.splitlines()[-1])
-                found.append(one)
-                print(
-                    f"{rows:8} {part:12} {one['seconds']:8.2f} {one['cpu_seconds']:8.2f} {one['rows_per_second']:9} "
-                    f"{one['peak_mib']:9} {one['mib_before']:7}",
-                    flush=True,
-                )
-    RESULTS.parent.mkdir(exist_ok=True)
-    write_json(RESULTS, {"cores": os.cpu_count(), "parts": sorted(found, key=lambda one: one["rows"])})
+    for rows in given.rows:
+        with tempfile.TemporaryDirectory() as passing:
+            for part in given.parts:
+                keep(measured(given.workspace or passing, rows, part))
 
 
 if __name__ == "__main__":
