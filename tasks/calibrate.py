@@ -19,7 +19,7 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
+from tasks.endings import refusable, retried
 from tasks.gates import faulted, read_verdict, state_of
 from tasks.keys import provide_scorer_key
 from tasks.pictures import picture
@@ -29,14 +29,7 @@ from tasks.sentences import stages_sentence
 STAGE = "calibration"
 
 
-@task(
-    name="calibration stage",
-    task_run_name="{name}",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="calibration stage", task_run_name="{name}")
 def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
     """Evaluate one stage. What the judge was paid for is stored, so that a stage started again pays for the rest only.
 
@@ -62,13 +55,7 @@ def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
     return state
 
 
-@task(
-    name="adopt weights",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="adopt weights")
 @refusable
 def adopt_weights(run: Run, weights: Weights, report: str) -> str:
     """Write the weights that every stage has passed; returns the file's name."""
@@ -77,14 +64,7 @@ def adopt_weights(run: Run, weights: Weights, report: str) -> str:
     return run.config.weights
 
 
-@task(
-    name="judge baseline",
-    task_run_name="judge baseline",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="judge baseline", task_run_name="judge baseline")
 @refusable
 def judge_baseline(run: Run, build: Build) -> str | None:
     """Record the fixed set that the nightly asks the judge about again, where there is none yet.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from prefect import State, task
+from prefect import State
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
@@ -14,21 +14,14 @@ from rc1_lib.evaluation.control import GATE, run_control
 from rc1_lib.learners import ControlKind
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from tasks.endings import RETRIES, RETRY_DELAY_S, retry_when_transient
+from tasks.endings import retried
 from tasks.gates import state_of
 from tasks.prepared import prepared_for
 from tasks.reports import table
 from tasks.sentences import gate_sentence
 
 
-@task(
-    name="control",
-    task_run_name="control: {kind} reward",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="control", task_run_name="control: {kind} reward")
 def control(run: Run, kind: ControlKind, seeds: Sequence[int]) -> State[Any]:
     """Train a few steps on a reward without information, and see whether the evaluation finds a gain.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import task
 from prefect.logging import get_run_logger
 
 from rc1_lib.artifacts import FileState, read_manifest
@@ -20,20 +19,13 @@ from rc1_lib.pool.derived import PARTS
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.progress import tell
 from rc1_lib.run import Run
-from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
+from tasks.endings import refusable, retried
 
 Made = dict[str, Any]
 """`{file, path, sha256, rows, state, built}`: `state` is the one found before, `rows` None without a true manifest."""
 
 
-@task(
-    name="seed",
-    task_run_name="shadow set and pool",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="seed", task_run_name="shadow set and pool")
 @refusable
 def seed(run: Run, build: Build) -> list[Made]:
     """Write the shadow set and the seed pool where they have to be built."""
@@ -47,28 +39,14 @@ def seed(run: Run, build: Build) -> list[Made]:
     return [_made(run, PARTS[part], state, part in parts) for part, state in states.items()]
 
 
-@task(
-    name="metrics",
-    task_run_name="difficulty metrics",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="metrics", task_run_name="difficulty metrics")
 @refusable
 def metrics(run: Run, build: Build) -> list[Made]:
     """Measure the difficulty of the pool's rows where that has to be done."""
     return [_once("difficulty metrics", run, METRICS, build)]
 
 
-@task(
-    name="balanced",
-    task_run_name="balanced pool",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="balanced", task_run_name="balanced pool")
 @refusable
 def balanced(run: Run, build: Build) -> list[Made]:
     """Draw the balanced pool where that has to be done."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from prefect import State, Task
+from prefect import State, Task, task
 from prefect.client.schemas.objects import TaskRun
 from prefect.states import Failed
 
@@ -40,6 +40,23 @@ def is_transient(error: BaseException) -> bool:
 def retry_when_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
     """Prefect's question whether to try again: yes for transient faults only, never for a verdict or a refusal."""
     return isinstance(state.data, BaseException) and is_transient(state.data)
+
+
+def retried(name: str, task_run_name: str | None = None) -> Callable[[Callable[P, R]], Task[P, R]]:
+    """`prefect.task` for whatever may be done twice: tried again after a transient fault, and no result of it is kept.
+
+    Args:
+        name: the task's.
+        task_run_name: of each of its runs, with its parameters in braces; None: as Prefect names them.
+    """
+    return task(
+        name=name,
+        task_run_name=task_run_name,
+        retries=RETRIES,
+        retry_delay_seconds=RETRY_DELAY_S,
+        retry_condition_fn=retry_when_transient,
+        persist_result=False,
+    )
 
 
 def refusable(step: Callable[P, R]) -> Callable[P, R | State[Any]]:

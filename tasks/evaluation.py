@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from prefect import State, task
+from prefect import State
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from rc1_lib.errors import RC1Error
@@ -16,7 +16,7 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import check_start
-from tasks.endings import RETRIES, RETRY_DELAY_S, retry_when_transient
+from tasks.endings import retried
 from tasks.gates import state_of
 from tasks.pictures import picture
 from tasks.prepared import prepared_for
@@ -24,14 +24,7 @@ from tasks.reports import table
 from tasks.sentences import gate_sentence
 
 
-@task(
-    name="evaluation",
-    task_run_name=GATE,
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="evaluation", task_run_name=GATE)
 def evaluation(run: Run, finished: Mapping[int, str], reference: str) -> State[Any]:
     """Let the trained policies answer the held-out prompts, and judge them.
 

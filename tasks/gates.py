@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import State, task
+from prefect import State
 from prefect.states import Completed, Failed
 
 from rc1_lib.evidence import Evidence
@@ -16,7 +16,7 @@ from rc1_lib.preflight.rounds import fingerprints
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from tasks.endings import RETRIES, RETRY_DELAY_S, retry_when_transient
+from tasks.endings import retried
 from tasks.keys import provide_scorer_key
 from tasks.sentences import gate_sentence
 
@@ -39,14 +39,7 @@ def files_read(gate_name: str, files: AllFiles) -> Files:
     return dict(files[file] for file in BY_NAME[gate_name].reads if file in files)
 
 
-@task(
-    name="gate",
-    task_run_name="{name}",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="gate", task_run_name="{name}")
 def gate(run: Run, name: str, number: int, anew: bool = False) -> State[dict[str, Any]]:
     """Evaluate one gate.
 

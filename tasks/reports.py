@@ -14,21 +14,14 @@ from rc1_lib.preflight.rounds import round_passed, write_round
 from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from tasks.endings import RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
+from tasks.endings import refusable, retried
 from tasks.sentences import amount, gate_sentence, round_sentence
 
 NIGHTLY = "reports/preflight/nightly.json"
 _TICKET_CARD = "rc1-ticket"
 
 
-@task(
-    name="round report",
-    task_run_name="round {number} report",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="round report", task_run_name="round {number} report")
 def report_round(run: Run, number: int, results: Sequence[GateResult], *, write: bool = True) -> str | None:
     """Put the round's table into the UI and write its report.
 
@@ -103,13 +96,7 @@ def issue(run: Run) -> dict[str, str]:
     return {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
 
 
-@task(
-    name="verify ticket",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="verify ticket")
 @refusable
 def verify(run: Run) -> dict[str, Any]:
     """Check everything the ticket vouches for; refused with every cause when something differs.
@@ -122,14 +109,7 @@ def verify(run: Run) -> dict[str, Any]:
     return {**head, "vouched": vouched_by(ticket)}
 
 
-@task(
-    name="verify ticket again",
-    task_run_name="ticket, before {what}",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="verify ticket again", task_run_name="ticket, before {what}")
 @refusable
 def verify_again(run: Run, what: str) -> str:
     """Look again at everything the ticket vouches for; refused when something is not what it was when a run began.
@@ -142,13 +122,7 @@ def verify_again(run: Run, what: str) -> str:
     return what
 
 
-@task(
-    name="revoke ticket",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="revoke ticket")
 def revoke(run: Run, reason: str) -> bool:
     """Revoke the ticket, if there is one, and say so in the UI; returns whether there was one."""
     there = revoke_ticket(run, reason)

@@ -29,7 +29,7 @@ from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.ppo_run import check_start, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, paths_of
-from tasks.endings import REFUSED, RETRIES, RETRY_DELAY_S, refusable, retry_when_transient
+from tasks.endings import REFUSED, refusable, retried
 from tasks.keys import provide_scorer_key
 from tasks.prepared import prepared_for
 from tasks.training_cards import show_segment, show_start, showing_steps
@@ -45,14 +45,7 @@ CACHED = "Cached"
 _RECORDS = "reports/rc1/segments"
 
 
-@task(
-    name="warm start",
-    task_run_name="warm start",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="warm start", task_run_name="warm start")
 @refusable
 def warm_start(run: Run, seeds: Sequence[int], evaluate: bool) -> dict[str, Any]:
     """Select the rows, and make the policy that PPO starts from where it is missing or out of date.
@@ -96,14 +89,7 @@ def segment_key(**decisive: Any) -> str:
     return f"{decisive['seed']}-{decisive['last']}-{sha256_json(decisive)}"
 
 
-@task(
-    name="train",
-    task_run_name="train {seed}: steps {first}-{last}",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="train", task_run_name="train {seed}: steps {first}-{last}")
 def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str, code: str) -> State[Segment]:
     """Train steps `first` to `last` of a seed's run; what a killed process has finished of them is gone on from.
 
@@ -169,13 +155,7 @@ def _recorded(record: Path, checkpoint: Path) -> tuple[Segment, str]:
     return dict(done), ""
 
 
-@task(
-    name="keep for good",
-    retries=RETRIES,
-    retry_delay_seconds=RETRY_DELAY_S,
-    retry_condition_fn=retry_when_transient,
-    persist_result=False,
-)
+@retried(name="keep for good")
 @refusable
 def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
     """Copy the checkpoints whose evaluation passed into `best/`; gives their names.
