@@ -6,7 +6,6 @@ A command does the same for the run that it started; a run that a worker started
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from prefect import Flow, State
@@ -14,12 +13,13 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.logging.loggers import flow_run_logger
 
 from flows.endings import RED
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.artifacts import Workspace
 from rc1_lib.error_report import write_error
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_failpack
 from rc1_lib.masking import conceal, secrets
-from rc1_lib.run import Run, open_run
+from rc1_lib.preflight.nights import Night, NightOutcome
+from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.training.run_paths import LOG
 
 
@@ -30,11 +30,23 @@ def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
     of = _run_of(flow_run.parameters)
     place = of.workspace if isinstance(of, Run) else of
     logger = flow_run_logger(flow_run, flow)
+    if state.is_crashed() and flow_run.parameters.get("recheck"):
+        _keep_night(of, flow_run, state)
     if state.name not in RED:
         fault = _fault(state)
         logger.error("FATAL: %s", conceal(str(fault) or type(fault).__name__, secrets()))
         logger.error("error report: %s", place.name(write_error(place, fault, place.path(LOG))))
     logger.error("failure package: %s", place.name(write_failpack(of)))
+
+
+def _keep_night(of: Run | Workspace, flow_run: FlowRun, state: State[Any]) -> None:
+    """Enter a night whose process died into the history; one that could do so itself is there already."""
+    run, place = (of, of.workspace) if isinstance(of, Run) else (None, of)
+    night = Night(str(flow_run.id), place, run)
+    if flow_run.start_time is not None:
+        night.began = flow_run.start_time.timestamp()
+    night.ended(NightOutcome.CRASHED, state.message or "the run crashed")
+    night.keep()
 
 
 def _run_of(parameters: Mapping[str, Any]) -> Run | Workspace:
@@ -43,7 +55,7 @@ def _run_of(parameters: Mapping[str, Any]) -> Run | Workspace:
     try:
         return open_run(**named, overrides=parameters.get("overrides") or ())
     except RC1Error:
-        return Workspace(Path(parameters.get("workspace") or PROJECT_ROOT).resolve())
+        return workspace_at(parameters.get("workspace"))
 
 
 def _fault(state: State[Any]) -> BaseException:

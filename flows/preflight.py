@@ -8,10 +8,12 @@ Nothing in here needs cleaning up: a run that is killed leaves whole files only,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Literal
 
 from prefect import State, flow
+from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 
 from flows.calibrate import Calibrated, calibrated, ending
@@ -26,8 +28,10 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.ahead import ahead
 from rc1_lib.preflight.gates import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
+from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.preflight.ticket import check_base
-from rc1_lib.run import Run, open_run
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.workspace_lock import holding
 from tasks.calibrate import judge_baseline
 from tasks.endings import REFUSED, outcome
@@ -65,21 +69,27 @@ def preflight(
         recheck: the nightly's way: verify the existing ticket first, run the gates without writing their reports
             (the ticket vouches for those), and issue nothing.
     """
-    try:
-        run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
-        if not rounds:
-            raise ConfigError("rounds: none was named, expected 1, 2 or both; a run of no round proves nothing")
-        check_waivers(Evidence(run))  # before anything is written
-        if ticket and 2 in rounds:
-            check_base(run)
-        if build != "never":
-            check_performable(run)
-        with holding(run.workspace, "the nightly re-check" if recheck else "a preflight"):
-            if recheck:
-                return _nightly(run, rounds, build, refresh, on_red_revoke)
-            return _preflight(run, rounds, build, refresh, ticket, on_red_revoke)
-    except RC1Error as refusal:
-        return Failed(name=REFUSED, message=str(refusal))
+    night = Night(str(flow_run.id), workspace_at(workspace)) if recheck else None
+    with night or nullcontext():
+        try:
+            run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+            if night is not None:
+                night.run = run
+            if not rounds:
+                raise ConfigError("rounds: none was named, expected 1, 2 or both; a run of no round proves nothing")
+            check_waivers(Evidence(run))  # before anything is written
+            if ticket and 2 in rounds:
+                check_base(run)
+            if build != "never":
+                check_performable(run)
+            with holding(run.workspace, "a preflight" if night is None else "the nightly re-check"):
+                if night is not None:
+                    return _nightly(run, night, rounds, build, refresh, on_red_revoke)
+                return _preflight(run, rounds, build, refresh, ticket, on_red_revoke)
+        except RC1Error as refusal:
+            if night is not None:
+                night.broke_off(NightOutcome.REFUSED, str(refusal))
+            return Failed(name=REFUSED, message=str(refusal))
 
 
 def _preflight(
@@ -119,11 +129,13 @@ def _beside_red_calibration(
     )
 
 
-def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: bool, on_red_revoke: bool) -> State[Any]:
+def _nightly(
+    run: Run, night: Night, rounds: Sequence[RoundNumber], build: Build, refresh: bool, on_red_revoke: bool
+) -> State[Any]:
     try:
         outcome(verify(run, return_state=True))
     except RC1Error as refusal:
-        report_nightly(run, str(refusal), False, {})
+        _told(run, night, str(refusal), False, {})
         if on_red_revoke:
             revoke(run, f"nightly re-check: {refusal}")
         return Failed(name=GATES_FAILED, message=str(refusal))
@@ -138,11 +150,16 @@ def _nightly(run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: boo
     found = {round_name(one.number): one.results for one in judged}
     judged = judged[: 1 + next((place for place, one in enumerate(judged) if not one.passed), len(judged))]
     if not judged[-1].passed:
-        report_nightly(run, round_sentence(judged[-1].results), False, found)
+        _told(run, night, round_sentence(judged[-1].results), False, found)
         return _red(run, judged[-1], on_red_revoke)
     sentence = f"the ticket holds; {_green_sentence(judged)}"
-    report_nightly(run, sentence, True, found)
+    _told(run, night, sentence, True, found)
     return Completed(name=TICKET_CONFIRMED, message=sentence)
+
+
+def _told(run: Run, night: Night, verdict: str, passed: bool, found: Mapping[str, list[GateResult]]) -> None:
+    night.ended(NightOutcome.GREEN if passed else NightOutcome.RED, verdict, found)
+    report_nightly(run, verdict, passed, found)
 
 
 def _judge_at_night(run: Run, before: JudgedRound) -> JudgedRound:

@@ -64,6 +64,11 @@ class Run:
         return path
 
 
+def workspace_at(folder: str | Path | None) -> Workspace:
+    """The workspace in a folder; default: the project's root."""
+    return Workspace(Path(folder).resolve() if folder else PROJECT_ROOT)
+
+
 def open_run(
     *,
     profile: str | None = None,
@@ -88,10 +93,9 @@ def open_run(
     wanted = profile or os.environ.get("RUN_MODE") or None
     if wanted is not None and wanted not in CONFIG_OF_PROFILE:
         raise ConfigError(f"profile '{wanted}' (--profile or RUN_MODE): expected one of {', '.join(CONFIG_OF_PROFILE)}")
-    root = Path(workspace).resolve() if workspace else PROJECT_ROOT
-    if root.exists() and not root.is_dir():
-        raise ConfigError(f"--workspace {root}: is a file, expected a folder")
-    place = Workspace(root)
+    place = workspace_at(workspace)
+    if place.root.exists() and not place.root.is_dir():
+        raise ConfigError(f"--workspace {place.root}: is a file, expected a folder")
     path = Path(config) if config else place.find(CONFIG_OF_PROFILE[wanted or "local"])
     if config and not path.is_absolute() and not path.exists():
         path = place.find(str(config))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prefect import task
@@ -134,7 +134,7 @@ def revoke(run: Run, reason: str) -> bool:
 
 
 @task(name="nightly report", persist_result=False)
-def report_nightly(run: Run, verdict: str, passed: bool, rounds: dict[str, list[GateResult]]) -> str:
+def report_nightly(run: Run, verdict: str, passed: bool, rounds: Mapping[str, list[GateResult]]) -> str:
     """Write what the latest re-check found; the rounds' own reports stay as the ticket knows them."""
     body: dict[str, Any] = {
         "time": now(),

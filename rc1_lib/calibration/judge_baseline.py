@@ -102,7 +102,7 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
     config, thresholds = run.config, run.config.gates.drift
     rows = _chosen(rows_of(run, SHADOW), config.judge.baseline.n)
     check_judge(run)
-    with open_store(run, _asked(run) if new else None) as store:
+    with open_store(run, asked_store(run) if new else None) as store:
         judged = open_judge(run, store).score(rows["messages"].to_list(), fresh=new)
     judged.require(thresholds.min_coverage)
     samples = _samples(judged, tuple(read_spec(run).dimensions))
@@ -141,7 +141,7 @@ def drift_verdict(run: Run) -> GateResult:
         )
     body, thresholds = _read(run), run.config.gates.drift
     dialogues = [one["messages"] for one in body["dialogues"]]
-    judged, lines = asked_anew(run, dialogues, _asked(run))
+    judged, lines = asked_anew(run, dialogues, asked_store(run))
     again = _samples(judged, tuple(body["dimensions"]))
     both = [
         (one["scores"], again[name])
@@ -175,7 +175,7 @@ def _read(run: Run) -> Body:
     return body
 
 
-def _asked(run: Run) -> str:
+def asked_store(run: Run) -> str:
     """Where the store is of what is asked beside the scores in use, which it must not take the place of."""
     return str(PurePosixPath(run.config.judge.baseline.path).with_name("asked.sqlite"))
 

@@ -17,6 +17,7 @@ from flows.failures import leave_failure
 from flows.preflight import preflight
 from flows.train import train
 from rc1_lib.artifacts import read_json
+from rc1_lib.preflight.nights import NIGHTS, parse_nights
 
 
 def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters: Any) -> list[str]:
@@ -46,6 +47,13 @@ def test_a_process_that_died_leaves_the_states_sentence(tmp_path: Path) -> None:
     assert ended(tmp_path, Crashed(message="killed by signal 9")) == ["ERROR.json", "FAIL.tgz"]
     (report,) = tmp_path.glob("reports/ERROR_*.json")
     assert read_json(report)["message"] == "killed by signal 9"
+
+
+def test_a_night_whose_process_died_is_in_the_history(tmp_path: Path) -> None:
+    for state in (Crashed(message="killed by signal 9"), Failed(message="a fault"), Failed(name=GATES_FAILED)):
+        ended(tmp_path, state, recheck=True)
+    (night,) = parse_nights((tmp_path / NIGHTS).read_bytes(), NIGHTS)
+    assert (night.outcome, night.verdict) == ("crashed", "killed by signal 9")
 
 
 def test_no_key_reaches_the_runs_log_or_its_report(

@@ -15,10 +15,12 @@ from rc1_lib.artifacts import read_json
 from rc1_lib.errors import TicketError
 from rc1_lib.gates.machine import resources_gate
 from rc1_lib.preflight.gates import BY_NAME, gates_of_round
+from rc1_lib.preflight.nights import NIGHTS, KeptNight, parse_nights
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.thresholds import ResourcesGate
+from rc1_lib.workspace_lock import holding
 from tasks.reports import NIGHTLY
 
 Start = Callable[..., State[Any]]
@@ -34,6 +36,10 @@ def repeat_rows(path: Path, count: int) -> None:
 
 def statuses(report: Any) -> dict[str, str]:
     return {gate["name"]: gate["status"] for gate in report["gates"]}
+
+
+def nights(run: Run) -> list[KeptNight]:
+    return parse_nights(run.workspace.path(NIGHTS).read_bytes(), NIGHTS)
 
 
 def test_two_green_rounds_issue_a_ticket_that_verifies(green: tuple[Run, State[Any]]) -> None:
@@ -100,6 +106,11 @@ def test_the_nightly_confirms_a_ticket_without_touching_what_it_vouches_for(
     assert drift["evidence"].keys() == {green_copy.config.judge.baseline.path, "configs/judge/v1.yaml"}
     card = Artifact.get("rc1-nightly-gates")
     assert card is not None and "overall: medians moved by" in str(card.data)
+    (night,) = nights(green_copy)
+    assert (night.outcome, night.verdict, night.revoked) == ("green", state.message, None)
+    assert {gate.round for gate in night.gates} == {"round1", "nightly"}
+    assert night.judge["hit_rate"] == 0.0, "the judge was asked past its store"
+    assert night.judge["calls"] == green_copy.config.judge.baseline.n * green_copy.config.judge.samples
 
 
 def test_behind_a_red_round_the_nightly_asks_nobody(
@@ -114,6 +125,19 @@ def test_behind_a_red_round_the_nightly_asks_nobody(
     (drift,) = read_json(green_copy.workspace.path(NIGHTLY))["rounds"]["nightly"]
     assert drift["status"] == "not judged"
     assert "round 1, which is red" in drift["waits_for"]
+    (night,) = nights(green_copy)
+    assert (night.outcome, night.gates[-1].why, night.judge["calls"]) == ("red", drift["waits_for"], 0)
+    assert "round 1: 1 of" in str(night.revoked)
+
+
+def test_a_night_that_is_refused_is_kept(green_copy: Run, run_flow: Start) -> None:
+    with holding(green_copy.workspace, "a training"):
+        assert run_flow(green_copy, **NIGHTLY_PARAMETERS).name == "Refused"
+    assert run_flow(green_copy, **NIGHTLY_PARAMETERS, overrides=["nonsense=1"]).name == "Refused"
+    busy, wrong = nights(green_copy)
+    assert busy.outcome == wrong.outcome == "refused"
+    assert "a training" in busy.verdict and busy.config_sha256 is not None
+    assert "nonsense" in wrong.verdict and wrong.config_sha256 is None
 
 
 def test_another_judge_is_refused_before_anything_is_asked_or_built(green_copy: Run, run_flow: Start) -> None:
@@ -135,6 +159,9 @@ def test_the_nightly_revokes_the_ticket_after_one_byte_of_the_pool_changes(green
     assert f"{green_copy.config.pool.path} has changed" in str(state.message)
     with pytest.raises(TicketError, match="revoked"):
         verify_ticket(green_copy)
+    (night,) = nights(green_copy)
+    assert (night.outcome, night.verdict, night.gates) == ("red", state.message, ())
+    assert f"{green_copy.config.pool.path} has changed" in str(night.revoked)
 
 
 def test_round_2_alone_earns_no_ticket(green_copy: Run, run_flow: Start, only_gates: Only) -> None:
