@@ -6,7 +6,8 @@ RC1 := $(BIN)/rc1
 # What tests start is not to compile everything anew, whatever the environment says of bytecode.
 # Freed memory is kept for the next test: giving it back took half of what the kernel did.
 KEPT := MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TOP_PAD_=16777216
-TESTS := PYTHONDONTWRITEBYTECODE= $(KEPT) $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+# Three workers on two cores: those that run flows wait for their server a third of the time.
+TESTS := PYTHONDONTWRITEBYTECODE= $(KEPT) $(BIN)/python -m pytest -n 3 --no-loadscope-reorder
 PROFILE ?= local
 ARGS ?=
 

@@ -8,30 +8,35 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-FLOWS = "flows"
-"""What starts flows: one worker has the Prefect server, and no artifact is another test's."""
+FLOWS, CALIBRATIONS = "flows", "calibrations"
+"""What starts flows: whoever gets one of these has a Prefect server, and no artifact is another test's."""
 
 _FLOWS_OF_COMMANDS = {
-    "test_a_policy_that_fails_the_gate_is_shown_with_what_failed",
-    "test_a_fault_while_training_is_fatal_and_reported",
-    "test_calibrate_packs_what_is_red_and_leaves_the_weights",
-    "test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked",
-    "test_red_round_exits_2_shows_the_failing_check_and_packs",
+    "test_a_policy_that_fails_the_gate_is_shown_with_what_failed": FLOWS,
+    "test_a_fault_while_training_is_fatal_and_reported": FLOWS,
+    "test_calibrate_packs_what_is_red_and_leaves_the_weights": CALIBRATIONS,
+    "test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked": CALIBRATIONS,
+    "test_red_round_exits_2_shows_the_failing_check_and_packs": CALIBRATIONS,
 }
 _MYPY = "test_mypy_strict_finds_nothing"
 _FIRST = (
-    FLOWS, _MYPY, "tests/cli/test_preflight.py", "tests/training/test_ppo_run.py", "tests/gates/test_damage.py",
-    "tests/training/test_warm_start.py", "tests/training/test_supervised_run.py", "tests/scoring/test_judge.py",
+    FLOWS, CALIBRATIONS, "tests/end_to_end/test_local_run.py", _MYPY, "tests/training/test_ppo_run.py",
+    "tests/gates/test_damage.py", "tests/training/test_warm_start.py", "tests/training/test_supervised_run.py",
+    "tests/scoring/test_judge.py",
 )  # fmt: skip
-"""Those that take longest, so that both workers end at about the same time. The others follow as they were found."""
+"""Those that take longest, so that the workers end at about the same time. The others follow as they were found."""
 
 
 def group_of(nodeid: str) -> str:
     """The group of a test: its file, so that its fixtures are made once, or what it needs that is there once."""
     file, _, rest = nodeid.partition("::")
     name = rest.partition("[")[0]
-    if file.startswith("tests/flows/") or name in _FLOWS_OF_COMMANDS:
+    if file == "tests/flows/test_calibrate.py":
+        return CALIBRATIONS
+    if file.startswith("tests/flows/"):
         return FLOWS
+    if name in _FLOWS_OF_COMMANDS:
+        return _FLOWS_OF_COMMANDS[name]
     return _MYPY if name == _MYPY else file
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,8 +23,6 @@ from flows.calibrate import calibrate
 from flows.preflight import preflight
 from flows.train import train
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.preflight.gates import gates_of_round
-from rc1_lib.run import Run
 
 
 def program(body: str, *arguments: str) -> subprocess.Popen[str]:
@@ -97,23 +94,6 @@ def test_no_setting_lets_a_call_leave_the_machine(tmp_path: Path, bare_environme
     assert chosen["PREFECT_SERVER_UI_V2_ENABLED"] == "false"
     kept_here = ("PREFECT_HOME", "PREFECT_LOCAL_STORAGE_PATH", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
     assert all(str(tmp_path) in chosen[name] for name in kept_here)
-
-
-def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(
-    built: Run, tmp_path: Path, bare_environment: None
-) -> None:
-    root = tmp_path / "workspace"
-    shutil.copytree(built.workspace.root, root)
-    body = (
-        "import sys\nfrom deployments.local_run import run_flow\n"
-        "end = run_flow('preflight', workspace=sys.argv[1], overrides=sys.argv[2:], build='never', rounds=[1])\n"
-        "print(end.state_name, end.message)\nsys.exit(end.exit_code)"
-    )
-    run = program(body, str(root), *built.overrides, "gates.training.min_seeds=9")
-    told, _ = run.communicate(timeout=800)
-    assert (run.returncode, told.split()[0]) == (2, "GatesFailed")
-    assert f"1 of {len(gates_of_round(1))} gates failed: training_config" in told
-    assert (root / ".prefect/prefect.db").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux's kernel ends a child with its parent")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -40,6 +41,22 @@ def page_of(run: Run) -> str:
     return run.workspace.path(write_page(run).path).read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def folder(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the page of a green run lies, made once. Never write into it."""
+    root = tmp_path_factory.mktemp("reported") / "workspace"
+    shutil.copytree(releasable.workspace.root, root, symlinks=True)
+    run = open_run(profile="local", workspace=root, overrides=releasable.overrides)
+    page_of(run)
+    return run.workspace.path(PAGE).parent
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    """The page of a green run."""
+    return (folder / Path(PAGE).name).read_text(encoding="utf-8")
+
+
 def test_the_same_files_give_the_same_page_and_pictures(own: Run) -> None:
     first = write_page(own)
     before = {name: sha256_file(own.workspace.path(name)) for name in (first.path, *first.slides)}
@@ -49,15 +66,14 @@ def test_the_same_files_give_the_same_page_and_pictures(own: Run) -> None:
     assert len(first.slides) > 10
 
 
-def test_it_holds_no_script_and_asks_nobody_for_anything(own: Run) -> None:
-    text = page_of(own)
-    tags = Tags(text)
+def test_it_holds_no_script_and_asks_nobody_for_anything(page: str) -> None:
+    tags = Tags(page)
     assert {tag for tag, _ in tags.found} & {"script", "img", "iframe", "object", "embed", "audio", "video"} == set()
     attributes = [(name, value or "") for _, one in tags.found for name, value in one.items()]
     assert [name for name, _ in attributes if name.startswith("on") or name == "src"] == []
     assert [value for name, value in attributes if name.endswith("href") and "//" in value] == []
-    assert "@import" not in text
-    assert not re.search(r"url\((?!#)", text)
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
     assert len(tags.ids) == len(set(tags.ids)), "two pictures share a name"
 
 
@@ -70,23 +86,21 @@ def test_a_hostile_dialogue_stays_text(own: Run) -> None:
     assert "{{ 7 * 7 }}" in text
 
 
-def test_every_number_leads_to_a_file_with_its_hash(own: Run) -> None:
-    text = page_of(own)
-    tags = Tags(text)
+def test_every_number_leads_to_a_file_with_its_hash(page: str, folder: Path) -> None:
+    tags = Tags(page)
     cited = [one["href"] for tag, one in tags.found if tag == "a" and one.get("class") == "n"]
     assert len(cited) > 200
     assert {str(href).removeprefix("#") for href in cited} <= set(tags.ids)
-    folder = own.workspace.path(PAGE).parent
     listed = re.findall(
-        r'<tr id="source-[^"]+"><td><a href="([^"]+)">[^<]*</a></td><td>[\d,]+</td><td[^>]*>(\w+)', text
+        r'<tr id="source-[^"]+"><td><a href="([^"]+)">[^<]*</a></td><td>[\d,]+</td><td[^>]*>(\w+)', page
     )
     assert len(listed) > 8
     for href, sha256 in listed:
         assert sha256_file((folder / href).resolve()) == sha256
 
 
-def test_a_figure_before_and_after_differ_by_the_change_beside_them(own: Run) -> None:
-    tiles = page_of(own).partition('<div class="tiles">')[2].partition("<section")[0]
+def test_a_figure_before_and_after_differ_by_the_change_beside_them(page: str) -> None:
+    tiles = page.partition('<div class="tiles">')[2].partition("<section")[0]
     shown = re.findall(r">([−+]?[\d.]+)\u00a0(?:%|pp)", tiles)
     shares = [float(text.replace("−", "-")) for text in shown]
     assert len(shares) == 15
@@ -94,12 +108,11 @@ def test_a_figure_before_and_after_differ_by_the_change_beside_them(own: Run) ->
         assert change == pytest.approx(after - before, abs=0.11)
 
 
-def test_waivers_and_changed_thresholds_stand_above_everything_else(own: Run) -> None:
-    text = page_of(own)
-    top = text.index("gates waived")
-    assert text.index('class="badge green">GREEN') < top < text.index('<div class="tiles">') < text.index("<section")
-    assert text.index("judge_agreement") < text.index("<section")
-    assert "gates.evaluation.min_prompts" in text[top : text.index("<section")]
+def test_waivers_and_changed_thresholds_stand_above_everything_else(page: str) -> None:
+    top = page.index("gates waived")
+    assert page.index('class="badge green">GREEN') < top < page.index('<div class="tiles">') < page.index("<section")
+    assert page.index("judge_agreement") < page.index("<section")
+    assert "gates.evaluation.min_prompts" in page[top : page.index("<section")]
 
 
 def test_a_red_run_says_so_at_the_top_and_why(own: Run) -> None:
