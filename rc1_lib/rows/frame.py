@@ -9,14 +9,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, BinaryIO, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 import orjson
 import polars as pl
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import Row
-from rc1_lib.regular_files import read_regular
+from rc1_lib.regular_files import open_regular
 from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.texts_only import TextsOnly
 
@@ -44,6 +44,8 @@ ROW_COLUMNS = columns_of(Row)
 
 _AT_ONCE = 4000
 """Rows whose texts are made at a time."""
+_PARSED_AT_ONCE = 8 << 20
+"""Bytes of rows that are parsed at a time, and the rest of the line in which they end."""
 METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "id": pl.String,
     "task": pl.String,
@@ -89,32 +91,49 @@ def read_rows(path: Path) -> pl.DataFrame:
         raise RowError(f"{path}: is a folder, expected a JSONL file")
     with _READING:
         try:
-            content = read_regular(path)
+            with open_regular(path) as stream:
+                return _read(path, stream).clone()
         except OSError as error:
             raise RowError(f"{path}: cannot be read ({error.strerror}), expected a JSONL file") from None
-        return _parsed(path, content).clone()
 
 
-def _parsed(path: Path, content: bytes) -> pl.DataFrame:
-    digest = hashlib.sha256(content).digest()
+def _read(path: Path, stream: BinaryIO) -> pl.DataFrame:
+    digest = hashlib.file_digest(stream, "sha256").digest()
     if digest in _READ:
         _READ.move_to_end(digest)
         return _READ[digest]
-    _refuse_packed(path, content)
-    _refuse_half_characters(path, content)
-    if misfit := _TEXTS_ONLY.misfit(content):
-        raise RowError(f"{path}, {misfit}")
-    try:
-        frame = pl.read_ndjson(content, schema=pl.Schema(ROW_COLUMNS))
-        if frame.height == 0:
-            raise RowError(f"{path}: holds no row, expected one JSON row a line")
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise RowError(_diagnose(path) or f"{path}: cannot be read as JSONL ({error})") from None
-    _refuse_gaps(path, frame)
-    _READ[digest] = frame
+    stream.seek(0)
+    parsed = hashlib.sha256()  # the file may have changed meanwhile
+    parts: list[pl.DataFrame] = []
+    lines = rows = 0
+    while content := stream.read(_PARSED_AT_ONCE):
+        content += stream.readline()
+        parsed.update(content)
+        parts.append(_parsed(path, content, lines, rows))
+        lines += content.count(b"\n")
+        rows += parts[-1].height
+    if rows == 0:
+        raise RowError(f"{path}: holds no row, expected one JSON row a line")
+    frame = _READ[parsed.digest()] = pl.concat(parts, rechunk=False)
     while len(_READ) > _MOST_READ:
         _READ.popitem(last=False)
     return frame
+
+
+def _parsed(path: Path, content: bytes, lines: int, rows: int) -> pl.DataFrame:
+    """The rows of some lines of the file; before them come `lines` lines with `rows` rows."""
+    if not lines:
+        _refuse_packed(path, content)
+    _refuse_half_characters(path, content, lines)
+    if misfit := _TEXTS_ONLY.misfit(content, lines):
+        raise RowError(f"{path}, {misfit}")
+    try:
+        frame = pl.read_ndjson(content, schema=pl.Schema(ROW_COLUMNS))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise RowError(_diagnose(path) or f"{path}: cannot be read as JSONL ({error})") from None
+    _refuse_gaps(path, frame, rows)
+    # A copy: texts as they are parsed lie in buffers that are mostly empty, and take four times the memory.
+    return frame.select(pl.all().gather(pl.int_range(pl.len())))
 
 
 def _refuse_packed(path: Path, content: bytes) -> None:
@@ -124,11 +143,11 @@ def _refuse_packed(path: Path, content: bytes) -> None:
             raise RowError(f"{path}: is packed with {name}, expected one JSON row a line; unpack it first")
 
 
-def _refuse_half_characters(path: Path, content: bytes) -> None:
+def _refuse_half_characters(path: Path, content: bytes, before: int) -> None:
     """Half a surrogate pair is no text: it can be neither hashed nor written again."""
     if not _SURROGATE.search(content):
         return
-    for number, line in enumerate(content.split(b"\n"), 1):
+    for number, line in enumerate(content.split(b"\n"), before + 1):
         if _SURROGATE.search(line):
             try:
                 orjson.loads(line)
@@ -136,14 +155,15 @@ def _refuse_half_characters(path: Path, content: bytes) -> None:
                 raise RowError(f"{path}, line {number}: not valid JSON ({error}); write the whole character") from None
 
 
-def _refuse_gaps(path: Path, frame: pl.DataFrame) -> None:
+def _refuse_gaps(path: Path, frame: pl.DataFrame, before: int) -> None:
     for name, kind in ROW_COLUMNS.items():
         if isinstance(kind, pl.List):
             gaps = frame[name].list.eval(pl.element().is_null()).list.any().fill_null(False)
             if gaps.any():
                 row = gaps.arg_true()[0]
                 raise RowError(
-                    f"{path}: row {row + 1} ('{frame['id'][row]}'): '{name}' holds null among its values; leave it out"
+                    f"{path}: row {before + row + 1} ('{frame['id'][row]}'): '{name}' holds null among its values; "
+                    f"leave it out"
                 )
 
 

@@ -25,8 +25,13 @@ class TextsOnly:
         # Only lines in which this finds something are parsed: it takes half a second a hundred megabytes.
         self._suspect = re.compile(rb'"(?:%s)"\s*:\s*(?!["n\s])|"(?:%s)"\s*:\s*\[\s*(?!["n\s\]])' % (texts, lists))
 
-    def misfit(self, content: bytes) -> str:
-        """The line, the place and what stands there, in words, of the first value that is no text; else empty."""
+    def misfit(self, content: bytes, before: int = 0) -> str:
+        """The line, the place and what stands there, in words, of the first value that is no text; else empty.
+
+        Args:
+            content: whole lines.
+            before: how many lines of the file come before them.
+        """
         for suspect in self._suspect.finditer(content):
             start = content.rfind(b"\n", 0, suspect.start()) + 1
             end = content.find(b"\n", start)
@@ -35,7 +40,7 @@ class TextsOnly:
             except orjson.JSONDecodeError:
                 return ""  # whoever reads the lines will say so
             for place, value in _misfits(row, self._columns, ""):
-                line = content.count(b"\n", 0, start) + 1
+                line = before + content.count(b"\n", 0, start) + 1
                 shown = orjson.dumps(value).decode()[:_SHOWN]
                 return f"line {line}: '{place}' holds {_KINDS[type(value)]} ({shown}), expected a text"
         return ""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from polars.testing import assert_frame_equal
 
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
+from rc1_lib.rows import frame
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.playable import is_playable, unplayable
 from rc1_lib.rows.schema import check_rows
@@ -178,3 +181,43 @@ def test_a_structured_content_inside_a_text_is_a_text(lines: list[str], tmp_path
     row = json.loads(lines[1])
     row["messages"][1]["content"] += ' {"content": [1]}'
     check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row)])
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(RowError) as refused:
+        read_rows(path)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda line: line[:-1], r"rows.jsonl, line 4: not valid JSON \(.*\); expected one JSON object a line"),
+        (lambda line: "[1]", "rows.jsonl, line 4: found list, expected a JSON object"),
+        (lambda line: line.replace('"en"', "7"), r"rows.jsonl, line 4: 'lang' holds a number \(7\), expected a text"),
+        (lambda line: line.replace('"lang"', '"\\ud800":1,"lang"'), "rows.jsonl, line 4: not valid JSON"),
+        (lambda line: line.replace('"support":[', '"support":[null,'), "rows.jsonl: row 4 .*'support' holds null"),
+    ],
+)
+def test_a_fault_far_down_is_named_by_its_line_in_the_file(
+    damage: Callable[[str], str], sentence: str, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join([*lines[:3], damage(lines[3]), *lines[4:]]))
+    at_once = refusal(path)
+    monkeypatch.setattr(frame, "_PARSED_AT_ONCE", 1)  # every line by itself
+    assert refusal(path) == at_once
+    assert re.search(sentence, at_once)
+
+
+def test_rows_read_in_parts_are_the_rows_of_the_file(
+    lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / name for name in ("whole.jsonl", "parts.jsonl")]
+    paths[0].write_text("\n".join(lines))
+    paths[1].write_text("\n\n".join(lines) + "\n\n \n")
+    whole = read_rows(paths[0])
+    monkeypatch.setattr(frame, "_PARSED_AT_ONCE", len(lines[0]) + 100)
+    parts = read_rows(paths[1])
+    assert parts.n_chunks() > 1
+    assert_frame_equal(parts, whole)
