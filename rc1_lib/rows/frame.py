@@ -7,9 +7,10 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from io import BufferedReader
 from pathlib import Path
 from types import NoneType
-from typing import Any, BinaryIO, Literal, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 import orjson
 import polars as pl
@@ -97,7 +98,7 @@ def read_rows(path: Path) -> pl.DataFrame:
             raise RowError(f"{path}: cannot be read ({error.strerror}), expected a JSONL file") from None
 
 
-def _read(path: Path, stream: BinaryIO) -> pl.DataFrame:
+def _read(path: Path, stream: BufferedReader) -> pl.DataFrame:
     digest = hashlib.file_digest(stream, "sha256").digest()
     if digest in _READ:
         _READ.move_to_end(digest)

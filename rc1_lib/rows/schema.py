@@ -12,6 +12,7 @@ from rc1_lib.errors import RowError
 from rc1_lib.records import BUCKETS
 from rc1_lib.rows.conventions import ARGUMENT_OF
 from rc1_lib.rows.counts import ASK
+from rc1_lib.rows.frame import in_parts
 from rc1_lib.task_specs import task_names
 
 
@@ -101,7 +102,8 @@ def check_rows(frame: pl.DataFrame, path: Path, split: str | None = None) -> pl.
     Raises:
         RowError: naming the file, the column, the first row at fault and what was expected.
     """
-    _validate(_rows_schema(), _with_rules(frame), path)
+    schema = _rows_schema()
+    _validate(schema, in_parts(frame, lambda part: _with_rules(part).select(*schema.columns)), path)
     strays = frame.filter(pl.col("split") != split) if split else frame.head(0)
     if strays.height:
         raise RowError(
