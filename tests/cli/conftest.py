@@ -13,7 +13,7 @@ import pytest
 
 from deployments.server import record_server
 from rc1_lib.cli import main
-from tests.groups import FLOWS, group_of
+from tests.groups import CALIBRATIONS, FLOWS, group_of
 from tests.once import copy_of
 
 SMALL = (
@@ -73,7 +73,8 @@ def rc1(capsys: pytest.CaptureFixture[str]) -> Rc1:
 @pytest.fixture
 def served(prefect_server: None, request: pytest.FixtureRequest) -> Iterator[Served]:
     """`served(root)` says that the tests' server serves a workspace: no command in it starts one of its own."""
-    assert group_of(request.node.nodeid) == FLOWS, "name this test in tests/groups.py, or it starts a second server"
+    group = group_of(request.node.nodeid)
+    assert group in (FLOWS, CALIBRATIONS), "name this test in tests/groups.py, or it starts another server"
     with serving() as serve:
         yield serve
 

@@ -88,7 +88,7 @@ _MESSAGE = st.fixed_dictionaries(
 _DIALOGUE = st.lists(_MESSAGE, min_size=1, max_size=4)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(_DIALOGUE, st.integers(0, 4))
 def test_no_dialogue_gets_out_of_its_fence(messages: list[dict[str, Any]], sample: int) -> None:
     prompt = write_prompt(SPEC, messages, sample)
@@ -110,7 +110,7 @@ def _judged(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*({**message, "role": f"r{message['role']}"} for message in messages), dialogue(1)[-1]]
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(messages=_DIALOGUE.map(_judged))
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_arrives_at_the_server_is_just_as_harmless(

@@ -187,7 +187,7 @@ def test_a_content_cannot_forge_a_mark(form: ChatFormat, role: str) -> None:
     assert "It is so.< |im_end|>" in form.decode(ids_of(FORGED))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.sampled_from(
