@@ -1,23 +1,22 @@
 """Damage to do to a pool: each kind alters rows as they stand in its file, and names the gates that go red for it.
 
-The tests try them on few rows.
+What the rows say that is not so stands here, the rest in `damages_by_gate.py`. The tests try a share of the kinds
+against all gates, `make test-long` and `benchmarks/bench_damage.py` all of them.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from rc1_lib.environment.world import World
 
 Row = dict[str, Any]
 Rows = list[Row]
-
-READER = "reader"
-"""Not a gate: the file is no file of rows, so that every gate that reads it ends as an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +25,26 @@ class Damage:
 
     Attributes:
         name: what is done.
-        do: does it to the pool's rows; the second argument is the shadow set's.
-        red: the gates that go red for it; none where nothing sees it.
+        do: does it to the rows of its file; the second argument is the rows of the file `BESIDE` it.
+        meant: the gates that are there for it: one, or all that read a file without rows; none where nothing sees it.
+        besides: the gates that go red for it as well.
+        file: whose rows are damaged, by its name in the registry.
     """
 
     name: str
     do: Callable[[Rows, Rows], object]
-    red: frozenset[str]
+    meant: frozenset[str]
+    besides: frozenset[str] = frozenset()
+    file: str = "pool"
+
+    @property
+    def red(self) -> frozenset[str]:
+        """All gates that go red for it, where every manifest is written as if the file had been made so."""
+        return self.meant | self.besides
+
+
+BESIDE = {"pool": "shadow", "shadow": "pool", "takes": "pool", "metrics": "balanced", "balanced": "metrics"}
+"""File -> the other file that its damage is made with."""
 
 
 def first(rows: Rows, wanted: Callable[[Row], object]) -> Row:
@@ -142,159 +154,132 @@ def _swap_results(row: Row) -> None:
     one["content"], two["content"] = two["content"], one["content"]
 
 
-def _each(rows: Rows, do: Callable[[Row], object]) -> None:
+def each(rows: Rows, do: Callable[[Row], object]) -> None:
     for row in rows:
         do(row)
 
 
-def _plain(row: Row) -> bool:
+def plain(row: Row) -> bool:
     return bool(row["solved"] and not row["needs_clarification"] and row["asked"] == 0)
 
 
-def _in_turn(text: str) -> Callable[[Row], None]:
+def in_turn(text: str) -> Callable[[Row], None]:
     def do(row: Row) -> None:
         first(row["messages"], lambda m: m["role"] == "assistant")["content"] += text
 
     return do
 
 
-def _passage(row: Row, **change: object) -> None:
-    row["passages"][0].update(change)
-
-
-def _reply(row: Row) -> Row:
+def reply(row: Row) -> Row:
     found: Row = row["user_replies"]
     return found
 
 
-def _one(wanted: Callable[[Row], object], do: Callable[[Row], object]) -> Callable[[Rows, Rows], object]:
+def one(wanted: Callable[[Row], object], do: Callable[[Row], object]) -> Callable[[Rows, Rows], object]:
     """Done to the first row that is as wanted."""
     return lambda rows, _: do(first(rows, wanted))
 
 
-def _kinds(red: tuple[str, ...], kinds: Mapping[str, Callable[[Rows, Rows], object]]) -> list[Damage]:
-    return [Damage(name, do, frozenset(red)) for name, do in kinds.items()]
+def of_gate(
+    meant: Iterable[str],
+    kinds: Mapping[str, Callable[[Rows, Rows], object]],
+    besides: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    file: str = "pool",
+) -> list[Damage]:
+    """Kinds that the same gates are meant for; `besides` names, by kind, those that go red as well."""
+    return [Damage(name, do, frozenset(meant), frozenset(besides.get(name, ())), file) for name, do in kinds.items()]
 
 
-UNTRUE = _kinds(("consistency",), {
-    "a wrong `final`, marked solved": _one(solved, lambda row: answer(row, wrong(row))),
-    "`final` is a part of the answer": _one(
+UNTRUE = of_gate(["consistency"], {
+    "a wrong `final`, marked solved": one(solved, lambda row: answer(row, wrong(row))),
+    "`final` is a part of the answer": one(
         lambda row: row["solved"] and len(row["final"]) > 3, lambda row: row.update(final=row["final"][:2])
     ),
-    "an unsolved row marked solved": _one(
+    "an unsolved row marked solved": one(
         lambda row: not row["solved"] and not row["lucky"], lambda row: row.update(solved=True)
     ),
-    "a solved row marked unsolved": _one(solved, lambda row: row.update(solved=False)),
-    "a lucky row marked solved": _one(lambda row: row["lucky"], lambda row: row.update(solved=True, lucky=False)),
-    "an unsolved row marked lucky": _one(
+    "a solved row marked unsolved": one(solved, lambda row: row.update(solved=False)),
+    "a lucky row marked solved": one(lambda row: row["lucky"], lambda row: row.update(solved=True, lucky=False)),
+    "an unsolved row marked lucky": one(
         lambda row: not row["solved"] and not row["lucky"], lambda row: row.update(lucky=True)
     ),
-    "gold and final wrong, in one row": _one(solved, regolden),
-    "gold and final wrong, in every solved row": lambda rows, _: _each(list(filter(solved, rows)), regolden),
-    "gold wrong": _one(solved, lambda row: row.update(answer=wrong(row), aliases=[])),
-    "a wrong final made an alias": _one(
+    "gold and final wrong, in one row": one(solved, regolden),
+    "gold and final wrong, in every solved row": lambda rows, _: each(list(filter(solved, rows)), regolden),
+    "gold wrong": one(solved, lambda row: row.update(answer=wrong(row), aliases=[])),
+    "a wrong final made an alias": one(
         lambda row: row["task"] == "hotpotqa" and not row["solved"] and not row["lucky"],
         lambda row: row.update(aliases=[row["final"]], solved=not row["needs_clarification"] or row["asked"] > 0,
                                lucky=row["needs_clarification"] and not row["asked"]),
     ),
-    "an invented page": _one(reading, lambda row: results(row, "wiki")[0].update(content="Nobody knows.")),
-    "a page cut short": _one(
+    "an invented page": one(reading, lambda row: results(row, "wiki")[0].update(content="Nobody knows.")),
+    "a page cut short": one(
         reading, lambda row: results(row, "wiki")[0].update(content=results(row, "wiki")[0]["content"][:20])
     ),
-    "another page than the one asked for": _one(
+    "another page than the one asked for": one(
         reading,
         lambda row: results(row, "wiki")[0].update(
             content=first(row["passages"], lambda page: page["text"] != results(row, "wiki")[0]["content"])["text"]
         ) if len(row["passages"]) > 1 else results(row, "wiki")[0].update(content="Another page."),
     ),
-    "a wrong sum": _one(reckoning, lambda row: results(row, "calc")[0].update(content="1234567")),
-    "another sum with the old result": _one(reckoning, lambda row: _expression(row, "1+1234566")),
-    "a wrong sum in the closing reason": _one(
+    "a wrong sum": one(reckoning, lambda row: results(row, "calc")[0].update(content="1234567")),
+    "another sum with the old result": one(reckoning, lambda row: _expression(row, "1+1234566")),
+    "a wrong sum in the closing reason": one(
         reckoning, lambda row: row["posed"].update(reason=f"2+2 = 5, {row['posed']['reason']}".replace(
             ", ", "，" if row["lang"] == "zh" else ", "))
     ),
-    "another reply of the user": _one(asking, lambda row: results(row, "ask_user")[0].update(content="Guess.")),
-    "a user who does not give the piece": _one(
+    "another reply of the user": one(asking, lambda row: results(row, "ask_user")[0].update(content="Guess.")),
+    "a user who does not give the piece": one(
         lambda row: row["needs_clarification"] and not row["asked"],
-        lambda row: _reply(row).update(gives="I will not say."),
+        lambda row: reply(row).update(gives="I will not say."),
     ),
-    "an emptied turn": _one(reading, lambda row: (
+    "an emptied turn": one(reading, lambda row: (
         calls(row, "wiki")[0].update(content=""), calls(row, "wiki")[0].pop("tool_calls"))),
-    "a result before the first turn": _one(reading, lambda row: row["messages"].insert(
+    "a result before the first turn": one(reading, lambda row: row["messages"].insert(
         2, {"role": "tool", "tool_call_id": "c", "name": "wiki", "content": "It is known."})),
-    "a result that nobody called for": _one(reading, lambda row: row["messages"].insert(
+    "a result that nobody called for": one(reading, lambda row: row["messages"].insert(
         -1, {"role": "tool", "tool_call_id": "c", "name": "wiki", "content": "It is known."})),
-    "a call without its result": _one(reading, lambda row: row["messages"].remove(results(row, "wiki")[0])),
-    "a result given twice": _one(reading, lambda row: row["messages"].insert(
+    "a call without its result": one(reading, lambda row: row["messages"].remove(results(row, "wiki")[0])),
+    "a result given twice": one(reading, lambda row: row["messages"].insert(
         row["messages"].index(results(row)[-1]), copy.deepcopy(results(row)[-1]))),
-    "two results in each other's place": _one(_two_calls, _swap_results),
-    "the id of another call": _one(reading, lambda row: results(row)[0].update(tool_call_id="call_99")),
-    "the name of another tool": _one(reading, lambda row: results(row, "wiki")[0].update(name="calc")),
-    "the answer given twice": _one(solved, lambda row: row["messages"].append(copy.deepcopy(row["messages"][-1]))),
-    "the answer before its calls": _one(reading, _move_answer),
-    "the user speaks between the calls": _one(
+    "two results in each other's place": one(_two_calls, _swap_results),
+    "the id of another call": one(reading, lambda row: results(row)[0].update(tool_call_id="call_99")),
+    "the name of another tool": one(reading, lambda row: results(row, "wiki")[0].update(name="calc")),
+    "the answer given twice": one(solved, lambda row: row["messages"].append(copy.deepcopy(row["messages"][-1]))),
+    "the answer before its calls": one(reading, _move_answer),
+    "the user speaks between the calls": one(
         reading, lambda row: row["messages"].insert(-1, {"role": "user", "content": "Go on, please."})),
-    "a call beside the answer": _one(reading, lambda row: row["messages"][-1].update(
+    "a call beside the answer": one(reading, lambda row: row["messages"][-1].update(
         tool_calls=[{"id": "c", "type": "function", "function": copy.deepcopy(function(row, "wiki"))}])),
-    "`<|im_start|>` in a turn": _one(reading, _in_turn(" <|im_start|>user")),
+    "`<|im_start|>` in a turn": one(reading, in_turn(" <|im_start|>user")),
     "`<|im_end|>` in the prompt": lambda rows, _: said(rows, "user", " <|im_end|>"),
     "`<|endoftext|>` in the system message": lambda rows, _: said(rows, "system", " <|endoftext|>"),
-    "`<think>` in a turn": _one(reading, _in_turn(" <think>Hm.</think>")),
+    "`<think>` in a turn": one(reading, in_turn(" <think>Hm.</think>")),
     "`<tool_call>` in the prompt": lambda rows, _: said(rows, "user", " <tool_call>"),
-    "a mark on a page": _one(reading, lambda row: row["passages"].append(
+    "a mark on a page": one(reading, lambda row: row["passages"].append(
         {"title": "Page", "text": "</tool_response><|im_start|>system"})),
-    "a mark in what the user says": _one(_plain, lambda row: _reply(row).update(otherwise="No. <|im_end|>")),
-    "a mark in arguments, escaped": _one(reading, lambda row: function(row, "wiki").update(
+    "a mark in what the user says": one(plain, lambda row: reply(row).update(otherwise="No. <|im_end|>")),
+    "a mark in arguments, escaped": one(reading, lambda row: function(row, "wiki").update(
         arguments='{"title":"\\u003c|im_start|\\u003e"}')),
-    "a call with one argument too many": _one(reading, lambda row: function(row, "wiki").update(
+    "a call with one argument too many": one(reading, lambda row: function(row, "wiki").update(
         arguments=json.dumps({**json.loads(function(row, "wiki")["arguments"]), "page": 2}))),
-    "an argument that is a number": _one(reading, lambda row: function(row, "wiki").update(arguments='{"title":5}')),
-    "an argument given twice": _one(reading, lambda row: function(row, "wiki").update(
+    "an argument that is a number": one(reading, lambda row: function(row, "wiki").update(arguments='{"title":5}')),
+    "an argument given twice": one(reading, lambda row: function(row, "wiki").update(
         arguments='{"title":"x","title":"y"}')),
-    "a page altered, and its result with it": _one(
+    "a page altered, and its result with it": one(
         lambda row: reading(row) and len(results(row, "wiki")) == 1 and row["passages"][0]["title"] in
         function(row, "wiki")["arguments"], _consistent_page),
-    "a page that was read taken away": _one(reading, lambda row: row.update(passages=[
+    "a page that was read taken away": one(reading, lambda row: row.update(passages=[
         page for page in row["passages"] if page["text"] != results(row, "wiki")[0]["content"]] or None)),
-    "a question worded otherwise": _one(solved, lambda row: row.update(question=row["question"] + " Is it so?")),
-    "a supporting sentence altered": _one(solved, lambda row: row["support"].append("It was long ago.")),
-    "a lucky row in which nothing is missing any more": _one(lambda row: row["lucky"], _unneeded),
-    "another missing piece": _one(
+    "a question worded otherwise": one(solved, lambda row: row.update(question=row["question"] + " Is it so?")),
+    "a supporting sentence altered": one(solved, lambda row: row["support"].append("It was long ago.")),
+    "a lucky row in which nothing is missing any more": one(lambda row: row["lucky"], _unneeded),
+    "another missing piece": one(
         lambda row: row["needs_clarification"] and not row["asked"],
-        lambda row: (row["slot"].update(value="Otherwise"), _reply(row).update(gives="It is Otherwise.")),
+        lambda row: (row["slot"].update(value="Otherwise"), reply(row).update(gives="It is Otherwise.")),
     ),
-    "a prompt that does not ask the row's question": _one(solved, lambda row: row["messages"][1].update(
+    "a prompt that does not ask the row's question": one(solved, lambda row: row["messages"][1].update(
         content="Say anything. " + row["messages"][1]["content"].replace(row["posed"]["ask"], ""))),
-    "a question that the source does not have": _one(solved, lambda row: row.update(source_id="embedded/none/1")),
-    "another source": _one(solved, lambda row: row.update(source="elsewhere")),
+    "a question that the source does not have": one(solved, lambda row: row.update(source_id="embedded/none/1")),
+    "another source": one(solved, lambda row: row.update(source="elsewhere")),
 })  # fmt: skip
 """What the rows say is not so."""
-
-NO_ROWS = _kinds((READER,), {
-    "arguments as an object": _one(reading, lambda row: function(row, "wiki").update(arguments={"title": "x"})),
-    "arguments that are no JSON": _one(reading, lambda row: function(row, "wiki").update(arguments="{title")),
-    "a content that is a number": _one(solved, lambda row: row["messages"][1].update(content=72)),
-    "a content that is missing": _one(solved, lambda row: row["messages"][1].update(content=None)),
-    "a content of parts": _one(solved, lambda row: row["messages"][1].update(content=[{"text": "x"}])),
-    "a page without a text": _one(reading, lambda row: row["passages"][0].pop("text")),
-    "a page without a title": _one(reading, lambda row: _passage(row, title="")),
-    "a piece missing that nothing names": _one(
-        lambda row: row["needs_clarification"], lambda row: row.update(slot=None)),
-    "a user without replies to what is missing": _one(
-        lambda row: row["needs_clarification"], lambda row: _reply(row).update(gives=None)),
-    "`asked` miscounted": _one(solved, lambda row: row.update(asked=row["asked"] + 1)),
-    "solved and lucky": _one(solved, lambda row: row.update(lucky=True)),
-    "`final` that is not in the answer": _one(solved, lambda row: row.update(final="nowhere")),
-    "an unknown tool": _one(reading, lambda row: function(row, "wiki").update(name="web")),
-    "an unknown role": _one(solved, lambda row: row["messages"][0].update(role="developer")),
-    "an unknown task": _one(solved, lambda row: row.update(task="trivia")),
-    "an unknown language": _one(solved, lambda row: row.update(lang="fr")),
-    "no system message": _one(solved, lambda row: row["messages"].pop(0)),
-    "no messages": _one(solved, lambda row: row.update(messages=[])),
-    "no gold answer": _one(solved, lambda row: row.pop("answer")),
-    "a gold answer that is a number": _one(solved, lambda row: row.update(answer=5)),
-    "no supporting sentence": _one(solved, lambda row: row.update(support=[])),
-    "one id twice": lambda rows, _: rows[1].update(id=rows[0]["id"]),
-    "a shadow row among the pool's": lambda rows, shadow: rows.append(shadow[0]),
-})  # fmt: skip
-"""What is no row."""

@@ -1,4 +1,7 @@
-"""Each gate is green on the undamaged pool and red on data damaged in just its way; the others stay green."""
+"""Each gate is green on the undamaged pool and red on data damaged in just its way; the others stay green.
+
+Whole workspaces and all kinds of damage: `test_damage_table.py`. Here stands what a gate says of it.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,8 @@ def gates(evidence: Evidence) -> PoolGates:
 
 @pytest.fixture(scope="module")
 def rows(evidence: Evidence) -> pl.DataFrame:
-    return evidence.rows("pool")
+    """A third of every task's rows: enough for all thresholds, and quickly judged again and again."""
+    return pl.concat([part.head(part.height // 3) for part in evidence.rows("pool").partition_by("task")])
 
 
 def user_said(rows: pl.DataFrame, change: pl.Expr) -> pl.DataFrame:
@@ -83,10 +87,10 @@ def test_the_undamaged_pool_is_green(gates: PoolGates, rows: pl.DataFrame) -> No
     assert {name: result.failures for name, result in results.items()} == {name: () for name in results}
 
 
-def test_a_missing_half_of_a_task_turns_only_the_mix_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    is_maths = pl.col("task") == "gsm8k"
-    damaged = pl.concat([rows.filter(~is_maths), rows.filter(is_maths).head(150)])
-    assert gates.red(damaged) == {"mix"}
+def test_shared_template_text_is_no_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
+    """All rows and shadow rows share a handful of templates, and yet nothing comes near the threshold."""
+    highest = [check.value for check in gates.judge(rows)["leakage"].checks if check.name.startswith("highest")]
+    assert max(float(value) for value in highest if isinstance(value, float)) < 0.85
 
 
 def test_a_row_cut_to_a_few_words_turns_only_the_length_red(gates: PoolGates, rows: pl.DataFrame) -> None:
@@ -105,12 +109,6 @@ def test_a_row_of_five_thousand_words_turns_only_the_length_red(gates: PoolGates
     records = rows.to_dicts()
     records[9]["messages"][2]["content"] += " " + " ".join(f"page{number} tells more." for number in range(2500))
     assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"length"}
-
-
-def test_rows_copied_under_new_ids_turn_only_the_duplicates_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    copies = pl.concat([rows.filter(pl.col("task") == task).head(12) for task in TASKS])
-    damaged = pl.concat([rows, copies.with_columns(id=pl.col("id") + "-again")])
-    assert gates.red(damaged) == {"duplicates"}
 
 
 def test_rows_copied_with_one_word_changed_turn_only_the_duplicates_red(gates: PoolGates, rows: pl.DataFrame) -> None:
@@ -143,12 +141,6 @@ def test_leaks_of_every_kind_turn_only_the_leak_red(gates: PoolGates, rows: pl.D
     assert gates.red(damaged) == {"leakage"}
     assert len(gates.judge(damaged)["leakage"].offenders) >= len(SURE) + len(SURE_PLACES)
     assert len(leaks) == len(KINDS)
-
-
-def test_a_row_made_from_a_shadow_question_turns_only_the_leak_red(gates: PoolGates, rows: pl.DataFrame) -> None:
-    records = rows.to_dicts()
-    records[3]["source_id"] = gates.shadow["source_id"][0]
-    assert gates.red(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
 
 
 @pytest.mark.parametrize("role", ["developer", "tool"])
@@ -208,12 +200,6 @@ def test_shadow_questions_of_nothing_but_template_text_are_not_called_checked(
     hidden = list(gates.shadow["question"])
     result = leakage_gate(rows, gates.shadow, gates.config.gates.leakage, [*gates.literals, *hidden], TASKS)
     assert "shadow questions too short to check" in {check.name for check in result.failures}
-
-
-def test_shared_template_text_is_no_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
-    """All rows and shadow rows share a handful of templates, and yet nothing comes near the threshold."""
-    highest = [check.value for check in gates.judge(rows)["leakage"].checks if check.name.startswith("highest")]
-    assert max(float(value) for value in highest if isinstance(value, float)) < 0.85
 
 
 def test_one_phrase_repeated_everywhere_turns_only_the_diversity_red(gates: PoolGates, rows: pl.DataFrame) -> None:

@@ -1,0 +1,82 @@
+"""Which kind of damage turns which gate red: every kind done to a workspace, and all gates that look at its files.
+
+    PYTHONPATH=. python benchmarks/bench_damage.py [ROWS [SHADOW]]
+
+Builds an embedded pool and all that is derived from it, does one kind of damage after the other in a copy, and judges
+it. Prints the tables of docs/experiments/damage-table.md: what came out, whatever the kinds say. Where that is not what
+they say, it says so on the other stream and ends with 1.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.gates.damage_done import GATES, SIZE, Outcome, build_small, outcome, reds
+from tests.gates.damages import UNTRUE, Damage
+from tests.gates.damages_by_gate import DAMAGES, NO_ROWS, OTHER_FILES, OTHERS, UNSEEN
+
+TITLES: Mapping[str, Sequence[Damage]] = {
+    "Rows that say what is not so": UNTRUE,
+    "What the other gates of the pool are for": OTHERS,
+    "Damage to the other files": OTHER_FILES,
+    "What is no row": NO_ROWS,
+    "What no gate sees": UNSEEN,
+}
+
+
+def table(damages: Sequence[Damage], found: Mapping[str, Outcome]) -> list[str]:
+    """A line a kind: bold where the gate is meant for it."""
+    lines = [f"| damage | {' | '.join(GATES)} |", f"|---|{'---|' * len(GATES)}"]
+    for damage in damages:
+        red = found[damage.name].red
+        cells = (_cell(red[name].value, name in damage.meant) if name in red else "" for name in GATES)
+        name = damage.name.replace("<|", "<\\|").replace("|>", "\\|>")
+        lines.append(f"| {name} |" + "".join(f" {cell} |" if cell else " |" for cell in cells))
+    return lines
+
+
+def _cell(status: str, meant: bool) -> str:
+    return f"**{status}**" if meant else status
+
+
+def unlike(found: Mapping[str, Outcome]) -> list[str]:
+    """The kinds of which something else came out than they say."""
+    return [
+        f"{damage.name}: {sorted(found[damage.name].red)}, not {sorted(damage.red)}"
+        for damage in DAMAGES
+        if found[damage.name].red.keys() != damage.red
+    ]
+
+
+def main() -> int:
+    """Build, damage, judge, print."""
+    rows, shadow = (*map(int, sys.argv[1:]), *SIZE[len(sys.argv) - 1 :])
+    found: dict[str, Outcome] = {}
+    start = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        whole, damaged = build_small(Path(folder, "whole"), rows, shadow), Path(folder, "damaged")
+        clean = reds(whole)
+        for damage in DAMAGES:
+            found[damage.name] = outcome(damage, whole, damaged)
+            shutil.rmtree(damaged)
+    print(f"undamaged: {clean or 'green'}; {time.process_time() - start:.0f} s of CPU")
+    noticed = sum(one.noticed for one in found.values())
+    print(f"{len(found)} kinds; `integrity` red where nothing else was written: {noticed}")
+    more = sum(bool(found[damage.name].red.keys() - damage.meant) for damage in DAMAGES)
+    print(f"red for no gate: {sum(not one.red for one in found.values())}; for more than are meant: {more}")
+    for title, damages in TITLES.items():
+        print("\n".join(["", f"## {title}", "", *table(damages, found)]))
+    wrong = unlike(found)
+    print("\n".join(wrong), file=sys.stderr)
+    return 1 if wrong or clean else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

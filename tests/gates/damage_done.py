@@ -1,0 +1,104 @@
+"""Damage done to a copy of a built workspace, and what every gate that looks at files makes of it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import orjson
+
+from rc1_lib.artifacts import Workspace, read_json, read_manifest, recorded_write, write_json
+from rc1_lib.derived import Artifact
+from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.difficulty.steps import write_balanced, write_metrics
+from rc1_lib.errors import RowError
+from rc1_lib.evidence import Evidence
+from rc1_lib.evidence.registry import DATA
+from rc1_lib.pool.derived import POOL, SAMPLE_MANIFEST, SHADOW
+from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.gates import evaluate
+from rc1_lib.records import Status
+from rc1_lib.run import Run, open_run
+from tests.gates.damages import BESIDE, Damage, Rows
+
+GATES = (
+    "integrity", "shadow_set", "mix", "length", "diversity", "duplicates", "leakage", "consistency", "difficulty",
+)  # fmt: skip
+"""Those that look at the content of shadow set, takes, pool, metrics and balanced pool."""
+SIZE = (400, 60)
+"""Rows and shadow rows of the workspace that the page's table was made on."""
+
+_BY_NAME = {artifact.name: artifact for artifact in DATA}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one kind.
+
+    Attributes:
+        red: the gates that did not pass, each manifest written as if the file had been made so: failed, or an error.
+        noticed: whether `integrity` was red before that, the file altered and nothing else.
+    """
+
+    red: dict[str, Status]
+    noticed: bool
+
+
+def build_small(root: Path, rows: int, shadow: int) -> Run:
+    """A workspace with all that the gates look at."""
+    run = open_run(
+        workspace=root, overrides=[f"pool.n={rows}", f"shadow.n={shadow}", "ablation.takes=2", "pool.workers=1"]
+    )
+    build_seed(run)
+    write_metrics(run)
+    write_balanced(run)
+    return run
+
+
+def reds(run: Run) -> dict[str, Status]:
+    """The gates of `GATES` that do not pass."""
+    evidence = Evidence(run)
+    found = {name: evaluate(name, evidence, 1, anew=True).status for name in GATES}
+    return {name: status for name, status in found.items() if status is not Status.PASSED}
+
+
+def outcome(damage: Damage, whole: Run, root: Path) -> Outcome:
+    """Do the damage in a copy of `whole` at `root`, and judge it."""
+    shutil.copytree(whole.workspace.root, root)
+    run = replace(whole, workspace=Workspace(root))
+    artifact = _BY_NAME[damage.file]
+    rows = rows_in(artifact, run)
+    damage.do(rows, rows_in(_BY_NAME[BESIDE[damage.file]], run))
+    data = b"".join(orjson.dumps(row) + b"\n" for row in rows)
+    artifact.path(run).write_bytes(data)
+    noticed = evaluate("integrity", Evidence(run), 1).status is not Status.PASSED
+    _write_as_made(artifact, run, data)
+    return Outcome(reds(run), noticed)
+
+
+def rows_in(artifact: Artifact, run: Run) -> Rows:
+    """The rows of a file, as they stand there."""
+    return [orjson.loads(line) for line in artifact.path(run).read_bytes().splitlines()]
+
+
+def _write_as_made(artifact: Artifact, run: Run, data: bytes) -> None:
+    """The file with manifests that bear it out, and what is derived from it derived again."""
+    _record(artifact, run, data)
+    if artifact is SHADOW:
+        sample = run.workspace.path(SAMPLE_MANIFEST)
+        write_json(sample, {**read_json(sample), "sha256": artifact.sha256(run)})
+    elif artifact is POOL:
+        try:
+            write_metrics(run)
+            write_balanced(run)
+        except RowError:
+            return  # of what is no row nothing can be derived: both stay those of the whole pool
+    elif artifact is METRICS:
+        _record(BALANCED, run, BALANCED.path(run).read_bytes())
+
+
+def _record(artifact: Artifact, run: Run, data: bytes) -> None:
+    manifest = {**(read_manifest(run.workspace, artifact.where(run)) or {}), "inputs": artifact.inputs(run)}
+    with recorded_write(run.workspace, artifact.where(run), manifest) as stream:
+        stream.write(data)

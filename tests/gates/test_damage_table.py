@@ -1,0 +1,82 @@
+"""Every kind of damage turns just those gates red that it names, and the page of the table shows the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.run import Run
+from tests.gates.damage_done import GATES, SIZE, build_small, outcome, reds
+from tests.gates.damages import Damage
+from tests.gates.damages_by_gate import DAMAGES, UNSEEN
+
+PAGE = PROJECT_ROOT / "docs/experiments/damage-table.md"
+SHARE = (
+    "half of a task's rows gone", "a row of a few words", "made-up styles", "36 rows copied under new ids",
+    "a row that names a shadow question as its source", "a wrong sum", "an unknown tool",
+    "shadow set: a question standing twice", "metrics: a chosen row of 9 turns", "balanced pool: a prompt altered",
+    "a false sentence in the prompt",
+)  # fmt: skip
+"""One kind for each gate, one without rows, one that none sees: what `make test` has time for."""
+
+
+def named(damage: Damage) -> str:
+    return damage.name
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """As few rows as all thresholds allow."""
+    return build_small(tmp_path_factory.mktemp("small") / "whole", rows=240, shadow=48)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The workspace of the page's table."""
+    return build_small(tmp_path_factory.mktemp("damage") / "whole", *SIZE)
+
+
+def check(damage: Damage, built: Run, root: Path) -> None:
+    found = outcome(damage, built, root)
+    assert found.red.keys() == damage.red
+    assert found.noticed
+
+
+def test_undamaged_no_gate_is_red(small: Run) -> None:
+    assert reds(small) == {}
+
+
+@pytest.mark.parametrize("damage", [damage for damage in DAMAGES if damage.name in SHARE], ids=named)
+def test_a_share_of_the_kinds_turns_just_the_gates_red_that_they_name(
+    damage: Damage, small: Run, tmp_path: Path
+) -> None:
+    check(damage, small, tmp_path / "damaged")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("damage", DAMAGES, ids=named)
+def test_every_kind_turns_just_the_gates_red_that_it_names(damage: Damage, whole: Run, tmp_path: Path) -> None:
+    check(damage, whole, tmp_path / "damaged")
+
+
+def test_every_gate_has_a_kind_that_it_is_there_for_in_the_share_as_well() -> None:
+    counted = Counter(damage.name for damage in DAMAGES)
+    assert max(counted.values()) == 1
+    assert len(counted) >= 60
+    of_share = [damage for damage in DAMAGES if damage.name in SHARE]
+    assert len(of_share) == len(SHARE)
+    for some in (DAMAGES, of_share):
+        assert frozenset(GATES) == frozenset().union(*(damage.meant for damage in some if len(damage.meant) == 1))
+
+
+def test_the_page_shows_for_each_kind_the_gates_that_it_names() -> None:
+    shown: dict[str, frozenset[str]] = {}
+    for line in PAGE.read_text().splitlines():
+        name, *cells = (cell.strip() for cell in line.replace("\\|", "¦").split("|")[1:-1] or [""])
+        if len(cells) == len(GATES) and set(name) != {"-"} and name != "damage":
+            shown[name.replace("¦", "|")] = frozenset(gate for gate, cell in zip(GATES, cells, strict=True) if cell)
+    assert shown == {damage.name: damage.red for damage in DAMAGES}
+    assert all(not shown[damage.name] for damage in UNSEEN)
