@@ -68,6 +68,7 @@ for _name, _function in (
     ("round2", preflight.round2),
     ("train", train.train),
     ("report", release.report),
+    ("review", release.review),
     ("release", release.release),
     ("shadow-run", shadow.shadow_run),
     ("calibrate", reward.calibrate),

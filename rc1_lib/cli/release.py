@@ -1,8 +1,10 @@
-"""`report`, `release` and `verify`: how a run went, what leaves the workspace, and whether it arrived whole."""
+"""`report`, `review`, `release`, `verify`: how a run and its nights went, what leaves, and whether it arrived whole."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +13,9 @@ import typer
 from rc1_lib.cli.options import Seed, Sources, overrides, source
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
+
+_MISSED = timedelta(days=2)
+"""Without a night for as long, at least one was missed."""
 
 
 def report(session: Session, sources: Sources = None, seed: Seed = None) -> int:
@@ -27,6 +32,35 @@ def report(session: Session, sources: Sources = None, seed: Seed = None) -> int:
         f"report: {run.workspace.path(page.path)}, SHA-256 {page.sha256}", f"{len(page.slides)} pictures beside it"
     )
     session.document({"exit_code": 0, **asdict(page)})
+    return 0
+
+
+def review(
+    session: Session,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days to look at; they end with the latest night.")] = 7,
+) -> int:
+    """Write what changed in the nights: every gate's deciding value with its threshold, the judge's traffic, one page.
+
+    Reads the nightly's history alone. The same history gives the same page.
+    """
+    from rc1_lib.cli.tables import changes_table
+    from rc1_lib.release.report.changes import NOTHING, day
+    from rc1_lib.release.report.review import write_review
+
+    run = session.open()
+    found = write_review(run, days)
+    ended = Counter(night.outcome.value for night in found.nights)
+    session.show(
+        f"{len(found.nights)} nights from {day(found.nights[0])} to {day(found.nights[-1])}: "
+        f"{', '.join(f'{count} {outcome}' for outcome, count in ended.items())}"
+    )
+    age = datetime.now(UTC) - found.nights[-1].began
+    if age > _MISSED:
+        session.show(f"no night for {age.days} days: look whether `rc1 serve` is running and its schedule is on")
+    session.show(changes_table(found.changes) if found.changes else NOTHING)
+    session.show(f"review: {run.workspace.path(found.path)}, SHA-256 {found.sha256}")
+    listed = [asdict(change) for change in found.changes]
+    session.document({"exit_code": 0, "path": found.path, "sha256": found.sha256, "nights": ended, "changes": listed})
     return 0
 
 

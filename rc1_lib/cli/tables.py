@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
+from rc1_lib.checks import margin
 from rc1_lib.records import BUCKETS, Check
+
+if TYPE_CHECKING:
+    from rc1_lib.release.report.changes import Change
 
 _MARKS = {
     "passed": ("passed", "green"),
@@ -61,6 +65,19 @@ def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
         for check in gate["checks"]
         if check["passed"] and (words := Check.from_dict(check).undecided)
     ]
+
+
+def changes_table(changes: Sequence[Change]) -> Table:
+    """What changed in the nights; never wider than 80 columns."""
+    table = Table(title="what changed", title_justify="left", width=80)
+    table.add_column("what", no_wrap=True)
+    table.add_column("gate", overflow="fold", max_width=18)
+    table.add_column("since", no_wrap=True)
+    table.add_column("figures", overflow="fold")
+    for change in changes:
+        style = "bold red" if change.what.endswith("red") else ""
+        table.add_row(Text(change.what, style), Text(change.gate), Text(change.since), Text(change.words))
+    return table
 
 
 def notes(report: Mapping[str, Any]) -> list[str]:
@@ -136,7 +153,7 @@ def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> 
         return gate["error"], ""
     if not counted:
         return "", ""
-    check = failed[0] if failed else min(counted, key=_margin)
+    check = failed[0] if failed else min(counted, key=lambda one: margin(one["value"], one["op"], one["threshold"]))
     undecided = ", undecided" if Check.from_dict(check).undecided else ""
     return check["name"], f"{figure(check['value'])} {_wanted(check)}{undecided}"
 
@@ -144,17 +161,3 @@ def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> 
 def _wanted(check: Mapping[str, Any]) -> str:
     sign = "in" if check["op"] == "within" else check["op"]
     return f"{sign} {figure(check['threshold'])}"
-
-
-def _margin(check: Mapping[str, Any]) -> float:
-    """How far a passed check is from failing, relative to its threshold; infinite where there is no distance."""
-    value, threshold = check["value"], check["threshold"]
-    bounds = threshold if isinstance(threshold, list) else [threshold]
-    numbers = [item for item in (value, *bounds) if isinstance(item, int | float) and not isinstance(item, bool)]
-    if check["op"] == "==" or len(numbers) < 1 + len(bounds):
-        return math.inf
-    if len(bounds) > 1 and figure(bounds[0]) == figure(bounds[-1]):
-        return math.inf  # an equality in all but name
-    if value in (0, 1) and bounds == [value]:
-        return math.inf  # a bound that good values touch: a weight of 0, one model version, is no close call
-    return float(min(abs(value - bound) / max(abs(bound), 1e-9) for bound in bounds))

@@ -29,7 +29,7 @@ class Source:
         path: relative to the workspace.
         sha256: of the very bytes that the page quotes.
         size: in bytes.
-        body: parsed JSON; for JSON lines a list.
+        body: what was parsed: JSON; for JSON lines a list.
     """
 
     name: str
@@ -87,8 +87,8 @@ class Book:
     run: Run
     sources: dict[str, Source] = field(default_factory=dict)
 
-    def read(self, name: str, path: Path, *, lines: bool = False) -> Source | None:
-        """A JSON file, or JSON lines; None where there is none.
+    def read(self, name: str, path: Path, parse: Callable[[bytes], Any] = orjson.loads) -> Source | None:
+        """A file, JSON where nothing else is said; None where there is none.
 
         Raises:
             RC1Error: when there is one that cannot be read.
@@ -99,7 +99,7 @@ class Book:
             return None
         try:
             content = read_regular(path)
-            body = [orjson.loads(line) for line in content.splitlines()] if lines else orjson.loads(content)
+            body = parse(content)
         except (OSError, ValueError) as error:
             raise RC1Error(f"{path}: cannot be read for the report ({error}); write it again or move it away") from None
         found = Source(name, self.run.workspace.name(path), hashlib.sha256(content).hexdigest(), len(content), body)
@@ -120,6 +120,11 @@ class Book:
         body = content.decode("utf-8", "replace")
         self.sources[name] = Source(name, shown_path, hashlib.sha256(content).hexdigest(), len(content), body)
         return self.sources[name]
+
+
+def json_lines(content: bytes) -> list[Any]:
+    """A file with a JSON value a line."""
+    return [orjson.loads(line) for line in content.splitlines()]
 
 
 def shown(value: Any, form: Format) -> str:

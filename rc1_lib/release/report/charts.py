@@ -20,6 +20,7 @@ from rc1_lib.reward.plots.canvas import BAD, INK, NEW, OLD, QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 GRID = "#E4E4E4"
 _NAMES = {INK: "ink", OLD: "old", NEW: "new", BAD: "bad", QUIET: "quiet", GRID: "grid"}
@@ -64,13 +65,13 @@ def draw(
     paint: Callable[[Axes], None],
     height: float = 2.2,
     legend: Sequence[tuple[str, str]] = (),
+    *,
+    slide: bool = True,
 ) -> Chart:
-    """Draw once, write twice."""
+    """Draw once, write twice; without a slide only once."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
-    colours = {called: colour for colour, called in _NAMES.items()}
     with _drawing, mpl.rc_context({**_SETTINGS, "svg.hashsalt": f"rc1 {name}"}):
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         axes = figure.subplots()
@@ -80,17 +81,24 @@ def draw(
         figure.savefig(
             svg, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
         )
-        if legend:  # the page has its own, in its own type
-            marks = [
-                Line2D([], [], linestyle="none", marker="s", color=colours[one], label=words) for one, words in legend
-            ]
-            where: Any = "outside lower center"
-            figure.legend(handles=marks, loc=where, ncols=len(marks), fontsize=_TYPE, frameon=False, labelcolor=INK)
-        figure.suptitle(title, fontsize=_TYPE + 1.5, color=INK, x=0.02, ha="left", weight="bold")
-        figure.savefig(png, format="png", dpi=_SLIDE_DPI, facecolor="white", metadata={"Software": None})
+        if slide:
+            _captioned(figure, title, legend)
+            figure.savefig(png, format="png", dpi=_SLIDE_DPI, facecolor="white", metadata={"Software": None})
     return Chart(
         name, title, caption, _inline(svg.getvalue(), name, f"{title}. {caption}"), png.getvalue(), tuple(legend)
     )
+
+
+def _captioned(figure: Figure, title: str, legend: Sequence[tuple[str, str]]) -> None:
+    """A slide stands alone, while the page has title and legend of its own, in its own type."""
+    from matplotlib.lines import Line2D
+
+    colours = {called: colour for colour, called in _NAMES.items()}
+    if legend:
+        marks = [Line2D([], [], linestyle="none", marker="s", color=colours[one], label=words) for one, words in legend]
+        where: Any = "outside lower center"
+        figure.legend(handles=marks, loc=where, ncols=len(marks), fontsize=_TYPE, frameon=False, labelcolor=INK)
+    figure.suptitle(title, fontsize=_TYPE + 1.5, color=INK, x=0.02, ha="left", weight="bold")
 
 
 def _calm(axes: Axes) -> None:
@@ -138,7 +146,7 @@ def pairs(axes: Axes, rows: Sequence[tuple[str, Interval | None, Interval | None
         for found, shift, colour, mark in ((before, -0.16, OLD, "D"), (after, 0.16, NEW, "o")):
             if found is not None:
                 _whisker(axes, found, place + shift, colour, mark, 100.0)
-    _named(axes, [label for label, _, _ in rows])
+    named(axes, [label for label, _, _ in rows])
     axes.set_xlim(-3, 103)
     axes.set_xticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
 
@@ -162,7 +170,7 @@ def dots(
             )
     if zero:
         axes.axvline(0.0, color=BAD, linewidth=0.9, linestyle=(0, (3, 2)))
-    _named(axes, [label for label, _ in rows])
+    named(axes, [label for label, _ in rows])
 
 
 def _whisker(axes: Axes, found: Interval, place: float, colour: str, mark: str, scale: float) -> None:
@@ -172,7 +180,8 @@ def _whisker(axes: Axes, found: Interval, place: float, colour: str, mark: str, 
     axes.plot([scale * value], [place], linestyle="none", marker=mark, markersize=5, color=colour)
 
 
-def _named(axes: Axes, labels: Sequence[str]) -> None:
+def named(axes: Axes, labels: Sequence[str]) -> None:
+    """A name a line, from above."""
     axes.set_yticks(range(len(labels)), list(labels))
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.grid(True, axis="x", color=GRID, linewidth=0.7)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.records import BUCKETS
-from rc1_lib.release.report.book import Book, Cited, Source, percent, plain, shown
+from rc1_lib.release.report.book import Book, Cited, Source, json_lines, percent, plain, shown
 from rc1_lib.release.report.charts import Chart, bars, draw, histogram
 from rc1_lib.release.report.parts import Cell, Section, Table
 from rc1_lib.task_specs import task_spec
@@ -19,8 +19,8 @@ _SHOWN = ("distinct-2", "3-gram KL", "roles", "styles")
 
 def data(book: Book) -> Section:
     """Histograms of difficulty and length, and diversity against the old pack."""
-    metrics = book.read("metrics-of-rows", METRICS.path(book.run), lines=True)
-    balanced = book.read("balanced", BALANCED.path(book.run), lines=True)
+    metrics = book.read("metrics-of-rows", METRICS.path(book.run), json_lines)
+    balanced = book.read("balanced", BALANCED.path(book.run), json_lines)
     if metrics is None or balanced is None or not metrics.body or not balanced.body:
         return Section(
             "data", "The data", "There is no measured pool in this workspace, so nothing is known of its rows."

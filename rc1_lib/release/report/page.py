@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from markupsafe import Markup
 
 from rc1_lib.artifacts import atomic_write, sha256_file, write_text
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.release.report.book import Book
 from rc1_lib.release.report.data import data
-from rc1_lib.release.report.gates import Standing, gates, standing
-from rc1_lib.release.report.parts import Section
+from rc1_lib.release.report.frame import Head, render
+from rc1_lib.release.report.gates import gates, standing
 from rc1_lib.release.report.policy import evaluation_of, policy, tiles, training
 from rc1_lib.release.report.reward import attacks, judge, reward
 from rc1_lib.run import Run
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 FOLDER = "reports/release"
 PAGE = f"{FOLDER}/report.html"
@@ -58,21 +50,14 @@ def write_page(run: Run) -> Page:
         slides.append(f"{SLIDES}/{chart.name}.png")
         with atomic_write(run.workspace.path(slides[-1])) as stream:
             stream.write(chart.png)
-    write_text(run.workspace.path(PAGE), _render(book, stands, parts))
+    evaluation = evaluation_of(book)
+    head = Head(
+        f"RC1 report {evaluation.at('key') if evaluation else 'without an evaluation'}", "RC1 report",
+        red=bool(stands.reasons), facts=_facts(book),
+    )  # fmt: skip
+    text = render("page.html.j2", PAGE, head, parts, book, standing=stands, tiles=tiles(book))
+    write_text(run.workspace.path(PAGE), text)
     return Page(PAGE, sha256_file(run.workspace.path(PAGE)), tuple(slides), tuple(stands.reasons))
-
-
-def _render(book: Book, stands: Standing, parts: list[Section]) -> str:
-    return _template().render(
-        key=(evaluation.at("key") if (evaluation := evaluation_of(book)) else "without an evaluation"),
-        standing=stands,
-        facts=_facts(book),
-        tiles=tiles(book),
-        sections=parts,
-        sources=sorted(book.sources.values(), key=lambda source: source.path),
-        style=Markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8")),
-        up="../" * (PAGE.count("/")),
-    )
 
 
 def _facts(book: Book) -> list[tuple[str, object]]:
@@ -87,11 +72,3 @@ def _facts(book: Book) -> list[tuple[str, object]]:
         facts += [("commit", str(ticket.at("commit") or "unknown")[:12])]
         facts += [("ticket issued", ticket.at("issued")), ("expires", ticket.at("expires"))]
     return facts
-
-
-@cache
-def _template() -> Template:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    loader = FileSystemLoader(Path(__file__).parent)
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("page.html.j2")

@@ -11,7 +11,7 @@ from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.gate import CHECK_OF
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
 from rc1_lib.evaluation.plots.curves import PANELS
-from rc1_lib.release.report.book import Book, Cited, Source, percent, plain, points, shown, three, two
+from rc1_lib.release.report.book import Book, Cited, Source, json_lines, percent, plain, points, shown, three, two
 from rc1_lib.release.report.charts import Chart, Interval, draw, lines, pairs
 from rc1_lib.release.report.parts import Cell, Section, Table, Text, Tile
 from rc1_lib.task_specs import task_spec
@@ -66,7 +66,7 @@ def training(book: Book) -> Section:
     report = book.read("training", book.run.workspace.path("reports/train.json"))
     seeds = [one["seed"] for one in report.at("runs") or []] if report else []
     logs = [
-        book.read(f"metrics-{seed}", book.run.workspace.path(paths_of(book.run, seed).metrics), lines=True)
+        book.read(f"metrics-{seed}", book.run.workspace.path(paths_of(book.run, seed).metrics), json_lines)
         for seed in seeds
     ]
     known = [log for log in logs if log is not None and log.body]

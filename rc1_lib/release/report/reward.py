@@ -10,7 +10,7 @@ from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
-from rc1_lib.release.report.book import Book, Cited, Source, dollars, percent, plain, two
+from rc1_lib.release.report.book import Book, Cited, Source, dollars, json_lines, percent, plain, two
 from rc1_lib.release.report.charts import Chart, dots, draw, reliability, scatter
 from rc1_lib.release.report.gates import rounds_of
 from rc1_lib.release.report.parts import Cell, Section, Table
@@ -36,7 +36,7 @@ def reward(book: Book) -> Section:
     calibration = calibration_of(book)
     shadow = book.read("shadow-run", book.run.workspace.path("reports/shadow_run_pre_run_check.json"))
     terms = book.read(
-        "shadow-terms", book.run.workspace.path("reports/shadow_run_pre_run_check.rows.jsonl"), lines=True
+        "shadow-terms", book.run.workspace.path("reports/shadow_run_pre_run_check.rows.jsonl"), json_lines
     )
     if calibration is None and shadow is None:
         return Section(
