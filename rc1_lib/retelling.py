@@ -14,7 +14,7 @@ speaks of a leak; no other row has a reason to be worded like it, so that less w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -31,6 +31,9 @@ _SMOOTHING = 5.0
 """Relatives that the share of all rows counts for."""
 _ALIKE = 0.75
 """Share of a place's words in order that a row's own question has to reach for the row to ask alike."""
+
+_AT_ONCE = 4000
+"""Questions whose kin and words are in memory at a time."""
 
 
 def retold(texts: CodedTexts, own: pl.DataFrame, held: pl.DataFrame, limits: LeakageGate) -> pl.DataFrame:
@@ -85,14 +88,14 @@ def word_weights(own: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     questions = pl.concat([own, held.with_columns(pl.col("row") + _rows_of(own))])
     rows = questions["row"].n_unique()
     words = held.rename({"row": "held"}).select("held", "word").unique(maintain_order=True)
-    said = questions.select("row", "word").unique().join(words.select("word").unique(), on="word")
-    kin = _kin(questions, held)
-    by_kin = kin.join(said, on="row").join(words, on=["held", "word"]).group_by("held", "word").len("by_kin")
+    pairs = ngrams_of(held, 2).rename({"row": "held"})
+    counted = [_said(part, words, pairs) for part in _parts(questions)]
+    by_all, kin, by_kin = (_added(counts) for counts in zip(*counted, strict=True))
     expected = _SMOOTHING * (pl.col("by_all") - 1 + 0.01) / rows
     others = pl.col("by_kin").cast(pl.Float64) - 1
     return (
-        words.join(said.group_by("word").len("by_all"), on="word", maintain_order="left")
-        .join(kin.group_by("held").len("kin"), on="held", how="left", maintain_order="left")
+        words.join(by_all, on="word", maintain_order="left")
+        .join(kin, on="held", how="left", maintain_order="left")
         .join(by_kin, on=["held", "word"], how="left", maintain_order="left")
         .fill_null(1)
         .cast({"by_all": pl.Float64, "kin": pl.Float64})
@@ -110,9 +113,34 @@ def _rows_of(words: pl.DataFrame) -> int:
     return int(words["row"][-1]) + 1 if words.height else 0
 
 
-def _kin(questions: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
-    """Which questions are worded like which held text: columns `held`, `row`."""
-    pairs = ngrams_of(held, 2).rename({"row": "held"})
+def _parts(questions: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The words of a few thousand questions after another: each is kin to many held texts, and each pair has words."""
+    row = questions["row"]
+    for first in range(0, max(1, _rows_of(questions)), _AT_ONCE):
+        start, end = (row.search_sorted(of, side="left") for of in (first, first + _AT_ONCE))
+        yield questions.slice(start, end - start)
+
+
+def _said(questions: pl.DataFrame, words: pl.DataFrame, pairs: pl.DataFrame) -> tuple[pl.DataFrame, ...]:
+    """How many of the questions say each word, are kin to each held text, and both of each of its words."""
+    said = questions.select("row", "word").unique().join(words.select("word").unique(), on="word")
+    kin = _kin(questions, pairs)
+    by_kin = kin.join(said, on="row").join(words, on=["held", "word"])
+    return (
+        said.group_by("word").len("by_all"),
+        kin.group_by("held").len("kin"),
+        by_kin.group_by("held", "word").len("by_kin"),
+    )
+
+
+def _added(counts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The sums of the last column by all others."""
+    *keys, number = counts[0].columns
+    return pl.concat(counts).group_by(keys).agg(pl.col(number).sum())
+
+
+def _kin(questions: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Which questions are worded like which held text, whose `pairs` of words are given: columns `held`, `row`."""
     sizes = pairs.group_by("held").len("size")
     shared = shared_ngrams(questions, 2, pairs).group_by("row", "held").len("shared").join(sizes, on="held")
     return shared.filter(pl.col("shared") >= _KIN * pl.col("size")).select("held", "row")

@@ -7,7 +7,9 @@ import random
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
+from rc1_lib import retelling
 from rc1_lib.coded_words import Vocabulary
 from rc1_lib.evidence import Evidence
 from rc1_lib.folded_text import folded, words
@@ -149,6 +151,16 @@ def test_real_questions_planted_with_edits_are_found_and_hardly_any_clean_one_is
     }
     assert set(wanted.items()) <= found
     assert len({row for row, _ in found} - set(wanted)) <= 0.01 * len(hidden)
+
+
+def test_words_weigh_the_same_however_few_questions_are_counted_at_a_time(
+    evidence: Evidence, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, held = (words(folded(question_texts(of))) for of in (rows.head(100), evidence.rows("shadow")))
+    at_once = retelling.word_weights(own, held)
+    assert (at_once["kin"] > 0).any()
+    monkeypatch.setattr(retelling, "_AT_ONCE", 7)
+    assert_frame_equal(retelling.word_weights(own, held), at_once, check_exact=True)
 
 
 def test_the_question_of_a_word_problem_holds_its_story(rows: pl.DataFrame) -> None:
