@@ -60,20 +60,6 @@ def defined(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def margin(value: object, op: str, threshold: object) -> float:
-    """How far a passed check is from failing, relative to its threshold; infinite where there is no distance."""
-    bounds: list[Any] = threshold if isinstance(threshold, list) else [threshold]
-    numbers = [item for item in (value, *bounds) if isinstance(item, int | float) and not isinstance(item, bool)]
-    if op == "==" or len(numbers) < 1 + len(bounds):
-        return math.inf
-    if len(bounds) > 1 and math.isclose(bounds[0], bounds[-1], rel_tol=1e-4):
-        return math.inf  # an equality in all but name
-    if value in (0, 1) and bounds == [value]:
-        return math.inf  # a bound that good values touch: a weight of 0, one model version, is no close call
-    distances = (abs(numbers[0] - bound) / max(abs(bound), 1e-9) for bound in numbers[1:])
-    return float(min(distances))
-
-
 def parts(frame: pl.DataFrame, by_task: Iterable[str]) -> list[tuple[str, pl.DataFrame]]:
     """The whole frame with the suffix '', then each task's rows with the suffix '[task]'."""
     return [("", frame), *((f"[{task}]", frame.filter(pl.col("task") == task)) for task in by_task)]

@@ -1,4 +1,4 @@
-"""When a check's value is too uncertain to lie on either side of its threshold, and how many rows would tell.
+"""How far a check's value is from its threshold, when that is too uncertain to say, and what rows would tell.
 
 The rule of a gate stays as it is: a value that misses its threshold is red. What is said here is only whether the rows
 at hand can tell, so that nobody takes a sample that is too small for a reward that is bad, or the other way round.
@@ -78,3 +78,17 @@ def _rounded_up(number: float) -> int:
     """Two digits are all that such an estimate is good for."""
     step: int = 10 ** max(0, math.floor(math.log10(max(number, 1.0))) - 1)
     return math.ceil(number / step) * step
+
+
+def margin(value: object, op: str, threshold: object) -> float:
+    """How far a passed check is from failing, relative to its threshold; infinite where there is no distance."""
+    bounds: list[Any] = threshold if isinstance(threshold, list) else [threshold]
+    numbers = [item for item in (value, *bounds) if isinstance(item, int | float) and not isinstance(item, bool)]
+    if op == "==" or len(numbers) < 1 + len(bounds):
+        return math.inf
+    if len(bounds) > 1 and math.isclose(bounds[0], bounds[-1], rel_tol=1e-4):
+        return math.inf  # an equality in all but name
+    if value in (0, 1) and bounds == [value]:
+        return math.inf  # a bound that good values touch: a weight of 0, one model version, is no close call
+    distances = (abs(numbers[0] - bound) / max(abs(bound), 1e-9) for bound in numbers[1:])
+    return float(min(distances))

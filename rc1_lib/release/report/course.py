@@ -15,10 +15,10 @@ from itertools import pairwise
 from statistics import fmean, stdev
 from typing import TypeGuard
 
-from rc1_lib.checks import margin
 from rc1_lib.preflight.nights import KeptGate, KeptNight
 from rc1_lib.records import Check, Status
 from rc1_lib.release.report.policy import said
+from rc1_lib.uncertainty import margin
 
 RED = (Status.FAILED, Status.ERROR)
 MIN_NIGHTS = 5
