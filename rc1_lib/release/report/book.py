@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import orjson
 from markupsafe import Markup
@@ -127,11 +127,14 @@ def json_lines(content: bytes) -> list[Any]:
     return [orjson.loads(line) for line in content.splitlines()]
 
 
-def shown(value: Any, form: Format) -> str:
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it can be told and drawn: a finite number, no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def shown(value: object, form: Format) -> str:
     """A number in words; what is no number is said to be undefined, never drawn as 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return UNDEFINED
-    return form(value).replace("-", "−")
+    return form(value).replace("-", "−") if is_number(value) else UNDEFINED
 
 
 def percent(value: float) -> str:

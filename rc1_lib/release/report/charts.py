@@ -114,8 +114,8 @@ def _inline(svg: str, name: str, words: str) -> Markup:
     """The drawing without its frame: names of its own, colours by name, the page's type, as wide as there is room."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r"(<svg[^>]*?) (?:height|width)=\"[^\"]*\"", r"\1", body)
-    body = re.sub(r"(<svg[^>]*?) (?:height|width)=\"[^\"]*\"", r"\1", body)
+    for side in ("height", "width"):
+        body = re.sub(rf"(<svg[^>]*?) {side}=\"[^\"]*\"", r"\1", body)
     body = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', body)
     body = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", body)
     body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)

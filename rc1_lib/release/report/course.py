@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from statistics import fmean, stdev
-from typing import TypeGuard
 
 from rc1_lib.preflight.nights import KeptGate, KeptNight
 from rc1_lib.records import Check, Status
+from rc1_lib.release.report.book import is_number
 from rc1_lib.release.report.policy import said
 from rc1_lib.uncertainty import margin
 
@@ -198,8 +198,3 @@ def _ahead(last: Reading, moving: Trend) -> float | None:
 def wanted(check: Check) -> str:
     """The comparison and its threshold, in words."""
     return f"{check.op} {said(check.threshold)}"
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether it can be drawn: a finite number, no truth value."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

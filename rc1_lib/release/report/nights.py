@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rc1_lib.preflight.nights import KeptNight
-from rc1_lib.release.report.book import Cited, Format, Source, dollars, percent, plain, shown
+from rc1_lib.release.report.book import Cited, Format, Source, dollars, is_number, percent, plain, shown
 from rc1_lib.release.report.changes import NOTHING, Change, day, reason
 from rc1_lib.release.report.charts import Chart, draw
-from rc1_lib.release.report.course import Course, Reading, is_number, wanted
+from rc1_lib.release.report.course import Course, Reading, wanted
 from rc1_lib.release.report.dated import Points, over_days, verdicts
 from rc1_lib.release.report.parts import Cell, Section, Table
 from rc1_lib.release.report.policy import said

@@ -5,13 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
-from typing import Any, TypeGuard
+from typing import Any
 
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.gate import CHECK_OF
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
 from rc1_lib.evaluation.plots.curves import PANELS
-from rc1_lib.release.report.book import Book, Cited, Source, json_lines, percent, plain, points, shown, three, two
+from rc1_lib.release.report.book import (
+    UNDEFINED,
+    Book,
+    Cited,
+    Source,
+    is_number,
+    json_lines,
+    percent,
+    plain,
+    points,
+    shown,
+    three,
+    two,
+)
 from rc1_lib.release.report.charts import Chart, Interval, draw, lines, pairs
 from rc1_lib.release.report.parts import Cell, Section, Table, Text, Tile
 from rc1_lib.task_specs import task_spec
@@ -88,7 +101,7 @@ def training(book: Book) -> Section:
 
 
 def _curve(name: str, title: str, logs: Sequence[Source], band: str) -> Chart | None:
-    rows = [{row["step"]: row[name] for row in log.body if _number(row.get(name))} for log in logs]
+    rows = [{row["step"]: row[name] for row in log.body if is_number(row.get(name))} for log in logs]
     steps = sorted(set.intersection(*map(set, rows))) if rows else []
     if not steps:
         return None
@@ -145,7 +158,7 @@ def _pairs(name: str, title: str, caption: str, rows: Sequence[tuple[str, Any, A
 
 def interval(found: Mapping[str, Any]) -> Interval | None:
     """A `{value, low, high}`; None where the value is undefined."""
-    value, low, high = (float(one) if _number(one := found.get(key)) else None for key in ("value", "low", "high"))
+    value, low, high = (float(one) if is_number(one := found.get(key)) else None for key in ("value", "low", "high"))
     return None if value is None else (value, low, high)
 
 
@@ -198,13 +211,9 @@ def said(value: Any) -> str:
     """A value or a threshold of a check."""
     if isinstance(value, list):
         return " to ".join(map(said, value))
-    return (
-        f"{value:,.4g}"
-        if isinstance(value, float) and math.isfinite(value)
-        else "undefined"
-        if value is None
-        else str(value)
-    )
+    if value is None:
+        return UNDEFINED
+    return f"{value:,.4g}" if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
 def _dialogues(book: Book, found: Source) -> tuple[Text, ...]:
@@ -214,7 +223,3 @@ def _dialogues(book: Book, found: Source) -> tuple[Text, ...]:
         return ()
     text = book.text("dialogues", path)
     return () if text is None else (Text("Dialogues, before and after", text.body, Cited(text.path, text, "")),)
-
-
-def _number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
