@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import conceal, conceal_argument, holds_credentials, mask_tree, secrets
 from rc1_lib.regular_files import read_regular
+from rc1_lib.strict_yaml import fault_line, parse_yaml
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -82,7 +83,7 @@ def _refuse_credentials(tree: Mapping[str, Any], path: Path, overrides: Sequence
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping, or say in a sentence why it cannot be read."""
     try:
-        tree = yaml.load(read_regular(path, _LARGEST).decode(), Loader=_UniqueKeys)
+        tree = parse_yaml(read_regular(path, _LARGEST).decode())
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such configuration file; give one with --config") from None
     except OSError as error:
@@ -90,42 +91,12 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}:{line} is not valid YAML: {getattr(error, 'problem', error)}") from None
-    except (ValueError, RecursionError) as error:  # a date such as 2025-13-45, or absurdly deep nesting
+        raise ConfigError(f"{path}:{fault_line(error)} is not valid YAML: {getattr(error, 'problem', error)}") from None
+    except ValueError as error:  # a date such as 2025-13-45
         raise ConfigError(f"{path}: holds a value that YAML cannot read: {error}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: expected a mapping of keys to values, found {type(tree).__name__}")
     return tree
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """A safe loader that refuses a key written twice, of which YAML would silently keep the last, and aliases.
-
-    A few lines of aliases of aliases stand for more values than any memory holds.
-    """
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(
-                None, None, f"found the alias '*{event.anchor}', expected the value itself", event.start_mark
-            )
-        node: yaml.Node | None = super().compose_node(parent, index)
-        return node
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            key = self.construct_object(key_node, deep=True)
-            fault = "stands twice" if isinstance(key, Hashable) and key in seen else ""
-            if not isinstance(key, Hashable):
-                fault = "is a list or a mapping, expected a plain name"
-            if fault:
-                raise yaml.constructor.ConstructorError(None, None, f"the key '{key}' {fault}", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def dump_config(config: RunConfig, hidden: Sequence[str] = ()) -> str:
@@ -184,8 +155,8 @@ def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     if not key or text is None:
         raise ConfigError(f"--set {override}: expected KEY=VALUE with a dotted key, for example --set {example}")
     try:
-        value = yaml.load(text, Loader=_UniqueKeys)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        value = parse_yaml(text)
+    except (yaml.YAMLError, ValueError):
         raise ConfigError(f"--set {override}: the value is not a YAML value") from None
     *parents, leaf = key.split(".")
     node: Any = tree

@@ -93,6 +93,7 @@ def test_each_fault_is_a_sentence_that_names_the_key(override: str, sentence: st
         ("profile: local\n", "the key 'simulate' is missing"),
         ("a: 1\n? [1]\n: 2\n", "line 2 is not valid YAML: the key '[1]' is a list or a mapping"),
         ("a: 2025-13-45\n", "holds a value that YAML cannot read"),
+        (f"a: {'[' * 300_000}\n", "line 1 is not valid YAML: nested deeper than 100 levels"),
         ("a: !!map [1]\n", "is not valid YAML"),
     ],
 )

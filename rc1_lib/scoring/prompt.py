@@ -21,6 +21,7 @@ from rc1_lib.config_values import Section
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Message
 from rc1_lib.regular_files import read_regular
+from rc1_lib.strict_yaml import parse_yaml
 
 FOLDER = "configs/judge"
 REASON = "reason"
@@ -100,13 +101,13 @@ def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
         ConfigError: when the file is missing, is not YAML, or does not hold instructions of that name.
     """
     try:
-        body = yaml.safe_load(read_regular(path) if content is None else content)
+        body = parse_yaml((read_regular(path) if content is None else content).decode())
     except OSError as error:
         raise ConfigError(
             f"{path}: the judge's instructions (judge.spec is '{name}') cannot be read ({error.strerror}); "
             f"write them, or name a version that is in {FOLDER}"
         ) from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{path}: is not YAML ({' '.join(str(error).split())}); mend the file") from None
     try:
         spec = JudgeSpec.model_validate(body)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import difflib
 import string
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from rc1_lib.errors import SourceError
+from rc1_lib.strict_yaml import fault_line, parse_yaml
 
 FOLDER = Path(__file__).parent / "words"
 _SHOWN = 80
@@ -141,37 +141,17 @@ def open_words(name: str) -> Entry:
     """
     path = FOLDER / f"{name}.yaml"
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)
+        content = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error.strerror}); put the file back") from None
     except UnicodeDecodeError as error:
         raise SourceError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise SourceError(f"{path}: {line}not YAML ({getattr(error, 'problem', error)}); mend the file") from None
+        line = fault_line(error)
+        raise SourceError(f"{path}:{line} not YAML ({getattr(error, 'problem', error)}); mend the file") from None
     return Entry(path, "", content)
 
 
 def braced(slots: Iterable[str]) -> str:
     """Slots as they stand in a text."""
     return ", ".join(f"{{{slot}}}" for slot in slots)
-
-
-# PyYAML has the loader written in C only where it was built with libyaml.
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _UniqueKeys(_Loader):  # type: ignore[misc]
-    """A safe loader that refuses a key written twice: YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key.value}' stands twice", key.start_mark
-                )
-            seen.add(key.value)
-        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
-        return mapping

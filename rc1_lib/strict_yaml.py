@@ -1,0 +1,61 @@
+"""YAML as RC1 reads it: plain values alone, every key once, no aliases, nested no deeper than a person writes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+_DEEPEST = 100
+"""The parser in C has no limit of its own, and ends the process where the stack ends."""
+
+# PyYAML has the parser in C, twenty times as fast, only where it was built with libyaml.
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _UniqueKeys(_Loader):  # type: ignore[misc]
+    """A safe loader that refuses a key written twice, of which YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            key = self.construct_object(key_node, deep=True)
+            fault = "stands twice" if isinstance(key, Hashable) and key in seen else ""
+            if not isinstance(key, Hashable):
+                fault = "is a list or a mapping, expected a plain name"
+            if fault:
+                raise yaml.constructor.ConstructorError(None, None, f"the key '{key}' {fault}", key_node.start_mark)
+            seen.add(key)
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+def parse_yaml(text: str) -> Any:
+    """What a YAML document says; None where it says nothing.
+
+    Raises:
+        yaml.YAMLError: when it is not YAML, or not of the plain kind; `problem` says why, `problem_mark` where.
+        ValueError: for a value that YAML cannot read, such as the date 2025-13-45.
+    """
+    _refuse_aliases_and_depth(text)
+    return yaml.load(text, Loader=_UniqueKeys)
+
+
+def _refuse_aliases_and_depth(text: str) -> None:
+    """A few lines of aliases of aliases stand for more values than any memory holds."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        fault = f"nested deeper than {_DEEPEST} levels" if depth > _DEEPEST else ""
+        if isinstance(event, yaml.AliasEvent):
+            fault = f"found the alias '*{event.anchor}', expected the value itself"
+        if fault:
+            mark: Any = event.start_mark
+            raise yaml.composer.ComposerError(None, None, fault, mark)
+
+
+def fault_line(error: yaml.YAMLError) -> str:
+    """Where it is not YAML, as ` line 3`; empty where nobody knows."""
+    mark = getattr(error, "problem_mark", None)
+    return f" line {mark.line + 1}" if mark else ""
