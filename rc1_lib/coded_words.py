@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rc1_lib.row_parts import slices
+
 _OTHER, _OTHER_HAN = 0, 1
 _FIRST = 2
 """The number of the vocabulary's first word."""
@@ -35,12 +37,28 @@ class CodedTexts:
         """Where each text begins."""
         return np.concatenate([np.zeros(1, np.int64), self.ends[:-1]])
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many words each text has."""
+        return np.diff(self.ends, prepend=0)
+
     @classmethod
     def joined(cls, parts: Sequence[CodedTexts]) -> CodedTexts:
         """The texts of all parts, in their order."""
         shifts = np.cumsum([0, *(len(part.codes) for part in parts)])
         ends = [part.ends + shift for part, shift in zip(parts, shifts, strict=False)]
         return cls(np.concatenate([part.codes for part in parts]), np.concatenate(ends))
+
+    def take(self, texts: NDArray[np.integer]) -> CodedTexts:
+        """The texts at these positions, in their order."""
+        starts, lengths = self.starts, self.lengths
+        taken = []
+        for part in slices(len(texts)):
+            counts = lengths[texts[part]]
+            ends = np.cumsum(counts)
+            places = np.repeat(starts[texts[part]] - (ends - counts), counts) + np.arange(counts.sum())
+            taken.append(CodedTexts(self.codes[places], ends))
+        return CodedTexts.joined(taken)
 
     def of(self, text: int) -> list[int]:
         """The words of one text."""

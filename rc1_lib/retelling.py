@@ -20,6 +20,7 @@ import polars as pl
 
 from rc1_lib.coded_words import CodedTexts, Vocabulary
 from rc1_lib.ngrams import ngrams_of, shared_ngrams
+from rc1_lib.row_parts import slices
 from rc1_lib.telling_places import holding, windows
 from rc1_lib.thresholds import LeakageGate
 
@@ -31,9 +32,6 @@ _SMOOTHING = 5.0
 """Relatives that the share of all rows counts for."""
 _ALIKE = 0.75
 """Share of a place's words in order that a row's own question has to reach for the row to ask alike."""
-
-_AT_ONCE = 4000
-"""Questions whose kin and words are in memory at a time."""
 
 
 def retold(texts: CodedTexts, own: pl.DataFrame, held: pl.DataFrame, limits: LeakageGate) -> pl.DataFrame:
@@ -116,9 +114,9 @@ def _rows_of(words: pl.DataFrame) -> int:
 def _parts(questions: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """The words of a few thousand questions after another: each is kin to many held texts, and each pair has words."""
     row = questions["row"]
-    for first in range(0, max(1, _rows_of(questions)), _AT_ONCE):
-        start, end = (row.search_sorted(of, side="left") for of in (first, first + _AT_ONCE))
-        yield questions.slice(start, end - start)
+    for part in slices(_rows_of(questions)):
+        start, end = (row.search_sorted(of, side="left") for of in (part.start, part.stop))
+        yield questions[start:end]
 
 
 def _said(questions: pl.DataFrame, words: pl.DataFrame, pairs: pl.DataFrame) -> tuple[pl.DataFrame, ...]:

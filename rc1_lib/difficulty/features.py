@@ -8,7 +8,8 @@ from rc1_lib.config_data import Difficulty
 from rc1_lib.difficulty import lexicon
 from rc1_lib.difficulty.buckets import vote
 from rc1_lib.ngrams import jaccard_by_row
-from rc1_lib.rows.frame import METRIC_TYPES, in_parts, with_texts
+from rc1_lib.row_parts import in_parts
+from rc1_lib.rows.frame import METRIC_TYPES, with_texts
 from rc1_lib.text import TOKEN_PATTERN, length
 
 

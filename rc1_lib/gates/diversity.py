@@ -15,7 +15,8 @@ from rc1_lib.pool.diversity import Words, distinct_n, kl_divergence, windowed_di
 from rc1_lib.pool.rewording import reworded
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import Check, GateResult
-from rc1_lib.rows.frame import with_texts
+from rc1_lib.row_parts import in_parts
+from rc1_lib.rows.frame import texts_of
 from rc1_lib.task_specs import CLARIFICATION, task_names, task_spec, template_kinds
 from rc1_lib.thresholds import DiversityGate
 
@@ -37,13 +38,12 @@ def diversity_gate(
         by_task: tasks that are also judged by themselves.
         seed: decides the windows and the sample that the divergence is measured on.
     """
-    texts = with_texts(rows)
-    labels = _believed(texts, pack)
+    words = Words.of(texts_of(rows, "written"))
+    labels = in_parts(rows, lambda part: _believed(part, pack))
     checks: list[Check] = []
-    words = Words.of(texts["written"])
-    for suffix, part in parts(texts.with_row_index("place"), by_task):
-        checks += _wording(words.take(part["place"].cast(pl.Int64).to_numpy()), thresholds, suffix, seed)
-        checks += _divergence(part, reference, thresholds, suffix, seed)
+    for suffix, part in parts(rows.select("task").with_row_index("place"), by_task):
+        checks += _wording(words.take(part["place"].to_numpy()), thresholds, suffix, seed)
+        checks += _divergence(rows, part, reference, thresholds, suffix, seed)
     for suffix, part in parts(labels, by_task):
         roles, styles = part["role"].n_unique(), part["style"].n_unique()
         checks += [
@@ -54,15 +54,16 @@ def diversity_gate(
     return GateResult("diversity", tuple(checks + _templates(labels, thresholds, _kinds(pack, by_task))))
 
 
-def _believed(texts: pl.DataFrame, pack: Pack) -> pl.DataFrame:
-    """The rows whose template is in the pack, with that role and style, and opens the dialogue."""
+def _believed(rows: pl.DataFrame, pack: Pack) -> pl.DataFrame:
+    """The labels of the rows whose template is in the pack, with that role and style, and opens the dialogue."""
     known = pl.DataFrame(
         [(template.id, template.role, template.style, template.system) for template in pack.templates],
         schema=["template_id", "role", "style", "opening"],
         orient="row",
     )
     opening = pl.col("messages").list.first().struct.field("content")
-    return texts.with_columns(opening=opening).join(known, on=["template_id", "role", "style", "opening"], how="semi")
+    labels = rows.select("task", "cue", "template_id", "role", "style", opening=opening)
+    return labels.join(known, on=["template_id", "role", "style", "opening"], how="semi").drop("opening")
 
 
 def _wording(part: Words, thresholds: DiversityGate, suffix: str, seed: int) -> list[Check]:
@@ -76,11 +77,13 @@ def _wording(part: Words, thresholds: DiversityGate, suffix: str, seed: int) -> 
     ]
 
 
-def _divergence(part: pl.DataFrame, reference: Pack, thresholds: DiversityGate, suffix: str, seed: int) -> list[Check]:
+def _divergence(
+    rows: pl.DataFrame, part: pl.DataFrame, reference: Pack, thresholds: DiversityGate, suffix: str, seed: int
+) -> list[Check]:
     if not part.height:
         return [at_least(f"3-gram KL{suffix}", float("nan"), thresholds.kl3_min, "there are no rows")]
-    sample = part.sample(min(part.height, thresholds.kl_rows), seed=seed, shuffle=True)
-    value = kl_divergence(sample["written"], reworded(sample, reference), 3, thresholds.kl_alpha)
+    sample = rows[part.sample(min(part.height, thresholds.kl_rows), seed=seed, shuffle=True)["place"]]
+    value = kl_divergence(texts_of(sample, "written"), reworded(sample, reference), 3, thresholds.kl_alpha)
     return [at_least(f"3-gram KL{suffix}", value, thresholds.kl3_min, _REFERENCE)]
 
 
@@ -90,10 +93,10 @@ def _kinds(pack: Pack, tasks: Sequence[str]) -> list[str]:
     return [kind for kind in template_kinds() if kind in wanted]
 
 
-def _templates(texts: pl.DataFrame, thresholds: DiversityGate, kinds: Sequence[str]) -> list[Check]:
+def _templates(labels: pl.DataFrame, thresholds: DiversityGate, kinds: Sequence[str]) -> list[Check]:
     """How many different templates were really used for each kind; a vague prompt is of the kind `clarification`."""
     kind_of = {task: task_spec(task).template_kind for task in task_names()}
-    found = texts.select(
+    found = labels.select(
         "template_id",
         kind=pl.when("cue")
         .then(pl.lit(CLARIFICATION))

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from rensa import RMinHash
 
 from rc1_lib.checks import at_most, info, number, offenders, parts
+from rc1_lib.coded_words import CodedTexts
 from rc1_lib.ngrams import in_chunks, ngrams
 from rc1_lib.records import GateResult
-from rc1_lib.rows.frame import in_parts, texts_of
+from rc1_lib.row_parts import in_parts
+from rc1_lib.rows.frame import texts_of
 from rc1_lib.thresholds import DuplicatesGate
 
 _SEED = 42
@@ -73,24 +75,27 @@ def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFram
     """Rows that are as similar as the threshold to an earlier row: columns `row`, `earlier`, `similarity`."""
     signatures, rows = minhash(texts, thresholds.shingle, thresholds.permutations)
     pairs = _candidates(signatures, rows, thresholds.similarity)
-    shingles = _shingles(texts, pl.concat([pairs["row"], pairs["earlier"]]).unique(), thresholds.shingle)
-    sizes = shingles.group_by("row").len("size")
-    shared = (
-        pairs.join(shingles, left_on="row", right_on="row")
-        .join(shingles, left_on=["earlier", "gram"], right_on=["row", "gram"])
-        .group_by("row", "earlier")
-        .len("shared")
-        .join(sizes, on="row")
-        .join(sizes, left_on="earlier", right_on="row", suffix="_earlier")
-    )
-    union = pl.col("size").cast(pl.Float64) + pl.col("size_earlier") - pl.col("shared")
+    compared = pl.concat([pairs["row"], pairs["earlier"]]).unique().sort()
+    shingles = _shingles(texts.gather(compared), thresholds.shingle)
     return (
-        shared.with_columns(similarity=pl.col("shared") / union)
+        in_parts(pairs, lambda part: _similarities(part, compared.to_numpy(), shingles))
         .filter(pl.col("similarity") >= thresholds.similarity)
         .sort("row", "similarity", "earlier", descending=[False, True, False])
         .unique("row", keep="first", maintain_order=True)
-        .select("row", "earlier", "similarity")
     )
+
+
+def _similarities(pairs: pl.DataFrame, compared: NDArray[np.uint32], shingles: CodedTexts) -> pl.DataFrame:
+    """The exact Jaccard of the pairs that share a shingle; `shingles` are those of the rows `compared`, a text each."""
+    sides = [shingles.take(np.searchsorted(compared, pairs[side].to_numpy())) for side in ("row", "earlier")]
+    left, right = (
+        pl.DataFrame({"pair": np.repeat(np.arange(pairs.height), side.lengths), "shingle": side.codes})
+        for side in sides
+    )
+    shared = left.join(right, on=["pair", "shingle"]).group_by("pair").len("shared")
+    both = pairs.with_columns(pair=np.arange(pairs.height), sizes=sum(side.lengths for side in sides))
+    share = pl.col("shared") / (pl.col("sizes") - pl.col("shared"))
+    return both.join(shared, on="pair").select("row", "earlier", similarity=share)
 
 
 def minhash(texts: pl.Series, shingle: int, permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
@@ -109,10 +114,11 @@ def minhash(texts: pl.Series, shingle: int, permutations: int) -> tuple[NDArray[
     return np.concatenate(signatures), np.concatenate(rows)
 
 
-def _shingles(texts: pl.Series, rows: pl.Series, shingle: int) -> pl.DataFrame:
-    """The distinct shingles of the texts at `rows`, as `ngrams` gives them."""
-    found = ngrams(texts.gather(rows), shingle)
-    return found.with_columns(row=rows.gather(found["row"]))
+def _shingles(texts: pl.Series, shingle: int) -> CodedTexts:
+    """The distinct shingles of each text, as `ngrams` gives them."""
+    found = ngrams(texts, shingle)
+    ends = found["row"].search_sorted(pl.int_range(len(texts), dtype=pl.UInt32, eager=True), side="right")
+    return CodedTexts(found["gram"].to_numpy(), ends.cast(pl.Int64).to_numpy())
 
 
 def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32], similarity: float) -> pl.DataFrame:

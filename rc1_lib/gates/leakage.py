@@ -11,25 +11,23 @@ earn?" alone says nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, equal, info, offenders, parts
-from rc1_lib.coded_words import CodedTexts, Vocabulary
 from rc1_lib.folded_text import folded, words
-from rc1_lib.ngrams import contained, ngrams_of
+from rc1_lib.ngrams import ngrams_of
 from rc1_lib.records import Check, GateResult
 from rc1_lib.retelling import common, retold
+from rc1_lib.row_parts import slices
 from rc1_lib.rows.spoken import places, spoken
+from rc1_lib.search import Search
 from rc1_lib.task_specs import task_names, task_spec
 from rc1_lib.thresholds import LeakageGate
 
 _ADVICE = "drop the rows listed, or rebuild: the builder holds shadow questions back, so a leak came from elsewhere"
-_AT_ONCE = 4000
-"""Rows whose words are in memory at a time."""
 _ID_WORDS = 3
 """Words from which an id is looked for in texts; a shorter one could be anything."""
 
@@ -48,11 +46,13 @@ def leakage_gate(
         on="gram",
         how="anti",
     )
-    read = _read(rows, shadow, held, wanted, thresholds.ngram)
+    search, spelled = Search(held, wanted, thresholds.ngram), _spelled_ids(shadow)
+    said_ids = [_ids_in(search.read(spoken(rows[part])), spelled) for part in slices(rows.height)]
+    ids = pl.concat([_same_id(rows["id"], shadow["id"]), *said_ids]).unique().sort("row", "held")
     own = words(folded(question_texts(rows)))
-    repeated = _named(read.repeated, rows, shadow)
-    retellings = _named(retold(read.texts, own, held, thresholds), rows, shadow)
-    ids = _named(read.ids, rows, shadow)
+    repeated = _named(search.repeated, rows, shadow)
+    retellings = _named(retold(search.texts, own, held, thresholds), rows, shadow)
+    ids = _named(ids, rows, shadow)
     same_source = rows.join(shadow.select("source", "source_id").unique(), on=["source", "source_id"], how="semi")
     checkable = wanted["row"].n_unique()
     checks = [
@@ -104,35 +104,6 @@ def _highest(name: str, pairs: pl.DataFrame, column: str, most: float, by_task: 
         value = float(highest) if isinstance(highest, float) else 0.0
         checks.append(at_most(f"highest {name}{suffix}", value, most, _ADVICE))
     return checks
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What rows say, and what of the shadow set was found there word for word.
-
-    Attributes:
-        texts: all words of each row, in the vocabulary of the shadow questions.
-        repeated: rows that share n-grams with a shadow question.
-        ids: rows that bear a shadow row's id, or say it or its source's anywhere: columns `row`, `held`.
-    """
-
-    texts: CodedTexts
-    repeated: pl.DataFrame
-    ids: pl.DataFrame
-
-
-def _read(rows: pl.DataFrame, shadow: pl.DataFrame, held: pl.DataFrame, wanted: pl.DataFrame, ngram: int) -> _Read:
-    """Read all that rows say, a few thousand of them at a time: the words of all would fill the memory."""
-    vocabulary, ids = Vocabulary(held), _spelled_ids(shadow)
-    texts, repeated, named = [], [], [_same_id(rows["id"], shadow["id"])]
-    for first in range(0, max(1, rows.height), _AT_ONCE):
-        part = rows.slice(first, _AT_ONCE)
-        said = words(folded(spoken(part)))
-        texts.append(vocabulary.coded(said, part.height))
-        said = said.with_columns(pl.col("row") + first)
-        repeated.append(contained(said, ngram, wanted))
-        named.append(_ids_in(said, ids))
-    return _Read(CodedTexts.joined(texts), pl.concat(repeated), pl.concat(named).unique().sort("row", "held"))
 
 
 def _spelled_ids(shadow: pl.DataFrame) -> list[tuple[int, list[int]]]:

@@ -8,7 +8,8 @@ import polars as pl
 
 from rc1_lib.checks import at_least, at_most, info, number, offenders, parts
 from rc1_lib.records import GateResult
-from rc1_lib.rows.frame import in_parts, texts_of
+from rc1_lib.row_parts import in_parts
+from rc1_lib.rows.frame import texts_of
 from rc1_lib.text import length
 from rc1_lib.thresholds import LengthGate
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.coded_words import CodedTexts, Vocabulary
 from rc1_lib.config import RunConfig
 from rc1_lib.config_data import Pool
 from rc1_lib.folded_text import folded, words
-from rc1_lib.ngrams import contained, ngrams_of
+from rc1_lib.ngrams import ngrams_of
 from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages
 from rc1_lib.pool.plan import PlannedRow, held_text, plan_pool, plan_shadow, split_shadow
@@ -23,12 +22,12 @@ from rc1_lib.pool.templates import Pack
 from rc1_lib.pool.variants import Variant, pose_variants
 from rc1_lib.records import Question, Task
 from rc1_lib.retelling import retold
+from rc1_lib.row_parts import slices
 from rc1_lib.rows.playable import is_playable
+from rc1_lib.search import Search
 from rc1_lib.thresholds import LeakageGate
 
 Progress = Callable[[int, int], None]
-_AT_ONCE = 20_000
-"""Questions whose words are in memory at a time."""
 
 
 @dataclass(slots=True)
@@ -115,16 +114,12 @@ def decontaminate(
         The questions that may be used, and how many were left out.
     """
     wanted = words(folded(_column(held_text(question) for question in held)))
-    vocabulary, grams = Vocabulary(wanted), ngrams_of(wanted, limits.ngram)
-    texts, repeated = [], []
-    for first in range(0, max(1, len(questions)), _AT_ONCE):
-        part = questions[first : first + _AT_ONCE]
-        said = words(folded(_column("\n".join((question.ask, *question.support)) for question in part)))
-        texts.append(vocabulary.coded(said, len(part)))
-        repeated.append(contained(said.with_columns(pl.col("row") + first), limits.ngram, grams))
+    search = Search(wanted, ngrams_of(wanted, limits.ngram), limits.ngram)
+    for part in slices(len(questions)):
+        search.read(_column("\n".join((question.ask, *question.support)) for question in questions[part]))
     own = words(folded(_column(held_text(question) for question in questions)))
-    retellings = retold(CodedTexts.joined(texts), own, wanted, limits)
-    leaking = set(pl.concat(repeated).filter(pl.col("similarity") > limits.max_similarity)["row"])
+    retellings = retold(search.texts, own, wanted, limits)
+    leaking = set(search.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
     leaking |= set(retellings.filter("suspect")["row"])  # a question too many costs nothing here
     return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
 

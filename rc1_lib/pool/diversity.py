@@ -10,17 +10,22 @@ described by Chen and Goodman 1999; JS is Lin 1991 (Divergence Measures Based on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from rc1_lib.coded_words import CodedTexts
 from rc1_lib.errors import RowError
+from rc1_lib.row_parts import in_parts, slices
 from rc1_lib.text import tokens
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_ROOM = 2**62
+"""Numbers of n-grams stay below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +43,37 @@ class Words:
     """All words of many texts, read once for however many figures.
 
     Attributes:
-        codes: a number from 0 up for each word, text after text, in reading order.
-        rows: the text that each of them stands in, rising.
-        texts: how many texts there are.
+        coded: a number from 0 up for each word.
+        kinds: one more than the highest number.
     """
 
-    codes: Codes
-    rows: Codes
-    texts: int
+    coded: CodedTexts
+    kinds: int
 
     @classmethod
     def of(cls, texts: pl.Series) -> Words:
         """The words of `texts`."""
-        return cls(*_coded(texts), len(texts))
+        words = in_parts(texts.cast(pl.String).to_frame("text"), _read)
+        codes = words["word"].explode(empty_as_null=False, keep_nulls=False).to_physical().to_numpy()
+        ends = words["word"].list.len().fill_null(0).cast(pl.Int64).cum_sum().to_numpy()
+        return cls(CodedTexts(codes, ends), int(codes.max(initial=0)) + 1)
 
-    def take(self, places: Codes) -> Words:
+    @property
+    def texts(self) -> int:
+        """How many texts there are."""
+        return len(self.coded.ends)
+
+    def take(self, places: npt.NDArray[np.integer]) -> Words:
         """The words of the texts at `places`, in that order."""
-        starts = np.searchsorted(self.rows, np.arange(self.texts + 1))
-        counts = np.diff(starts)[places]
-        shift = np.repeat(starts[places] - (np.cumsum(counts) - counts), counts)
-        return Words(self.codes[shift + np.arange(len(shift))], np.repeat(np.arange(len(places)), counts), len(places))
+        return Words(self.coded.take(places), self.kinds)
+
+    def grams(self, n: int) -> int:
+        """How many n-grams there are."""
+        return int(np.maximum(self.coded.lengths - (n - 1), 0).sum())
+
+
+def _read(texts: pl.DataFrame) -> pl.DataFrame:
+    return texts.select(word=tokens("text").cast(pl.List(pl.Categorical)))
 
 
 def distinct_n(texts: pl.Series | Words, n: int) -> float:
@@ -66,8 +82,9 @@ def distinct_n(texts: pl.Series | Words, n: int) -> float:
     Raises:
         RowError: when no text has n words.
     """
-    grams = _grams(texts, n)
-    return pl.Series(grams).n_unique() / len(grams)
+    words = _long_enough(texts, n)
+    different = [pl.Series(grams).unique() for grams in _in_parts(words, n, np.arange(words.texts))]
+    return pl.concat(different).n_unique() / words.grams(n)
 
 
 def windowed_distinct(texts: pl.Series | Words, n: int, window_bigrams: int = 1000, seed: int = 0) -> WindowedDistinct:
@@ -83,13 +100,16 @@ def windowed_distinct(texts: pl.Series | Words, n: int, window_bigrams: int = 10
     Raises:
         RowError: when no text has n words.
     """
-    words = _words(texts)
-    grams = _grams(words.take(np.random.default_rng(seed).permutation(words.texts)), n)
-    size = min(window_bigrams, len(grams))
-    windows = len(grams) // size
-    ordered = np.sort(grams[: windows * size].reshape(windows, size), axis=1)
-    shares = (1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)) / size
-    return WindowedDistinct(float(shares.mean()), float(np.quantile(shares, 0.1)), float(shares.min()), windows)
+    words = _long_enough(texts, n)
+    size = min(window_bigrams, words.grams(n))
+    found, left = [], np.empty(0, np.int64)
+    for grams in _in_parts(words, n, np.random.default_rng(seed).permutation(words.texts)):
+        grams = np.concatenate([left, grams])
+        windows, left = np.split(grams, [len(grams) // size * size])
+        ordered = np.sort(windows.reshape(-1, size), axis=1)
+        found.append((1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)) / size)
+    shares = np.concatenate(found)
+    return WindowedDistinct(float(shares.mean()), float(np.quantile(shares, 0.1)), float(shares.min()), len(shares))
 
 
 def type_token_ratio(texts: pl.Series) -> float:
@@ -109,7 +129,8 @@ def zipf_slope(texts: pl.Series, ranks: int = 1000) -> float:
     Raises:
         RowError: when there are fewer than two different words.
     """
-    counts = pl.Series("word", _grams(texts, 1)).value_counts(sort=True).head(ranks)["count"].to_numpy()
+    words = pl.Series("word", _long_enough(texts, 1).coded.codes)
+    counts = words.value_counts(sort=True).head(ranks)["count"].to_numpy()
     if len(counts) < 2:
         raise RowError("Zipf's slope: the texts hold one single word; it takes at least two different words")
     slope, _ = np.polyfit(np.log(np.arange(1, len(counts) + 1)), np.log(counts), 1)
@@ -163,9 +184,8 @@ def _paired_counts(texts: pl.Series, reference: pl.Series, n: int) -> tuple[Floa
     last bit however the n-grams were grouped.
     """
     both = pl.concat([texts.cast(pl.String).alias("text"), reference.cast(pl.String).alias("text")])
-    codes, rows = _coded(both)
-    grams, places = _join(codes, rows, n)
-    ours = rows[places] < len(texts)
+    grams, rows = _grams(Words.of(both), n)
+    ours = rows < len(texts)
     for side, name in ((ours, "texts"), (~ours, "reference texts")):
         if not side.any():
             raise RowError(f"{n}-grams: none of the {name} has {n} words; give longer texts or a smaller n")
@@ -179,48 +199,36 @@ def _paired_counts(texts: pl.Series, reference: pl.Series, n: int) -> tuple[Floa
     return (pairs // base).astype(np.float64), (pairs % base).astype(np.float64), kinds.astype(np.float64)
 
 
-def _words(texts: pl.Series | Words) -> Words:
-    return texts if isinstance(texts, Words) else Words.of(texts)
-
-
-def _grams(texts: pl.Series | Words, n: int) -> Codes:
-    """One integer per n-gram occurrence, equal for equal n-grams, in reading order."""
-    words = _words(texts)
-    grams, _ = _join(words.codes, words.rows, n)
-    if not len(grams):
-        raise RowError(f"distinct-{n}: none of the {words.texts} texts has {n} words; give longer texts or a smaller n")
-    return grams
-
-
-def _coded(texts: pl.Series) -> tuple[Codes, Codes]:
-    """All words of all texts in reading order: a number from 0 up for each word, and its row."""
-    words = (
-        pl.DataFrame({"text": texts.cast(pl.String)})
-        .with_row_index("row")
-        .select("row", word=tokens("text"))
-        .explode("word")
-        .drop_nulls("word")
-        .select(pl.col("row").cast(pl.Int64), code=pl.col("word").cast(pl.Categorical).to_physical().cast(pl.Int64))
-    )
-    return words["code"].to_numpy(), words["row"].to_numpy()
-
-
-def _join(codes: Codes, rows: Codes, n: int) -> tuple[Codes, Codes]:
-    """N-grams as single integers, and the position of each one's first word.
-
-    Each step appends a word as the next digit in base `words`; codes are made dense again before a product could
-    leave 62 bits, so that a caller has one to spare.
-    """
+def _long_enough(texts: pl.Series | Words, n: int) -> Words:
     if n < 1:
         raise ValueError(f"n is {n}; an n-gram has at least one word")
-    words = int(codes.max(initial=0)) + 1
-    count = max(0, len(codes) - n + 1)
-    grams, size = codes[:count], words
+    words = texts if isinstance(texts, Words) else Words.of(texts)
+    if not words.grams(n):
+        raise RowError(f"distinct-{n}: none of the {words.texts} texts has {n} words; give longer texts or a smaller n")
+    return words
+
+
+def _in_parts(words: Words, n: int, places: npt.NDArray[np.integer]) -> Iterator[Codes]:
+    """The n-grams of the texts at `places`, a few thousand texts after another."""
+    same_numbers = words.kinds**n < _ROOM  # in every part; numbers made dense are those of one part alone
+    for part in slices(len(places), at_once=0 if same_numbers else len(places)):
+        yield _grams(words.take(places[part]), n)[0]
+
+
+def _grams(words: Words, n: int) -> tuple[Codes, Codes]:
+    """One integer per n-gram occurrence, equal for equal n-grams, in reading order; and the text it stands in.
+
+    Each step appends a word as the next digit in base `kinds`; numbers are made dense again before a product could
+    leave 62 bits, so that a caller has one to spare.
+    """
+    codes, count = words.coded.codes, max(0, len(words.coded.codes) - n + 1)
+    grams, size = codes[:count].astype(np.int64), words.kinds
     for distance in range(1, n):
-        if size * words >= 2**62:
+        if size * words.kinds >= _ROOM:
             kinds, grams = np.unique(grams, return_inverse=True)
             size = len(kinds)
-        grams = grams * words + codes[distance : distance + count]
-        size *= words
-    places = np.flatnonzero(rows[:count] == rows[n - 1 : n - 1 + count])
-    return grams[places], places
+        grams = grams * words.kinds + codes[distance : distance + count]
+        size *= words.kinds
+    rows = np.repeat(np.arange(words.texts), words.coded.lengths)
+    whole = rows[:count] == rows[n - 1 : n - 1 + count]
+    return grams[whole], rows[:count][whole]

@@ -6,7 +6,6 @@ import hashlib
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
 from types import NoneType
@@ -18,6 +17,7 @@ import polars as pl
 from rc1_lib.errors import RowError
 from rc1_lib.records import Row
 from rc1_lib.regular_files import open_regular
+from rc1_lib.row_parts import in_parts
 from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.texts_only import TextsOnly
 
@@ -43,8 +43,6 @@ def _column(kind: Any) -> pl.DataType | type[pl.DataType]:
 ROW_COLUMNS = columns_of(Row)
 
 
-_AT_ONCE = 4000
-"""Rows whose texts are made at a time."""
 _PARSED_AT_ONCE = 8 << 20
 """Bytes of rows that are parsed at a time, and the rest of the line in which they end."""
 METRIC_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -207,17 +205,6 @@ def _calls(*tools: str) -> pl.Expr:
     calls = pl.element().struct.field("tool_calls").explode().struct.field("function")
     chosen = calls.filter(calls.struct.field("name").is_in(list(tools))) if tools else calls.drop_nulls()
     return pl.col("messages").list.eval(chosen)
-
-
-def in_parts(frame: pl.DataFrame, use: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
-    """What `use` makes of a few thousand rows after another, one below the other: texts of all would fill the memory.
-
-    Args:
-        frame: any number of rows.
-        use: looks at every row by itself.
-    """
-    starts = range(0, max(1, frame.height), _AT_ONCE)
-    return pl.concat([use(frame.slice(start, _AT_ONCE)) for start in starts])
 
 
 def _texts() -> dict[str, pl.Expr]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from rc1_lib import row_parts
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
@@ -91,6 +92,19 @@ def test_shared_template_text_is_no_leak(gates: PoolGates, rows: pl.DataFrame) -
     """All rows and shadow rows share a handful of templates, and yet nothing comes near the threshold."""
     highest = [check.value for check in gates.judge(rows)["leakage"].checks if check.name.startswith("highest")]
     assert max(float(value) for value in highest if isinstance(value, float)) < 0.85
+
+
+def test_verdicts_are_the_same_however_few_rows_are_read_at_a_time(
+    gates: PoolGates, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = rows.sample(120, seed=1)
+    near = user_said(few.head(9), pl.format("{} Please.", "prompt"))
+    repeated = pl.concat([few, few.tail(9), near])
+    at_once = gates.judge(repeated)
+    monkeypatch.setattr(row_parts, "AT_ONCE", 7)
+    assert gates.judge(repeated.clone()) == at_once
+    assert {each["reason"] for each in at_once["duplicates"].offenders} == {"duplicate"}
+    assert len({each["similarity"] for each in at_once["duplicates"].offenders}) > 2
 
 
 def test_a_row_cut_to_a_few_words_turns_only_the_length_red(gates: PoolGates, rows: pl.DataFrame) -> None:

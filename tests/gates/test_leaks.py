@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from rc1_lib import retelling
+from rc1_lib import retelling, row_parts
 from rc1_lib.coded_words import Vocabulary
 from rc1_lib.evidence import Evidence
 from rc1_lib.folded_text import folded, words
@@ -159,7 +159,7 @@ def test_words_weigh_the_same_however_few_questions_are_counted_at_a_time(
     own, held = (words(folded(question_texts(of))) for of in (rows.head(100), evidence.rows("shadow")))
     at_once = retelling.word_weights(own, held)
     assert (at_once["kin"] > 0).any()
-    monkeypatch.setattr(retelling, "_AT_ONCE", 7)
+    monkeypatch.setattr(row_parts, "AT_ONCE", 7)
     assert_frame_equal(retelling.word_weights(own, held), at_once, check_exact=True)
 
 

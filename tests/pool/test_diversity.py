@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rc1_lib import row_parts
 from rc1_lib.errors import RowError
 from rc1_lib.pool.diversity import (
     Words,
@@ -206,5 +207,8 @@ def test_words_read_once_give_the_figures_of_any_choice_of_texts(texts: pl.Serie
     mixed = pl.concat([texts, pl.Series("text", [None, "", "a b c"])])
     places = [rng.randrange(len(mixed)) for _ in range(len(mixed))] + [len(mixed) - 1]
     chosen, taken = mixed.gather(places), Words.of(mixed).take(np.array(places))
-    assert distinct_n(taken, n) == distinct_n(chosen, n)
-    assert windowed_distinct(taken, n, 7, seed=3) == windowed_distinct(chosen, n, 7, seed=3)
+    at_once = distinct_n(chosen, n), windowed_distinct(chosen, n, 7, seed=3)
+    assert (distinct_n(taken, n), windowed_distinct(taken, n, 7, seed=3)) == at_once
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_parts, "AT_ONCE", 2)
+        assert (distinct_n(mixed.gather(places), n), windowed_distinct(chosen, n, 7, seed=3)) == at_once
