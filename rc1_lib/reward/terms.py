@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
+from rc1_lib.column_sums import sum_in_order
 from rc1_lib.errors import RowError
 from rc1_lib.records import BUCKETS
 from rc1_lib.reward.difficulty_factor import difficulty_factors
@@ -90,7 +91,7 @@ def _terms(prefix: str, weights: Mapping[str, float]) -> list[pl.Expr]:
 
 
 def _sum(prefix: str, weights: Mapping[str, float]) -> pl.Expr:
-    return pl.sum_horizontal([f"{prefix}{name}" for name in weights], ignore_nulls=False)
+    return sum_in_order([f"{prefix}{name}" for name in weights])
 
 
 def _need(frame: pl.DataFrame, names: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.column_sums import sum_in_order
 from rc1_lib.config_judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring.attempts import Got, Wanted
@@ -140,7 +141,7 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
     dimensions = list(spec.dimensions)
     has_scores = pl.col(dimensions[0]).is_not_null()
     at = config.verdict_at
-    means = replies.with_columns(overall=pl.mean_horizontal(dimensions))
+    means = replies.with_columns(overall=sum_in_order(dimensions) / len(dimensions))
     sides = [(pl.col(name).min() < at) & (pl.col(name).max() >= at) for name in (*dimensions, "overall")]
     rows = means.group_by("dialogue", maintain_order=True).agg(
         samples=has_scores.sum().cast(pl.Int64),

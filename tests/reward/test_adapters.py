@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error
@@ -48,10 +47,7 @@ def expected(run: Run, *numbers: int) -> list[float]:
     with open_store(run) as store:
         judged = open_judge(run, store).score([dialogue(number) for number in numbers])
     assert judged.calls == 0
-    weights = WEIGHTS["weights"]
-    return (
-        judged.rows.select(pl.sum_horizontal([weights[name] * pl.col(name) for name in weights])).to_series().to_list()
-    )
+    return [sum(weight * row[name] for name, weight in WEIGHTS["weights"].items()) for row in judged.rows.to_dicts()]
 
 
 # ---- TRL ----
