@@ -1,4 +1,4 @@
-"""Bad input: exit code 2, one sentence that says what to do, and nothing written."""
+"""What is refused where more than one thing is said or done: the kinds of bad input are in `bad_input_kinds.py`."""
 
 from __future__ import annotations
 
@@ -22,37 +22,6 @@ def refusal(rc1: Rc1, *arguments: object) -> str:
     return done.err
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (("--mix", "hotpotqa=0.5"), "expected NAME:SHARE"),
-        (("--mix", "hotpotqa:0.5,gsm8k:0.4"), "the shares sum to 0.9, expected 1"),
-        (("--mix", "hotpotqa:0.5,gsm:0.5"), "did you mean 'gsm8k'?"),
-        (("--mix", "gsm8k:half,hotpotqa:0.5"), "the share of gsm8k is 'half'"),
-        (("--mix", "gsm8k:0.5,gsm8k:0.5"), "'gsm8k' stands twice"),
-        (("--mix", "gsm8k:1.5,hotpotqa:-0.5"), "expected a number from 0 to 1"),
-        (("--tools", "wiki,web"), "'web' is none of wiki, calc"),
-        (("--set", "pool.nn=3"), "did you mean 'n'?"),
-        (("--set", "pool"), "expected KEY=VALUE"),
-        (("--n", "0"), "pool.n: found '0'"),
-        (("--clarify-rate", "1.5"), "pool.clarify_rate"),
-        (("--sources", "nowhere"), "there is no such folder"),
-        (("--sources", "pyproject.toml"), "there is no such folder or .jsonl file"),
-        (("--seed", "-1"), "pool.seed: found '-1'"),
-        (("--out", "logs"), "is a folder, expected a file to write"),
-        (("--set", "pool.path=logs"), "was not written by RC1"),
-        (("--set", "pool.path=../x.jsonl"), "a relative path without '..'"),
-        (("--out", "../outside.jsonl"), "lies outside the workspace"),
-        (("--templates-dir", "docs/images"), "no template files"),
-        (("--config", "nope.yaml"), "there is no such configuration file"),
-        (("--profile", "prod", "--config", "configs/local.yaml"), "is of profile 'local'"),
-    ],
-)
-def test_build_refuses(rc1: Rc1, tmp_path: Path, flags: tuple[str, ...], sentence: str) -> None:
-    assert sentence in refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL, *flags)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs"]
-
-
 def test_pool_that_was_altered_is_only_overwritten_with_rebuild(rc1: Rc1, workspace: Path) -> None:
     pool = workspace / "data/rollouts/rc1_seed.jsonl"
     whole = pool.read_bytes()
@@ -69,11 +38,6 @@ def test_pool_that_was_brought_along_is_not_overwritten(rc1: Rc1, tmp_path: Path
     pool.write_text("{}\n")
     assert "was not written by RC1" in refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL)
     assert pool.read_text() == "{}\n"
-
-
-def test_missing_pool_is_named(rc1: Rc1, tmp_path: Path) -> None:
-    words = refusal(rc1, "validate-pool", "--workspace", tmp_path, "data/nowhere.jsonl")
-    assert "data/nowhere.jsonl: there is no such file" in words
 
 
 def test_damaged_line_is_named(rc1: Rc1, workspace: Path) -> None:
@@ -101,16 +65,6 @@ def test_pool_of_another_measurement_cannot_be_balanced(rc1: Rc1, workspace: Pat
 def test_by_task_of_the_balance_names_every_task(rc1: Rc1, workspace: Path) -> None:
     words = refusal(rc1, "difficulty-bucketize", "--workspace", workspace, *SMALL, "--by-task", "gsm8k")
     assert "name all of hotpotqa,strategyqa,gsm8k" in words
-
-
-def test_workspace_that_is_a_file_is_refused(rc1: Rc1, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert "is a file, expected a folder" in refusal(rc1, "config", "show", "--workspace", tmp_path / "file")
-
-
-@pytest.mark.parametrize("flag", ["--no-such-flag", "--max_turnz=3"])
-def test_unknown_flag_is_refused(rc1: Rc1, flag: str) -> None:
-    assert "No such option" in refusal(rc1, "build-pool", flag)
 
 
 def test_underscores_in_values_are_left_alone(rc1: Rc1, tmp_path: Path) -> None:
@@ -155,41 +109,6 @@ def test_target_without_a_bucket_is_refused(rc1: Rc1, workspace: Path) -> None:
     assert "difficulty.target: lacks medium" in words
 
 
-def test_argument_that_is_no_text_is_refused(rc1: Rc1, tmp_path: Path) -> None:
-    words = refusal(rc1, "config", "show", "--workspace", tmp_path, "--set", "base_model=\udcff")
-    assert "is not UTF-8" in words
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("flag", ["--workspace", "--config", "--sources"])
-@pytest.mark.parametrize(("name", "sentence"), [("loop", "leads back to itself"), ("x" * 300, "is too long")])
-def test_path_that_leads_nowhere_is_refused(rc1: Rc1, tmp_path: Path, flag: str, name: str, sentence: str) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    at = () if flag == "--workspace" else ("--workspace", tmp_path)
-    assert sentence in refusal(rc1, "preflight", *at, flag, tmp_path / name)
-
-
-def test_pool_that_leads_nowhere_is_refused(rc1: Rc1, tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    assert "leads back to itself" in refusal(rc1, "validate-pool", "--workspace", tmp_path, tmp_path / "loop")
-    assert "is too long" in refusal(rc1, "validate-pool", "--workspace", tmp_path, "x" * 300)
-    assert "at most 200 bytes" in refusal(rc1, "build-pool", "--workspace", tmp_path, "--set", f"pool.path={'x' * 250}")
-
-
-def test_pipes_are_refused_and_not_waited_for(rc1: Rc1, tmp_path: Path) -> None:
-    for name in ("pipe.yaml", "pool.jsonl", "pack/x.json", "reports/preflight/ticket.json", "files/gsm8k/train.jsonl"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        os.mkfifo(tmp_path / name)
-    place = ("--workspace", tmp_path)
-    assert "is a pipe" in refusal(rc1, "config", "show", *place, "--config", tmp_path / "pipe.yaml")
-    assert "is a pipe" in refusal(rc1, "validate-pool", *place, *SMALL, tmp_path / "pool.jsonl")
-    assert "is a pipe" in refusal(rc1, "build-pool", *place, *SMALL, "--templates-dir", "pack")
-    assert "is a pipe" in refusal(rc1, "ticket", "show", *place)
-    files = ("--sources", tmp_path / "files", "--mix", "gsm8k:1")
-    assert "gsm8k" in refusal(rc1, "build-pool", *place, *SMALL, *files)
-    assert "there is no such folder" in refusal(rc1, "build-pool", *place, *SMALL, "--sources", tmp_path / "pool.jsonl")
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -202,11 +121,6 @@ def test_rows_that_no_step_could_read_are_named(rc1: Rc1, workspace: Path, chang
     pool = workspace / "data/rollouts/rc1_seed.jsonl"
     pool.write_bytes(change(pool.read_bytes()))
     assert sentence in refusal(rc1, "validate-pool", "--workspace", workspace, *SMALL)
-
-
-def test_provider_that_nobody_knows_is_refused(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCORER_PROVIDER", "claude")
-    assert "There is no judge 'claude'" in refusal(rc1, "config", "verify", "--workspace", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["ALL_PROXY", "https_proxy"])
@@ -243,12 +157,6 @@ def test_finished_rows_are_told_at_once_what_they_can_be_used_for(rc1: Rc1, tmp_
     words = refusal(rc1, what, "--workspace", tmp_path, "--sources", tmp_path / "rows.jsonl")
     assert "holds finished dialogues, one about each prompt" in words
     assert not (tmp_path / ".prefect").exists()
-
-
-def test_other_shadow_set_has_to_be_rows(rc1: Rc1, tmp_path: Path) -> None:
-    (tmp_path / "other.jsonl").write_text("{}\n")
-    words = refusal(rc1, "build-pool", "--workspace", tmp_path, *SMALL, "--shadow", "other.jsonl")
-    assert "other.jsonl, line 1: " in words
 
 
 @pytest.mark.parametrize("what", ["preflight", "calibrate"])

@@ -1,0 +1,79 @@
+"""Bad input of every kind: exit code 2, one sentence that says what is wrong, and nothing half written."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import orjson
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from tests.gates.damages import Damage
+from tests.gates.damages_by_gate import NO_ROWS
+
+from .bad_input_kinds import BAD_ROWS, EVERY
+from .bad_inputs import KEY, BadInput
+from .conftest import SMALL, Done, Rc1
+
+PAGE = PROJECT_ROOT / "docs/experiments/bad-input.md"
+FILES = ("data/rollouts/rc1_seed.jsonl", "data/shadow_eval_245.jsonl")
+_LEFT_BY_REFUSALS = re.compile(r"logs/ops_.*\.log|reports/rc1/FAIL_.*\.tgz")
+
+
+def one_sentence(done: Done) -> str:
+    """What is said, on one line: by the program in a sentence, by the parser of its flags in a box."""
+    assert done.code == 2, done.err
+    assert "Traceback" not in done.err and "FATAL" not in done.err
+    said = [line for line in done.err.splitlines() if line.startswith("rc1: ") and "failure package" not in line]
+    assert len(said) == 1 or (not said and done.err.startswith("Usage: "))
+    return " ".join(done.err.replace("│", " ").split())
+
+
+def files(root: Path) -> dict[str, tuple[int, int]]:
+    """Every file but logs and failure packages, with its size and when it was written."""
+    found = {path.relative_to(root).as_posix(): path.lstat() for path in root.rglob("*") if not path.is_dir()}
+    return {
+        name: (stat.st_size, stat.st_mtime_ns) for name, stat in found.items() if not _LEFT_BY_REFUSALS.fullmatch(name)
+    }
+
+
+@pytest.mark.parametrize(
+    "given", [pytest.param(one, id=f"{of}: {one.kind}") for of, kinds in EVERY.items() for one in kinds]
+)
+def test_bad_input_is_refused_in_a_sentence_and_nothing_is_written(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: BadInput
+) -> None:
+    for name, value in given.environment.items():
+        monkeypatch.setenv(name, value)
+    given.make(tmp_path)
+    before = files(tmp_path)
+    done = rc1(*given.words(tmp_path))
+    assert given.said in one_sentence(done)
+    assert files(tmp_path) == before
+    assert KEY not in done.out + done.err + "".join(path.read_text() for path in tmp_path.glob("logs/*"))
+
+
+@pytest.mark.parametrize("damage", NO_ROWS, ids=lambda damage: damage.name)
+def test_what_is_no_row_is_named_by_its_line(rc1: Rc1, finished: Path, tmp_path: Path, damage: Damage) -> None:
+    rows, shadow = ([orjson.loads(line) for line in (finished / name).read_bytes().splitlines()] for name in FILES)
+    damage.do(rows, shadow)
+    (tmp_path / "rows.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    before = files(tmp_path)
+    said = one_sentence(rc1("validate-pool", "--workspace", tmp_path, *SMALL, tmp_path / "rows.jsonl"))
+    assert BAD_ROWS[damage.name] in said
+    assert files(tmp_path) == before
+
+
+def test_the_page_shows_every_kind() -> None:
+    counted = Counter(one.kind for kinds in EVERY.values() for one in kinds)
+    assert max(counted.values()) == 1
+    assert counted.total() + len(BAD_ROWS) >= 80
+    assert BAD_ROWS.keys() == {damage.name for damage in NO_ROWS}
+    shown = PAGE.read_text(encoding="utf-8").splitlines()
+    wanted = [
+        *(one.line for kinds in EVERY.values() for one in kinds),
+        *(f"| {kind} | {said} |" for kind, said in BAD_ROWS.items()),
+    ]
+    assert [line for line in wanted if line not in shown] == []
