@@ -113,11 +113,11 @@ def teach(model: Qwen3ForCausalLM, form: ChatFormat, rows: Sequence[dict[str, An
     model.eval()
 
 
-def write_base(folder: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write a taught model and its tokenizer as `from_pretrained` reads them."""
+def write_base(folder: Path, rows: Sequence[dict[str, Any]], steps: int = 60) -> Path:
+    """Write a model that was taught for some steps, and its tokenizer, as `from_pretrained` reads them."""
     tokenizer = learned_tokenizer(rows)
     model, form = random_base(tokenizer), ChatFormat(tokenizer)
-    teach(model, form, [row for row in rows if len(form.dialogue_ids(row["messages"])[0]) <= 300], 60)
+    teach(model, form, [row for row in rows if len(form.dialogue_ids(row["messages"])[0]) <= 300], steps)
     tokenizer.save_pretrained(folder)
     model.save_pretrained(folder)
     return folder

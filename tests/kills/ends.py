@@ -1,0 +1,89 @@
+"""What a workspace holds once preflight and training have ended, without the times at which that was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rc1_lib.artifacts import FileState, read_json, sha256_file
+from rc1_lib.calibration.weights_file import WEIGHTS
+from rc1_lib.errors import RC1Error
+from rc1_lib.evidence.registry import DATA
+from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.preflight.ticket import TICKET, verify_ticket
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.run_paths import CHECKPOINTS, METRICS
+
+_OF_THE_MACHINE = re.compile(r"latency|free|commit|changed files")
+"""Checks whose value is a time, the disk, or the repository."""
+_DATED = ("weights", "judge_baseline")
+"""Files that tell when they were written, or name one that does."""
+_TIMED = ("sec_per_step", "mem_used_mb")
+End = dict[str, Any]
+"""What it is -> a fingerprint of it, or its value."""
+
+
+def data(run: Run) -> dict[str, str]:
+    """The data files that are there and are what their manifests say."""
+    return {one.name: sha256_file(one.path(run)) for one in DATA if one.state(run) is FileState.FRESH}
+
+
+def ending(run: Run) -> End:
+    """Everything that an end has: files by their fingerprints, verdicts and figures as they are, without times."""
+    ticket = read_json(run.workspace.path(TICKET))
+    (evaluation,) = run.workspace.path("reports").glob("ppo_eval_*.json")
+    tables = sorted(run.workspace.path("reports").glob("shadow_run_*.rows.jsonl"))
+    checkpoints = sorted(run.workspace.path(CHECKPOINTS).glob("**/step_*"))
+    training = _report(run, "train.json")
+    return {
+        **{f"file: {name}": sha256 for name, sha256 in data(run).items()},
+        **{f"file: {path.name}": sha256_file(path) for path in tables},
+        **{f"weights: {name}": weight for name, weight in read_json(WEIGHTS.path(run))["weights"].items()},
+        **_told("calibration", [stage["gate"] for stage in _report(run, "calibration_stages.json")["stages"]]),
+        **{key: value for number in PASSED for key, value in _round(run, number).items()},
+        **{f"ticket: {name}": one["sha256"] for name, one in ticket["files"].items() if name not in _DATED},
+        **{f"checkpoint: {path.parent.name}/{path.name}": fingerprint(path) for path in checkpoints},
+        **{f"step {line['step']}": _timeless(line) for line in MetricsLog(run.workspace.path(METRICS)).read()},
+        **{f"evaluation: {key}": read_json(evaluation)[key] for key in ("key", "modes", "episodes")},
+        **{f"training: {key}": training[key] for key in ("reference", "pass", "message", "best")},
+    }
+
+
+def holds(run: Run) -> bool:
+    """Whether the ticket opens a training."""
+    try:
+        verify_ticket(run)
+    except RC1Error:
+        return False
+    return True
+
+
+def foreign(run: Run) -> list[str]:
+    """Files of RC1 that it would take for somebody else's."""
+    wrong = (FileState.FOREIGN, FileState.ALTERED)
+    return [one.name for one in (*DATA, WEIGHTS) if one.state(run) in wrong]
+
+
+def _report(run: Run, name: str) -> Any:
+    return read_json(run.workspace.path(f"reports/{name}"))
+
+
+def _round(run: Run, number: int) -> End:
+    return _told(f"round {number}", read_json(run.workspace.path(PASSED[number]))["gates"])
+
+
+def _told(where: str, gates: Iterable[Mapping[str, Any]]) -> End:
+    """Every value of these verdicts that does not hang on the machine."""
+    return {
+        f"{where}: {gate['name']}: {check['name']}": check["value"]
+        for gate in gates
+        for check in gate["checks"]
+        if not _OF_THE_MACHINE.search(check["name"])
+    }
+
+
+def _timeless(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in line.items() if key not in _TIMED}

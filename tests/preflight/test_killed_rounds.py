@@ -1,0 +1,68 @@
+"""Rounds and ticket killed before any file is in place: nothing opens a training that was not earned, then or later."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.errors import TicketError
+from rc1_lib.preflight.rounds import PASSED, write_round
+from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
+from rc1_lib.run import Run, open_run
+from tests.conftest import Verdicts
+from tests.forks import Forks, this_interpreter
+
+
+def rounds_and_ticket(workspace: str, verdicts: str, moment: str, *overrides: str) -> None:
+    """Write both rounds' reports and the ticket in a process that is killed before its rename number `moment`."""
+    left = iter(range(int(moment) - 1, -1, -1))
+
+    def kill(event: str, _: tuple[object, ...]) -> None:
+        if event == "os.rename" and next(left) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    run = open_run(profile="local", workspace=Path(workspace), overrides=overrides)
+    found: Verdicts = pickle.loads(Path(verdicts).read_bytes())
+    sys.addaudithook(kill)
+    for number, results in found.items():
+        write_round(run, number, results)
+    issue_ticket(run)
+
+
+def until_they_are_whole(forks: Forks, run: Run, verdicts: Path, stride: int) -> Iterator[int]:
+    """Kill before every `stride`th rename, and at last not at all; gives each moment at which it was killed."""
+    for moment in range(1, 40, stride):
+        where = f"{__name__}.rounds_and_ticket"
+        code = forks.start(where, run.workspace.root, verdicts, moment, *run.overrides).wait()
+        if code == 0:
+            return
+        assert code == -signal.SIGKILL
+        yield moment
+    pytest.fail("the ticket was never issued")
+
+
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_killed_before_any_file_is_in_place_no_ticket_holds_until_it_is_whole(
+    stride: int, passed: Run, verdicts: Verdicts, tmp_path: Path
+) -> None:
+    for path in PASSED.values():
+        passed.workspace.path(path).unlink()
+    kept = tmp_path / "verdicts"
+    kept.write_bytes(pickle.dumps(verdicts))
+    moments = 0
+    for _ in until_they_are_whole(this_interpreter(tmp_path / "forks"), passed, kept, stride):
+        moments += 1
+        with pytest.raises(TicketError, match="there is no ticket"):
+            verify_ticket(passed)
+        for number, path in PASSED.items():
+            report = passed.workspace.path(path)
+            assert not report.exists() or read_json(report)["round"] == f"round{number}"
+    assert moments >= 7 // stride
+    verify_ticket(passed)
