@@ -20,6 +20,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.evaluation.policies import finished_checkpoint
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
 from rc1_lib.training.checkpoint.names import folder_name
@@ -110,7 +111,7 @@ def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: 
     record = run.workspace.path(f"{_RECORDS}/{key}.json")
     folder = run.workspace.path(paths_of(run, seed).checkpoints)
     if record.exists():
-        done, fault = _recorded(record, folder / folder_name(last))
+        done, fault = _recorded(record, folder / folder_name(last), run.workspace.path(LEDGER))
         if not fault:
             return Completed(name=CACHED, message=f"steps {first}-{last} were trained before", data=done)
         logger.warning("steps %d-%d are trained again: %s", first, last, fault)
@@ -140,7 +141,7 @@ def _segment(first: int, last: int, checkpoint: str, sha256: str, seconds: float
     return {"first": first, "last": last, "checkpoint": checkpoint, "sha256": sha256, "seconds": seconds}
 
 
-def _recorded(record: Path, checkpoint: Path) -> tuple[Segment, str]:
+def _recorded(record: Path, checkpoint: Path, ledger: Path) -> tuple[Segment, str]:
     """What is recorded of a segment, and why it cannot be believed: empty where the checkpoint is there as it says."""
     try:
         done = read_json(record)
@@ -150,6 +151,7 @@ def _recorded(record: Path, checkpoint: Path) -> tuple[Segment, str]:
         return {}, f"{record.name}: is no record of a segment"
     try:
         read_verified(checkpoint, str(done["sha256"]))
+        check_entered(checkpoint, ledger)
     except CheckpointError as error:
         return {}, str(error)
     return dict(done), ""

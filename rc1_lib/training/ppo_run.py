@@ -25,6 +25,7 @@ from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
 from rc1_lib.training.checkpoint.save import finish_interrupted
@@ -173,7 +174,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         raise ConfigError(f"step {last} was asked for, but `steps` is {config.steps}; raise it")
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
-    state = _newest(folder, facts, last, notice)
+    state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
     if state is not None and state.step == last:
         finish_interrupted(folder, run.workspace.path(LEDGER), last)
         return folder / folder_name(last)
@@ -217,6 +218,7 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
     found = str(below) if "/" in name and below.exists() else name
     path = resolve(found, place.path(paths_of(prepared.run, seed).checkpoints))
     state = load_checkpoint(path)
+    check_entered(path, place.path(LEDGER))
     differ = _differences(state, prepared.facts(seed))
     if differ:
         raise CheckpointError(
@@ -226,12 +228,15 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
     return path
 
 
-def _newest(folder: Path, facts: dict[str, Any], last: int, notice: Callable[[str], None]) -> CheckpointState | None:
+def _newest(
+    folder: Path, ledger: Path, facts: dict[str, Any], last: int, notice: Callable[[str], None]
+) -> CheckpointState | None:
     for step, path in sorted(steps(folder).items(), reverse=True):
         if step > last:
             continue
         try:
             state = load_checkpoint(path)
+            check_entered(path, ledger)
         except CheckpointError as error:
             notice(f"not used: {error}")
             continue

@@ -10,6 +10,7 @@ import pytest
 
 from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.manifest import write_manifest
 from tasks.train import segment_key
 
 from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
@@ -75,6 +76,18 @@ def test_a_record_that_names_another_checkpoint_is_not_believed(done: Ended, tmp
     run = copied(done.run, tmp_path / "workspace")
     first, second = records(run)
     write_json(second, {**read_json(second), "checkpoint": f"{RUN}/step_00002", "sha256": read_json(first)["sha256"]})
+    assert start(run).name == "PolicyTrained"
+    assert (cached(run), prints(run)) == (1, prints(done.run))
+
+
+def test_a_checkpoint_forged_with_its_manifest_and_its_segments_record_is_trained_again(
+    done: Ended, tmp_path: Path
+) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    alter(run.workspace.path(f"{LAST}/optimizer.safetensors"))
+    write_manifest(run.workspace.path(LAST), 4)
+    _, second = records(run)
+    write_json(second, {**read_json(second), "sha256": prints(run)["step_00004"]})
     assert start(run).name == "PolicyTrained"
     assert (cached(run), prints(run)) == (1, prints(done.run))
 

@@ -156,6 +156,32 @@ def pool_in_ticket_and_reports(run: Run) -> None:
     ticket(renamed)(run)
 
 
+def forged_weights(run: Run) -> Callable[[Body], None]:
+    """Other weights, in the report that they name and in their own record too; gives what names them elsewhere."""
+    path = described("weights").path(run)
+    named = read_json(path)["report"]["path"]
+    others = dict.fromkeys(read_json(path)["weights"], 0.0) | {"answered": 1.0}
+    rewritten(run.workspace.path(named), lambda body: body.update(weights=others))
+    report = {"path": named, "sha256": sha256_file(run.workspace.path(named))}
+    rewritten(path, lambda body: body.update(weights=others, report=report))
+    where = run.config.weights
+    rewritten(run.workspace.manifest_path(where), lambda body: body.update(sha256=sha256_file(path)))
+    run.workspace.checksum_path(where).write_text(f"{sha256_file(path)}  {where}\n")
+    return lambda body: body["files"]["weights"].update(sha256=sha256_file(path))
+
+
+def weights_in_the_ticket(run: Run) -> None:
+    """Other weights with all that they rest on, and their fingerprint in the ticket."""
+    ticket(forged_weights(run))(run)
+
+
+def weights_in_ticket_and_reports(run: Run) -> None:
+    """Other weights with all that they rest on, and their fingerprint wherever one stands."""
+    renamed = forged_weights(run)
+    reports(renamed)(run)
+    ticket(renamed)(run)
+
+
 def shifted(hours: float) -> Change:
     """Issued as if the clock stood elsewhere."""
 
@@ -281,5 +307,10 @@ OF_THE_FILES = (
     Forgery("the pool and its manifest", pool_with_its_manifest, "has changed"),
     Forgery("the pool, and its fingerprint in the ticket", pool_in_the_ticket, "is not what round 1 read", long=False),
     Forgery("the pool, and its fingerprint everywhere", pool_in_ticket_and_reports, None, long=False),
+    Forgery("the weights, their report and their record", forged_weights, "has changed"),
+    Forgery(
+        "the weights with these, and their fingerprint in the ticket", weights_in_the_ticket, "is not what round 1 read"
+    ),
+    Forgery("the weights with these, and their fingerprint everywhere", weights_in_ticket_and_reports, None),
 )
 EVERY = {"ticket": OF_THE_TICKET, "reports": OF_THE_REPORTS, "files": OF_THE_FILES}

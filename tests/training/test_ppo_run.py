@@ -12,18 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
-from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
 from rc1_lib.training.retrain import reach
-from rc1_lib.training.run_paths import paths_of
+from rc1_lib.training.run_paths import LEDGER, paths_of
 from tests.forks import Forks
 from tests.scoring.bench import overrides
 from tests.training.killed import until_done
@@ -96,6 +97,36 @@ def test_a_damaged_checkpoint_is_told_and_trained_again(tiny: Tiny, whole: Path)
     assert told[1] == "goes on from step_00002"
     assert end_of(run.workspace.root) == end_of(whole)
     assert measured(run.workspace.root) == [1, 2, 3, 4]
+
+
+def forged(run: Run, ledger: bool) -> str:
+    """Another adapter in the last checkpoint, with a manifest of its own, and in the ledger too if so wanted."""
+    folder, ledger_file = run.workspace.path("checkpoints/rc1/step_00004"), run.workspace.path(LEDGER)
+    before = fingerprint(folder)
+    adapter = load_file(folder / "adapter.safetensors")
+    save_file({name: tensor + 1.0 for name, tensor in adapter.items()}, folder / "adapter.safetensors")
+    write_manifest(folder, 4)
+    if ledger:
+        ledger_file.write_text(ledger_file.read_text().replace(before, fingerprint(folder)))
+    return fingerprint(folder)
+
+
+def test_another_checkpoint_in_its_place_with_a_manifest_of_its_own_is_trained_again(tiny: Tiny, whole: Path) -> None:
+    run = copied(whole, tiny)
+    sha256 = forged(run, ledger=False)
+    with pytest.raises(CheckpointError, match="another checkpoint was put in its place"):
+        resumable(prepare(run), run.config.seeds[0], "latest")
+    told = go(run, 4)
+    assert f"has SHA-256 {sha256[:12]}, but ckpt_manifest.jsonl has {end_of(whole)[:12]}" in told[0]
+    assert told[1] == "goes on from step_00002"
+    assert end_of(run.workspace.root) == end_of(whole)
+
+
+def test_another_checkpoint_that_stands_in_the_ledger_too_is_not_seen(tiny: Tiny, whole: Path) -> None:
+    run = copied(whole, tiny)
+    sha256 = forged(run, ledger=True)
+    assert go(run, 4) == ["goes on from step_00004"]
+    assert end_of(run.workspace.root) == sha256
 
 
 def test_a_run_that_leaves_the_finite_numbers_is_a_fault_and_no_refusal(tiny: Tiny) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from rc1_lib import derived
-from rc1_lib.artifacts import read_json, sha256_file
+from rc1_lib.artifacts import read_json, sha256_file, write_json
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
@@ -195,6 +196,19 @@ def test_a_folder_that_is_not_what_was_made_is_made_again(
             record.write_bytes(record.read_bytes()[:-40])
     assert reference(made, inputs).sha256 == warm[1].sha256
     assert "files" in read_json(record)
+
+
+def test_a_forged_model_is_made_again_and_not_seen_once_its_record_tells_of_it(
+    made: Run, warm: tuple[Path, Reference], inputs: Inputs
+) -> None:
+    model, record = folder_of(made) / "model.safetensors", folder_of(made) / RECORD
+    weights = {name: tensor + 1.0 for name, tensor in load_file(model).items()}
+    save_file(weights, model, {"format": "pt"})
+    assert reference(made, inputs).sha256 == warm[1].sha256
+    save_file(weights, model, {"format": "pt"})
+    body = read_json(record)
+    write_json(record, {**body, "files": {**body["files"], model.name: sha256_file(model)}})
+    assert reference(made, inputs).sha256 != warm[1].sha256
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

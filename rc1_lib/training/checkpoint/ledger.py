@@ -46,6 +46,23 @@ def read_ledger(ledger: Path) -> list[dict[str, Any]]:
         ) from None
 
 
+def check_entered(checkpoint: Path, ledger: Path) -> None:
+    """Refuse a checkpoint that was put in the place of another one, with a manifest of its own.
+
+    One of which there is no line at all is taken: a kill may have come between the checkpoint and its line.
+
+    Raises:
+        CheckpointError: when the ledger knows the place with other fingerprints alone, or cannot be read.
+    """
+    name, found = _name(checkpoint, ledger), fingerprint(checkpoint)
+    entered = [str(entry.get("sha256")) for entry in read_ledger(ledger) if entry.get("path") == name]
+    if entered and found not in entered:
+        raise CheckpointError(
+            f"{checkpoint / NAME}: has SHA-256 {found[:12]}, but {ledger.name} has {entered[-1][:12]} of {name}: "
+            f"another checkpoint was put in its place; name another one"
+        )
+
+
 def _name(checkpoint: Path, ledger: Path) -> str:
     """The checkpoint below the workspace (the ledger lies in its `reports`), never a machine's path."""
     root, path = ledger.resolve().parent.parent, checkpoint.resolve()
