@@ -16,6 +16,7 @@ from rc1_lib.config_data import Difficulty, Pool, Shadow, Sources
 from rc1_lib.config_judge import Ablation, Calibration, Judge, Overclarification, Reward
 from rc1_lib.config_training import Training
 from rc1_lib.config_values import BucketShares, Positive, Section, Seed, Share, TaskName, WrittenPath, sums_to_one
+from rc1_lib.learners import ENGINES, STRATEGIES, names_of, own_name
 from rc1_lib.thresholds import Gates
 
 
@@ -109,12 +110,18 @@ class RunConfig(Section):
     gates: Gates
     ticket: Ticket
 
+    @property
+    def prompts(self) -> int:
+        """Prompts of a step: one an episode, or a group of episodes."""
+        return self.batch_size // self.training.group_size
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         sums_to_one(self.datasets, "datasets")
         sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
         self._check_hub()
         self._check_names()
+        self._check_engine()
         self._check_minibatches()
         self._check_stores()
         if self.profile == "prod" and self.gates.waivers:
@@ -155,9 +162,25 @@ class RunConfig(Section):
 
     def _check_minibatches(self) -> None:
         """A minibatch without an episode would end training after the first rollout."""
-        minibatches = self.training.ppo.minibatches
+        minibatches, key = self.training.update.minibatches, f"{self.training.update_key}.minibatches"
         if self.batch_size < minibatches:
             raise ValueError(
-                f"batch_size is {self.batch_size}, expected at least training.ppo.minibatches ({minibatches}), each of "
-                f"which needs an episode; raise batch_size or lower training.ppo.minibatches"
+                f"batch_size is {self.batch_size}, expected at least {key} ({minibatches}), each of which needs an "
+                f"episode; raise batch_size or lower {key}"
+            )
+
+    def _check_engine(self) -> None:
+        """The strategy has to bring what the engine learns from, and a step has to hold whole groups of it."""
+        training = self.training
+        wanted, brought = ENGINES[own_name(training.engine)].learns_from, STRATEGIES[training.strategy].learns_from
+        if brought is not wanted:
+            fitting = " or ".join(names_of(STRATEGIES, wanted))
+            raise ValueError(
+                f"training.strategy: found '{training.strategy}', which brings {brought}, but the engine "
+                f"{training.engine} learns from {wanted}; write {fitting}"
+            )
+        if self.batch_size % training.group_size:
+            raise ValueError(
+                f"batch_size is {self.batch_size}, expected a multiple of {training.update_key}.group_size "
+                f"({training.group_size}), the episodes of one prompt in a step"
             )

@@ -18,6 +18,8 @@ from rc1_lib.strict_yaml import fault_line, parse_yaml
 
 Model = TypeVar("Model", bound=BaseModel)
 
+EXTENDS = "extends"
+"""The key of a file that says only where it differs from another one beside it."""
 _LARGEST = 1_000_000
 """Bytes of a configuration; those that are shipped have some 20,000."""
 _PUBLISHED_ROWS = range(20_000, 40_001)
@@ -41,7 +43,7 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
     Raises:
         ConfigError: naming the file and the key, what was found and what is expected.
     """
-    tree = read_yaml(path)
+    tree = read_layers(path)
     for override in overrides:
         _apply(tree, override, example)
     _refuse_credentials(tree, path, overrides)
@@ -54,6 +56,49 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
             f"{_said_by(where, path, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
         )
     return model
+
+
+def read_layers(path: Path) -> dict[str, Any]:
+    """The values of a YAML file, over those of the file that it extends, if it extends one.
+
+    Raises:
+        ConfigError: as `read_yaml` and `extended_by`, and when the other file extends a further one.
+    """
+    tree, base = read_yaml(path), extended_by(path)
+    if base is None:
+        return tree
+    below = read_yaml(base)
+    if EXTENDS in below:
+        raise ConfigError(
+            f"{path}: {EXTENDS}: {base.name} extends {below[EXTENDS]!r} itself, expected a file that stands by itself"
+        )
+    return _laid_over({key: value for key, value in tree.items() if key != EXTENDS}, below)
+
+
+def extended_by(path: Path) -> Path | None:
+    """The file beside it that a YAML file's key `extends` names; None where it stands by itself.
+
+    Raises:
+        ConfigError: when the file cannot be read, or the key is not the name of another file.
+    """
+    tree = read_yaml(path)
+    if EXTENDS not in tree:
+        return None
+    name = tree[EXTENDS]
+    if not isinstance(name, str) or Path(name).name != name or name == path.name:
+        raise ConfigError(
+            f"{path}: {EXTENDS}: found {name!r}, expected the name of another file beside it, for example local.yaml"
+        )
+    return path.with_name(name)
+
+
+def _laid_over(values: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
+    """`below` with `values` in their places; lists are replaced as a whole."""
+    laid = dict(below)
+    for key, value in values.items():
+        there = laid.get(key)
+        laid[key] = _laid_over(value, there) if isinstance(value, Mapping) and isinstance(there, Mapping) else value
+    return laid
 
 
 def _misread(written: Any, read: Any, where: str) -> Iterator[tuple[str, bool]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from rc1_lib.config_values import NotNegative, Positive, Section, Seed, Share, WrittenPath
-from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of
+from rc1_lib.learners import ENGINES, PLAYED, STRATEGIES, Learner, names_of, own_name
 from rc1_lib.records import Language
 
 
@@ -16,7 +16,7 @@ def _of_episodes(learners: Mapping[str, Learner]) -> AfterValidator:
     """A check that a name is one of those that a run can be trained by."""
 
     def check(name: str) -> str:
-        if name not in (names := names_of(learners, LearnsFrom.EPISODES)):
+        if name not in (names := names_of(learners, *PLAYED)):
             raise ValueError(
                 f"found '{name}', expected {' or '.join(names)}, since a run learns from episodes of its own; for "
                 f"supervised training use `rc1 train --config configs/train_local.yaml`"
@@ -95,8 +95,8 @@ class AdapterSettings(Section):
     """Names of the linear layers that get an adapter; one that names no layer is refused."""
 
 
-class PPO(Section):
-    """PPO beside `lr`, `clip`, `kl_coef`, `target_kl`, `batch_size` and `rollout_len`."""
+class Update(Section):
+    """What the update of every engine has that learns from episodes."""
 
     epochs: Positive
     """Passes over a step's episodes."""
@@ -104,6 +104,23 @@ class PPO(Section):
     """Updates of one pass; each needs an episode."""
     micro_tokens: Positive
     """Padded tokens of one forward pass: a matter of memory and time, and of the last bits alone."""
+    entropy_coef: NotNegative
+    """Weight of the entropy bonus."""
+    max_grad_norm: Annotated[float, Field(gt=0)]
+    """The gradient's norm is clipped to it."""
+    kl_stop: Annotated[float, Field(gt=0)]
+    """Mean KL per token between the policy before an update and now, beyond which the update ends."""
+    adaptive_kl: bool
+    """Whether `kl_coef` is moved towards `target_kl` (per token), or stays."""
+    kl_gain: Annotated[float, Field(gt=0, lt=1)]
+    """How strongly a deviation, of at most `kl_bound`, moves it."""
+    kl_bound: Annotated[float, Field(gt=0, lt=1)]
+    """The largest deviation from `target_kl` that counts, as a share of it."""
+
+
+class PPO(Update):
+    """PPO beside `lr`, `clip`, `kl_coef`, `target_kl`, `batch_size` and `rollout_len`."""
+
     gamma: Annotated[float, Field(gt=0, le=1)]
     """Discount per token of the policy."""
     lam: Share
@@ -118,20 +135,30 @@ class PPO(Section):
     """First steps in which the value head alone learns."""
     value_epochs: Annotated[int, Field(ge=0)]
     """Passes of the value head alone over a step's episodes, behind the update."""
-    entropy_coef: NotNegative
-    """Weight of the entropy bonus."""
-    max_grad_norm: Annotated[float, Field(gt=0)]
-    """The gradient's norm is clipped to it."""
     whiten: bool
     """Whether a step's advantages are brought to mean 0 and deviation 1 over the policy's own tokens."""
-    kl_stop: Annotated[float, Field(gt=0)]
-    """Mean KL per token between the policy before an update and now, beyond which the update ends."""
-    adaptive_kl: bool
-    """Whether `kl_coef` is moved towards `target_kl` (per token), or stays."""
-    kl_gain: Annotated[float, Field(gt=0, lt=1)]
-    """How strongly a deviation, of at most `kl_bound`, moves it."""
-    kl_bound: Annotated[float, Field(gt=0, lt=1)]
-    """The largest deviation from `target_kl` that counts, as a share of it."""
+
+
+class GroupUpdate(Update):
+    """The update of an engine that compares takes of the same prompt."""
+
+    group_size: Annotated[int, Field(ge=2)]
+    """Takes of every prompt in a step; `batch_size` is a multiple of it."""
+
+
+class GRPO(GroupUpdate):
+    """GRPO beside `lr`, `clip`, `kl_coef`, `target_kl`, `batch_size` and `rollout_len`: for `torch_grpo` alone.
+
+    The names and choices are those of TRL's `GRPOConfig`.
+    """
+
+    scale_rewards: Literal["group", "batch", "none"]
+    """What a take's score above its group's mean is divided by: the group's deviation, that of the step, or nothing."""
+    loss_type: Literal["dapo", "grpo", "dr_grpo"]
+    """What a token counts: as much as any other of the step, a part of its episode (so that long ones count no more),
+    or a share of the most tokens that an episode may have (`training.limits.tokens`)."""
+    clip_high: Annotated[float, Field(gt=0)] | None
+    """How far the ratio may go above 1; null: as far as below it, `clip`."""
 
 
 class Rollout(Section):
@@ -188,9 +215,9 @@ class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
     engine: Annotated[str, _of_episodes(ENGINES)]
-    """What updates the policy: `torch_ppo`; `trl_ppo` is another name for it."""
+    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it) or `torch_grpo`."""
     strategy: Annotated[str, _of_episodes(STRATEGIES)]
-    """What the engine learns from: `ppo`, episodes."""
+    """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several, for `torch_grpo`."""
     threads: Positive
     """Of torch on a CPU. Sums round differently with another number, so it is part of every checkpoint."""
     shards: Positive
@@ -210,9 +237,26 @@ class Training(Section):
     warm_start: WarmStart
     adapter: AdapterSettings
     ppo: PPO
+    grpo: GRPO
     rollout: Rollout
     checkpoints: Checkpoints
     held_out: HeldOut
     control: ControlSettings
     segment_steps: Positive
     """Steps of one task of the training flow."""
+
+    @property
+    def update_key(self) -> str:
+        """Where the settings of the engine's update stand."""
+        return f"training.{ENGINES[own_name(self.engine)].update}"
+
+    @property
+    def update(self) -> Update:
+        """The settings of the engine's update."""
+        section: Update = getattr(self, ENGINES[own_name(self.engine)].update)
+        return section
+
+    @property
+    def group_size(self) -> int:
+        """Takes of every prompt in a step."""
+        return self.update.group_size if isinstance(self.update, GroupUpdate) else 1

@@ -37,7 +37,7 @@ def write_failpack(of: Run | Workspace, also: Sequence[Path] = ()) -> Path:
     place = of if isinstance(of, Workspace) else of.workspace
     hidden = secrets()
     taken = dict(_small_files(place))
-    for path in (*also, *([] if isinstance(of, Workspace) else [of.config_path])):
+    for path in (*also, *(() if isinstance(of, Workspace) else of.config_files)):
         if path.is_file() and not _private(path):
             taken.setdefault(f"configs/{path.name}", path)
     target = stamped(place.path(FOLDER), "FAIL", ".tgz")

@@ -17,6 +17,8 @@ class LearnsFrom(StrEnum):
 
     EPISODES = "episodes"
     """Episodes that the policy plays itself: a run of RC1 (`configs/local.yaml`)."""
+    GROUPS = "groups"
+    """Episodes too, several of every prompt, to be compared with each other (`configs/grpo_local.yaml`)."""
     ROWS = "rows"
     """Rows with labels: supervised training (`configs/train_local.yaml`), and the warm start."""
 
@@ -28,20 +30,26 @@ class Learner:
     Attributes:
         place: the module and the class in it, as `package.module:Class`.
         learns_from: what it takes.
+        update: of an engine that learns from episodes: the section of `training` that holds its update's settings.
     """
 
     place: str
     learns_from: LearnsFrom
+    update: str = "ppo"
 
 
 ENGINES: dict[str, Learner] = {
     "torch_ppo": Learner("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES),
+    "torch_grpo": Learner("rc1_lib.training.engines.torch_grpo:TorchGRPO", LearnsFrom.GROUPS, "grpo"),
     "trl_sft": Learner("rc1_lib.training.engines.trl_sft:TrlSFT", LearnsFrom.ROWS),
 }
 STRATEGIES: dict[str, Learner] = {
     "ppo": Learner("rc1_lib.training.strategies.ppo:PPO", LearnsFrom.EPISODES),
+    "groups": Learner("rc1_lib.training.strategies.groups:Groups", LearnsFrom.GROUPS),
     "sft": Learner("rc1_lib.training.strategies.sft:SFT", LearnsFrom.ROWS),
 }
+PLAYED = (LearnsFrom.EPISODES, LearnsFrom.GROUPS)
+"""What the policy plays itself: what a run of RC1 learns from."""
 ControlKind = Literal["random", "constant"]
 """What episodes may be worth in a control (`rc1_lib.training.control`), where nothing can be learned."""
 ALIASES = {"trl_ppo": "torch_ppo"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
 from rc1_lib.config import RunConfig
-from rc1_lib.config_file import decisive, dump_config, load_config
+from rc1_lib.config_file import decisive, dump_config, extended_by, load_config
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import mask, secrets
 
@@ -41,6 +41,7 @@ class Run:
         config_path: the file it came from.
         overrides: what was applied to it.
         vouched: name -> SHA-256 of what a verified ticket vouches for; None where no ticket was asked for.
+        extended_path: the file that `config_path` extends, if it does.
     """
 
     workspace: Workspace
@@ -48,6 +49,12 @@ class Run:
     config_path: Path
     overrides: tuple[str, ...]
     vouched: Mapping[str, str] | None = None
+    extended_path: Path | None = None
+
+    @property
+    def config_files(self) -> tuple[Path, ...]:
+        """All files that the configuration came from."""
+        return (self.config_path, *filter(None, (self.extended_path,)))
 
     @property
     def config_sha256(self) -> str:
@@ -109,7 +116,7 @@ def open_run(
     _check_live_mode(loaded)
     read = dict(reading or {})
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
-    return Run(place, _reading(loaded, read), path.resolve(), shown)
+    return Run(place, _reading(loaded, read), path.resolve(), shown, extended_path=extended_by(path.resolve()))
 
 
 def _check_live_mode(config: RunConfig) -> None:

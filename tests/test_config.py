@@ -16,7 +16,7 @@ from rc1_lib.run import PUBLISHED, open_run, published_config
 LOCAL = PROJECT_ROOT / "configs/local.yaml"
 
 
-@pytest.mark.parametrize("name", ["local.yaml", "ppo_scale.yaml"])
+@pytest.mark.parametrize("name", ["local.yaml", "ppo_scale.yaml", "grpo_local.yaml"])
 def test_every_shipped_configuration_loads(name: str) -> None:
     load_config(PROJECT_ROOT / "configs" / name)
 
@@ -64,10 +64,20 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
         ("shadow.path=other/rc1_seed.json", "shadow.path and pool.path have the same file name"),
         ("profile=prod", "profile prod allows no waivers"),
         ("pool.n=2025-13-45", "is not a YAML value"),
-        ("training.engine=trl_sft", "training.engine: found 'trl_sft', expected torch_ppo or trl_ppo, since a run"),
+        (
+            "training.engine=trl_sft",
+            "torch_ppo or trl_ppo, since a run learns from episodes of its own",
+        ),
         ("training.engine=torch_pp", "for supervised training use `rc1 train --config configs/train_local.yaml`"),
-        ("training.strategy=sft", "training.strategy: found 'sft', expected ppo, since a run learns from episodes"),
+        ("training.strategy=sft", "training.strategy: found 'sft', expected groups or ppo, since a run learns"),
         ("batch_size=3", "batch_size is 3, expected at least training.ppo.minibatches (4)"),
+        (
+            "training.strategy=groups",
+            "found 'groups', which brings groups, but the engine torch_ppo learns from episodes; write ppo",
+        ),
+        ("training.grpo.group_size=1", "training.grpo.group_size: found '1'"),
+        ("training.grpo.loss_type=bnpo", "training.grpo.loss_type: found 'bnpo'"),
+        ("training.grpo.value_lr=1", "unknown key 'training.grpo.value_lr'"),
         ("training.ppo.minibatches=129", "batch_size is 128, expected at least training.ppo.minibatches (129)"),
         ("training.adapter.alpha=0.4", "training.adapter.alpha: found '0.4'"),
         ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),
@@ -279,3 +289,56 @@ def test_the_judges_address_may_come_from_the_environment(monkeypatch: pytest.Mo
 )
 def test_what_a_run_can_be_trained_with_is_taken(override: str) -> None:
     load_config(LOCAL, [override])
+
+
+def grpo(tmp_path: Path, text: str) -> Path:
+    """A file that extends the profile's, beside a copy of it."""
+    shutil.copy(LOCAL, tmp_path / "local.yaml")
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_that_extends_another_says_only_where_it_differs(tmp_path: Path) -> None:
+    path = grpo(tmp_path, "extends: local.yaml\ntraining: {reward: {turn: 0.5}}\nseeds: [1, 2, 3]\n")
+    expected = load_config(LOCAL, ["training.reward.turn=0.5", "seeds=[1, 2, 3]"])
+    assert load_config(path) == expected
+    assert load_config(path, ["training.reward.turn=0.1"]).training.reward.turn == 0.1
+    run = open_run(config=path, workspace=tmp_path / "ws")
+    assert [file.name for file in run.config_files] == ["mine.yaml", "local.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("extends: other.yaml\n", "other.yaml: there is no such configuration file"),
+        ("extends: ../local.yaml\n", "extends: found '../local.yaml', expected the name of another file beside it"),
+        ("extends: mine.yaml\n", "extends: found 'mine.yaml', expected the name of another file beside it"),
+        ("extends: [local.yaml]\n", "extends: found ['local.yaml'], expected the name of another file beside it"),
+        ("extends: local.yaml\ntraining: {grqo: 1}\n", "unknown key 'training.grqo'; did you mean 'grpo'?"),
+    ],
+)
+def test_what_cannot_be_extended_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(grpo(tmp_path, text))
+    assert sentence in str(refused.value)
+
+
+def test_a_file_that_extends_another_is_not_extended(tmp_path: Path) -> None:
+    path = grpo(tmp_path, "extends: between.yaml\n")
+    (tmp_path / "between.yaml").write_text("extends: local.yaml\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"between\.yaml extends 'local\.yaml' itself, expected a file that stands"):
+        load_config(path)
+
+
+def test_groups_have_to_fill_a_step() -> None:
+    grouped = ["training.engine=torch_grpo", "training.strategy=groups"]
+    assert load_config(LOCAL, grouped).prompts == 16
+    with pytest.raises(
+        ConfigError, match=r"batch_size is 100, expected a multiple of training\.grpo\.group_size \(8\)"
+    ):
+        load_config(LOCAL, [*grouped, "batch_size=100"])
+    with pytest.raises(ConfigError, match=r"batch_size is 128, expected at least training\.grpo\.minibatches \(129\)"):
+        load_config(LOCAL, [*grouped, "training.grpo.minibatches=129"])
+    with pytest.raises(ConfigError, match="found 'ppo', which brings episodes, but the engine torch_grpo learns from"):
+        load_config(LOCAL, ["training.engine=torch_grpo"])

@@ -223,11 +223,11 @@ def _small_file(session: Session) -> Path | None:
     given = session.options.config
     if given is None:
         return None
-    from rc1_lib.config_file import read_yaml
+    from rc1_lib.config_file import read_layers
     from rc1_lib.training.train_config import is_small
 
     path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
-    return path if path.is_file() and is_small(read_yaml(path)) else None
+    return path if path.is_file() and is_small(read_layers(path)) else None
 
 
 def _train_small(session: Session, path: Path, resume_from: str | None) -> int:

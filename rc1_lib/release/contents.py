@@ -27,7 +27,7 @@ from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.vouched import check_vouched
 
-_GIVEN = ("config", "judge_spec", "templates", "reference_templates")
+_GIVEN = ("judge_spec", "templates", "reference_templates")
 _TOLD_BY_HAND = ("reports/rc1/sample_manifest.json", "reports/rc1/difficulty_report.json", "reports/rc1/git_commit.txt")
 _PROJECT = ("constraints.txt", "pyproject.toml")
 _REPORTS_OF = (EVALUATION, HACKING, ABLATION)
@@ -47,6 +47,7 @@ def _configured(run: Run) -> Iterator[Path]:
     given = bound(run)
     for path in (given[name].path(run) for name in _GIVEN if name in given):
         yield from (sorted(path.rglob("*.json")) if path.is_dir() else (path,))
+    yield from run.config_files
     yield run.workspace.path(run.config.weights)
     yield run.workspace.path(EFFECTIVE)
 

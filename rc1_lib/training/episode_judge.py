@@ -177,13 +177,13 @@ class EpisodeJudge:
 
     def _check_coverage(self, scores: EpisodeScores, judged: Judged) -> None:
         config = self._run.config.training
-        share, least = config.reward.min_scored, config.ppo.minibatches
+        share, least = config.reward.min_scored, config.update.minibatches
         if scores.scored >= max(share * len(scores.values), least):
             return
         raise RC1Error(
             f"the judge scored {scores.scored} of {len(scores.values)} episodes of this step, wanted at least "
-            f"{share:.0%} (training.reward.min_scored) and {least} (training.ppo.minibatches); what is learned from "
-            f"the rest would mislead. Unscored: {judged.why_unscored}"
+            f"{share:.0%} (training.reward.min_scored) and {least} ({config.update_key}.minibatches); what is learned "
+            f"from the rest would mislead. Unscored: {judged.why_unscored}"
         )
 
 

@@ -1,4 +1,4 @@
-"""What the strategy `ppo` and the evaluation need of an engine: a policy that plays episodes."""
+"""What strategies and the evaluation need of an engine: a policy that plays episodes."""
 
 from __future__ import annotations
 

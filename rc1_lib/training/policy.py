@@ -1,4 +1,4 @@
-"""The policy: a causal model, its LoRA adapter and a value head, in one module.
+"""The policy: a causal model and its LoRA adapter in one module, and a value head where an algorithm has use for one.
 
 The reference policy is the same model with the adapter switched off, so that no second copy stays in memory.
 """
@@ -22,15 +22,14 @@ from rc1_lib.training.train_config import LoraSection
 
 
 class Policy(nn.Module):
-    """A causal model with an adapter and a value head.
+    """A causal model with an adapter.
 
     Attributes:
         causal: the transformers model; its linear layers are wrapped by peft.
-        value_head: hidden states [..., D] to values [...].
     """
 
     def __init__(self, causal: PreTrainedModel, adapter: LoraSection, seed: int) -> None:
-        """Freezes the model and gives it a fresh adapter, which changes nothing yet, and a value head that says 0.
+        """Freezes the model and gives it a fresh adapter, which changes nothing yet.
 
         Args:
             causal: the base model.
@@ -40,11 +39,13 @@ class Policy(nn.Module):
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.peft = cast(PeftModel, get_peft_model(causal, lora_config(adapter)))
-            self.value_head = ValueHead(causal.config.get_text_config().hidden_size)
+            self._begin(causal, adapter)
         self.causal = cast(PreTrainedModel, self.peft.get_base_model())
         self.causal.config.use_cache = False
-        to_device(self.value_head, next(causal.parameters()).device)
+
+    def _begin(self, causal: PreTrainedModel, adapter: LoraSection) -> None:
+        """Make all whose first weights are random."""
+        self.peft = cast(PeftModel, get_peft_model(causal, lora_config(adapter)))
 
     def hidden(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """Last hidden states behind the final norm.
@@ -91,3 +92,18 @@ class Policy(nn.Module):
             odd = sorted(set(mine.items()) ^ set(theirs.items()))[:3]
             raise RC1Error(f"the adapter's weights do not fit the model: {odd}; take the run that wrote them")
         set_peft_model_state_dict(self.peft, dict(state))
+
+
+class ValuedPolicy(Policy):
+    """A policy with a value head, which says 0 at first.
+
+    Attributes:
+        value_head: hidden states [..., D] to values [...].
+    """
+
+    value_head: ValueHead
+
+    def _begin(self, causal: PreTrainedModel, adapter: LoraSection) -> None:
+        super()._begin(causal, adapter)
+        self.value_head = ValueHead(causal.config.get_text_config().hidden_size)
+        to_device(self.value_head, next(causal.parameters()).device)

@@ -15,7 +15,7 @@ from typing import Any
 
 from rc1_lib.artifacts import sha256_json, sha256_tree
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.learners import own_name
+from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
 from rc1_lib.training.api import Strategy
@@ -77,7 +77,8 @@ class Prepared:
 
     def strategy(self, seed: int) -> Strategy:
         """What is learned from the steps of a seed."""
-        made = make_strategy(self.run.config.training.strategy, self.judge)
+        training = self.run.config.training
+        made = make_strategy(training.strategy, self.judge, group_size=training.group_size)
         return made if self.control is None else Controlled(made, self.control, seed)
 
     def under(self, control: Control) -> Prepared:
@@ -87,7 +88,8 @@ class Prepared:
     def facts(self, seed: int) -> dict[str, Any]:
         """What decides every bit of a run, as its checkpoints carry it."""
         config = self.run.config.model_dump(mode="json")
-        training = {key: value for key, value in config["training"].items() if key not in _FREE}
+        free = {*_FREE, *_updates_of_others(config["training"]["engine"])}
+        training = {key: value for key, value in config["training"].items() if key not in free}
         training["engine"] = own_name(training["engine"])
         top = ("priority_sampling", "use_overclar_penalty", "overclar", "difficulty_beta", "target_kl", "steps", "lr")
         more = ("clip", "kl_coef", "batch_size", "rollout_len", "finetune")
@@ -184,7 +186,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         make_engine(config.training.engine, EpisodeSetup, notice),
         prepared.setup(seed),
         prepared.strategy(seed),
-        Curriculum(prepared.selection.train, config.priority_sampling, config.batch_size, seed),
+        Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed),
         [
             _Segment(prepared, last),
             LRSchedule("linear", 0),
@@ -250,6 +252,11 @@ def _newest(
 
 def _differences(state: CheckpointState, facts: dict[str, Any]) -> list[str]:
     return [key for key, value in facts.items() if state.values.get(key) != value]
+
+
+def _updates_of_others(engine: str) -> set[str]:
+    """The sections of `training` that another engine's update reads, and this one's does not."""
+    return {learner.update for learner in ENGINES.values()} - {ENGINES[own_name(engine)].update}
 
 
 class _Segment(Quiet):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -30,7 +30,7 @@ def make_engine(name: str, takes: type[KnownSetup], say: Callable[[str], None] |
     """
     own = own_name(name)
     learner = _registered(ENGINES, "engine", own)
-    if learner.learns_from is not takes.learns_from:
+    if learner.learns_from not in takes.learns_from:
         raise ConfigError(_learns_from_something_else(name, takes.learns_from))
     if own != name and say is not None:
         say(f"engine {name}: TRL has no PPO any more, so RC1's own takes its place: {own}")
@@ -43,18 +43,21 @@ def make_engine(name: str, takes: type[KnownSetup], say: Callable[[str], None] |
     return cast("Engine[KnownSetup]", made)
 
 
-def make_strategy(name: str, judge: EpisodeJudge | None = None) -> Strategy:
+def make_strategy(name: str, judge: EpisodeJudge | None = None, *, group_size: int = 1) -> Strategy:
     """The strategy called `name`.
 
     Args:
         name: as the configuration has it.
         judge: who scores episodes, where that has weight in the reward.
+        group_size: takes of every prompt, where it brings several.
 
     Raises:
         ConfigError: for a name that is not registered.
     """
     learner = _registered(STRATEGIES, "strategy", name)
     made = _imported(learner)
+    if learner.learns_from is LearnsFrom.GROUPS:
+        return cast(Strategy, made(judge, group_size))
     return cast(Strategy, made(judge) if learner.learns_from is LearnsFrom.EPISODES else made())
 
 
@@ -69,9 +72,9 @@ def _imported(learner: Learner) -> Callable[..., Any]:
     return cast(Callable[..., Any], getattr(import_module(module), name))
 
 
-def _learns_from_something_else(name: str, wanted: LearnsFrom) -> str:
-    engines, strategies = (", ".join(names_of(learners, wanted)) for learners in (ENGINES, STRATEGIES))
-    if wanted is LearnsFrom.ROWS:
+def _learns_from_something_else(name: str, wanted: Sequence[LearnsFrom]) -> str:
+    engines, strategies = (", ".join(names_of(learners, *wanted)) for learners in (ENGINES, STRATEGIES))
+    if LearnsFrom.ROWS in wanted:
         return (
             f"engine.name: {name} learns from episodes in RC1's dialogue world, and rows of input and output have "
             f"none; take {engines} with strategy {strategies}, or train with configs/local.yaml"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rc1_lib.config import RunConfig
-from rc1_lib.learners import LearnsFrom
+from rc1_lib.learners import PLAYED, LearnsFrom
 from rc1_lib.training.device import Precision
 from rc1_lib.training.train_config import EngineSection, ModelSection
 
@@ -25,7 +25,7 @@ class EpisodeSetup:
         seed: of the run; it decides first weights, minibatches and what is sampled.
     """
 
-    learns_from: ClassVar = LearnsFrom.EPISODES
+    learns_from: ClassVar = PLAYED
     config: RunConfig
     base: str
     seed: int
@@ -44,7 +44,7 @@ class SupervisedSetup:
         precision: the best that is wanted; a device that lacks it takes the next.
     """
 
-    learns_from: ClassVar = LearnsFrom.ROWS
+    learns_from: ClassVar = (LearnsFrom.ROWS,)
     model: ModelSection
     engine: EngineSection
     micro_batch: int

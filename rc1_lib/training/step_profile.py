@@ -65,7 +65,7 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
         check_read(prepared)
         strategy = prepared.strategy(seed)
         strategy.attach_engine(engine)
-        batches = Curriculum(prepared.selection.train, config.priority_sampling, config.batch_size, seed)
+        batches = Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed)
         for number in range(2):
             tell(STAGE, number, 2, "a step to warm up" if number == 0 else "the step that is timed")
             batch = batches.next() | {"step": config.training.ppo.value_warm_up + number}
@@ -78,7 +78,7 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
         tell(STAGE, 2, 2)
     finally:
         engine.close()
-    report = _report(kept, ended - began, len(batch["rows"]))
+    report = _report(kept, ended - began, config.batch_size)
     write_json(prepared.run.workspace.path(REPORT), report)
     write_json(prepared.run.workspace.path(TRACE), _trace(kept, began))
     return report

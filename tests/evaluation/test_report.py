@@ -29,8 +29,8 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.episode_judge import EpisodeScores
-from rc1_lib.training.ppo.batch import collate
 from rc1_lib.training.ppo.update import ppo_update
+from rc1_lib.training.updates.batch import collate
 from tests.evaluation.tables import PPO, SFT, outcome, table
 from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.policy import Policy
+from rc1_lib.training.policy import ValuedPolicy
 from rc1_lib.training.train_config import LoraSection
 
 ADAPTER = LoraSection(enable=True, r=4, alpha=8, dropout=0.0, target_modules=("q_proj", "v_proj", "down_proj"))
@@ -36,13 +36,13 @@ def base() -> Qwen3ForCausalLM:
         ).eval()
 
 
-def policy(seed: int = 0, adapter: LoraSection = ADAPTER) -> Policy:
-    made = Policy(base(), adapter, seed)
+def policy(seed: int = 0, adapter: LoraSection = ADAPTER) -> ValuedPolicy:
+    made = ValuedPolicy(base(), adapter, seed)
     made.train(False)
     return made
 
 
-def trained(made: Policy, steps: int = 3) -> Policy:
+def trained(made: ValuedPolicy, steps: int = 3) -> ValuedPolicy:
     optimizer = torch.optim.AdamW([*made.adapter_parameters(), *made.value_head.parameters()], lr=0.05)
     for _ in range(steps):
         hidden_BTD = made.hidden(IDS_BT)
@@ -54,7 +54,7 @@ def trained(made: Policy, steps: int = 3) -> Policy:
 
 
 @torch.no_grad()
-def logits_of(made: Policy) -> Tensor:
+def logits_of(made: ValuedPolicy) -> Tensor:
     return made.logits(made.hidden(IDS_BT))
 
 
@@ -133,7 +133,7 @@ def test_making_a_policy_touches_no_other_randomness() -> None:
     model = base()
     torch.manual_seed(3)
     np.random.seed(3)
-    Policy(model, ADAPTER, seed=8)
+    ValuedPolicy(model, ADAPTER, seed=8)
     assert torch.equal(torch.rand(4), wanted[0]) and np.array_equal(np.random.random(4), wanted[1])
 
 

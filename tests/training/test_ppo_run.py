@@ -28,7 +28,7 @@ from rc1_lib.training.run_paths import LEDGER, paths_of
 from tests.forks import Forks
 from tests.scoring.bench import overrides
 from tests.training.killed import until_done
-from tests.training.tiny_world import tiny_run
+from tests.training.tiny_world import ENGINES, tiny_run
 from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]
@@ -308,6 +308,26 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
     assert until_done(forks, "train", root, many=many) >= 2
     assert end_of(root) == end_of(whole)
     assert measured(root) == [1, 2, 3, 4]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("name", sorted(ENGINES.keys() - {"torch_ppo"}))
+def test_a_run_of_every_other_engine_survives_kills_with_the_same_bytes_too(
+    tiny: Tiny, forks: Forks, name: str
+) -> None:
+    alone, killed = tiny(*ENGINES[name], name="alone"), tiny(*ENGINES[name], name="killed").workspace.root
+    go(alone, 4)
+    assert until_done(forks, "train", killed, *ENGINES[name]) >= 2
+    assert end_of(killed) == end_of(alone.workspace.root)
+    assert measured(killed) == [1, 2, 3, 4]
+
+
+def test_another_engine_is_another_run_and_its_own_settings_alone_decide_it(tiny: Tiny) -> None:
+    ppo, grpo = tiny(), tiny(*ENGINES["torch_grpo"])
+    assert prepare(ppo).facts(1) != prepare(grpo).facts(1)
+    assert prepare(tiny("training.grpo.loss_type=grpo")).facts(1) == prepare(ppo).facts(1)
+    other = tiny(*ENGINES["torch_grpo"], "training.grpo.loss_type=grpo")
+    assert prepare(other).facts(1) != prepare(grpo).facts(1)
 
 
 def copied(whole: Path, tiny: Tiny) -> Run:

@@ -18,7 +18,7 @@ from rc1_lib.config_file import load_config
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.evaluate import BASE, TRAINED
 from rc1_lib.evaluation.policies import evaluate_run
-from rc1_lib.learners import ALIASES, ENGINES, STRATEGIES, Learner, LearnsFrom, names_of
+from rc1_lib.learners import ALIASES, ENGINES, PLAYED, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -31,7 +31,7 @@ from tests.training.tiny import write_base
 
 Tiny = Callable[..., Run]
 LOCAL, SUPERVISED = PROJECT_ROOT / "configs/local.yaml", PROJECT_ROOT / "configs/train_local.yaml"
-TAKES = {LearnsFrom.EPISODES: EpisodeSetup, LearnsFrom.ROWS: SupervisedSetup}
+TAKES = {LearnsFrom.EPISODES: EpisodeSetup, LearnsFrom.GROUPS: EpisodeSetup, LearnsFrom.ROWS: SupervisedSetup}
 
 
 @pytest.fixture
@@ -56,10 +56,11 @@ def test_every_registered_strategy_is_made_and_every_alias_leads_to_an_engine() 
     assert all(callable(make_strategy(name).on_batch) for name in STRATEGIES)
     assert set(ALIASES.values()) <= set(ENGINES) and not set(ALIASES) & set(ENGINES)
     assert names_of(ENGINES, LearnsFrom.EPISODES) == ["torch_ppo", "trl_ppo"]
+    assert names_of(ENGINES, *PLAYED) == ["torch_grpo", "torch_ppo", "trl_ppo"]
     assert names_of(STRATEGIES, LearnsFrom.ROWS) == ["sft"]
 
 
-@pytest.mark.parametrize("name", ["torch_ppo", "trl_ppo"])
+@pytest.mark.parametrize("name", ["torch_grpo", "torch_ppo", "trl_ppo"])
 def test_rows_of_input_and_output_do_not_set_up_an_engine_of_episodes(name: str) -> None:
     sentence = (
         f"engine.name: {name} learns from episodes in RC1's dialogue world, and rows of input and output have none; "
@@ -71,16 +72,18 @@ def test_rows_of_input_and_output_do_not_set_up_an_engine_of_episodes(name: str)
 
 
 def test_a_run_of_episodes_does_not_set_up_an_engine_of_rows() -> None:
-    with pytest.raises(ConfigError, match=r"trl_sft learns from rows with labels, .* take torch_ppo, trl_ppo with"):
+    with pytest.raises(
+        ConfigError, match=r"trl_sft learns from rows with labels, .* take torch_grpo, torch_ppo, trl_ppo with"
+    ):
         make_engine("trl_sft", EpisodeSetup)
 
 
 def test_an_unknown_engine_is_refused_with_the_names_that_there_are(register: Callable[..., None]) -> None:
     register("counts", "TokenCounts", LearnsFrom.ROWS)
-    with pytest.raises(ConfigError, match=r"found 'trl_dpo', expected one of counts, torch_ppo, trl_ppo, trl_sft"):
-        make_engine("trl_dpo", SupervisedSetup)
-    with pytest.raises(ConfigError, match=r"found 'trl_dpo', expected one of counts, torch_ppo, trl_ppo, trl_sft"):
-        load_train_config(SUPERVISED, ["engine.name=trl_dpo"])
+    with pytest.raises(ConfigError, match=f"found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}"):
+        make_engine("trl_kto", SupervisedSetup)
+    with pytest.raises(ConfigError, match=f"found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}"):
+        load_train_config(SUPERVISED, ["engine.name=trl_kto"])
 
 
 def test_a_line_that_does_not_fit_its_engine_is_refused(register: Callable[..., None]) -> None:

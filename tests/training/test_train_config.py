@@ -9,6 +9,7 @@ import yaml
 
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
+from rc1_lib.learners import ENGINES, names_of
 from rc1_lib.training.train_config import PROJECTIONS, EarlyStop, TrainConfig, is_small
 from rc1_lib.training.train_config_file import load_train_config
 
@@ -109,9 +110,13 @@ def test_callbacks_may_carry_settings(tmp_path: Path) -> None:
         ("run.device_pref", ["cpu", "cpu"], r"run\.device_pref: names one twice: cpu, cpu"),
         ("run.steps", 3, r"unknown key 'run\.steps'"),
         ("engines", {}, r"unknown key 'engines'; did you mean 'engine'\?"),
-        ("engine.name", "trl_dpo", r"engine\.name: found 'trl_dpo', expected one of torch_ppo, trl_ppo, trl_sft"),
+        (
+            "engine.name",
+            "trl_kto",
+            rf"engine\.name: found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}",
+        ),
         ("engine.lr", float("nan"), r"engine\.lr: found 'nan'"),
-        ("strategy.name", "dpo", r"strategy\.name: found 'dpo', expected one of ppo, sft"),
+        ("strategy.name", "dpo", r"strategy\.name: found 'dpo', expected one of groups, ppo, sft"),
         ("model.use_cache", True, r"model\.use_cache: found 'True'"),
         ("callbacks", ["loging"], r"callbacks\.0: .*expected one of 'logging', 'checkpoint'"),
         ("callbacks", ["logging", "logging"], "names one twice: logging, logging"),

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom
+from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
@@ -140,10 +140,10 @@ def test_names_are_registered_and_others_told_which_are() -> None:
     assert {"torch_ppo", "trl_sft"} <= set(ENGINES)
     assert {"ppo", "sft"} <= set(STRATEGIES)
     with pytest.raises(
-        ConfigError, match=r"engine\.name: found 'trl_dpo', expected one of torch_ppo, trl_ppo, trl_sft"
+        ConfigError, match=rf"engine\.name: found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}"
     ):
-        make_engine("trl_dpo", SupervisedSetup, print)
-    with pytest.raises(ConfigError, match=r"strategy\.name: found 'dpo', expected one of ppo, sft"):
+        make_engine("trl_kto", SupervisedSetup, print)
+    with pytest.raises(ConfigError, match=r"strategy\.name: found 'dpo', expected one of groups, ppo, sft"):
         make_strategy("dpo")
 
 

@@ -35,8 +35,17 @@ OVERRIDES = (
     "training.held_out.judged=0", "training.reward.judge=0",
     "training.checkpoints.every_steps=2", "training.segment_steps=2", "training.adapter.rank=4",
     "training.adapter.alpha=8", "training.ppo.kl_stop=100.0",
+    "training.grpo.group_size=4", "training.grpo.minibatches=2", "training.grpo.micro_tokens=2048",
+    "training.grpo.kl_stop=100.0",
 )  # fmt: skip
 """A run of seconds. Only what decides how long it takes differs from the shipped configuration."""
+
+
+ENGINES: dict[str, tuple[str, ...]] = {
+    "torch_ppo": ("training.ppo.value_warm_up=0",),
+    "torch_grpo": ("training.engine=torch_grpo", "training.strategy=groups"),
+}
+"""Every engine that learns from episodes -> what its run says otherwise, so that it learns from the first step on."""
 
 
 def pool_rows(count: int, *, chinese: float = 0.0) -> list[dict[str, Any]]:

@@ -26,7 +26,8 @@ Written by `rc1 dev reference --write` from the models that read the files; a te
 
 An unknown key, a key written twice, infinity and NaN are refused. `--set a.b=c` overrides any key of a run's file, with
 values in YAML syntax; a command's own flags win over it. `rc1 config show` prints what is in force, `rc1 config verify`
-checks it. In a key, `*` stands for each name and `[]` for each entry of a list.
+checks it. In a key, `*` stands for each name and `[]` for each entry of a list. A file whose key `extends` names
+another one beside it says only where it differs from that; lists are replaced as a whole.
 """
 
 

@@ -1,34 +1,18 @@
-"""The losses of PPO, as sums over tokens divided by a normaliser that the caller fixes.
-
-A mean over each micro-batch would weigh a token by how many others happen to share its micro-batch, and so under-weigh
-the long episodes, which are the ones that ask. One normaliser for the whole iteration weighs every token alike.
+"""The losses of PPO.
 
 Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A loss with what is to be reported about it.
-
-    Attributes:
-        loss: a scalar to go backward from.
-        sums: detached scalars, sums over tokens, so that those of micro-batches add up.
-    """
-
-    loss: Tensor
-    sums: dict[str, Tensor]
+from rc1_lib.training.updates.losses import Loss, clipped_surrogate
 
 
 def policy_loss(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, *, clip: float, normaliser: float) -> Loss:
-    """The clipped surrogate: minus the sum of min(ratio * A, clip(ratio, 1 - clip, 1 + clip) * A) / normaliser.
+    """Minus the sum of the clipped surrogate / normaliser, see `clipped_surrogate`.
 
     Args:
         logprobs: (N,), of own tokens under the policy now.
@@ -38,25 +22,11 @@ def policy_loss(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, *, c
         normaliser: tokens of one optimizer step, above 0.
 
     Returns:
-        The loss; sums `policy_loss`, `ratio`, `ratio_squared`, `approxkl` (the never negative k3 estimate of the KL
-        between the policy as sampled and now), `gap` (absolute log-ratios), `clipped` (tokens whose gradient the
-        clipping ended).
+        The loss; sums `policy_loss` and those of the surrogate.
     """
-    log_ratio = logprobs - old_logprobs
-    ratio = log_ratio.exp()
-    plain = ratio * advantages
-    clipped = ratio.clamp(1 - clip, 1 + clip) * advantages
-    loss = -torch.minimum(plain, clipped).sum() / normaliser
-    with torch.no_grad():
-        sums = {
-            "policy_loss": loss.detach(),
-            "ratio": ratio.sum(),
-            "ratio_squared": ratio.square().sum(),
-            "approxkl": (torch.expm1(log_ratio) - log_ratio).sum(),
-            "gap": log_ratio.abs().sum(),
-            "clipped": (clipped < plain).sum().to(loss.dtype),
-        }
-    return Loss(loss, sums)
+    surrogate = clipped_surrogate(logprobs, old_logprobs, advantages, low=clip, high=clip)
+    loss = -surrogate.gains.sum() / normaliser
+    return Loss(loss, {"policy_loss": loss.detach(), **surrogate.sums})
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: float, normaliser: float) -> Loss:
@@ -78,8 +48,3 @@ def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: flo
     loss = 0.5 * torch.maximum(plain, clipped).sum() / normaliser
     sums = {"value_loss": loss.detach(), "value_clipped": (clipped > plain).sum().to(loss.dtype)}
     return Loss(loss, sums)
-
-
-def entropy_loss(entropies: Tensor, *, normaliser: float) -> Loss:
-    """Minus the entropies (N,) of the distributions at own tokens; its sum `entropy` is the entropies' own."""
-    return Loss(-entropies.sum() / normaliser, {"entropy": entropies.detach().sum()})

@@ -1,92 +1,28 @@
-"""What an update reports, under the names that users of TRL and verl know, beside the project's own."""
+"""What PPO reports beside what every update does."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from rc1_lib.training.ppo.batch import PPOBatch
 from rc1_lib.training.ppo.targets import Targets
-from rc1_lib.training.ppo.token_rewards import kl_k1, kl_k3
+from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.training.updates.tally import Tally, episode_metrics
 
 
-class Tally:
-    """Sums over the own tokens of what was looked at."""
-
-    def __init__(self) -> None:
-        """Empty."""
-        self.sums: dict[str, float] = {}
-        self.tokens = 0
-        self.minibatches = 0
-
-    def add(self, sums: Mapping[str, Tensor | float], tokens: int) -> None:
-        """Adds the sums of so many own tokens."""
-        for name, value in sums.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(value)
-        self.tokens += tokens
-
-    def add_up(self, other: Tally) -> None:
-        """Adds all of a part."""
-        self.add(other.sums, other.tokens)
-
-    def absorb(self, minibatch: Tally) -> None:
-        """Adds all of one minibatch."""
-        self.add_up(minibatch)
-        self.minibatches += 1
-
-    def mean(self, name: str) -> float:
-        """A sum's mean per own token."""
-        return self.sums[name] / self.tokens
-
-    def metrics(self) -> dict[str, float]:
-        """Means per own token, the losses per minibatch.
-
-        `policy/approxkl_avg` is the k3 estimate; TRL reports half the squared log-ratio, equal to second order.
-        `val/ratio_var` is the variance of the ratio over tokens.
-        """
-        ratio = self.mean("ratio")
-        return {
-            "loss": self.sums["loss"] / self.minibatches,
-            "loss/policy_avg": self.sums["policy_loss"] / self.minibatches,
-            "loss/value_avg": self.sums["value_loss"] / self.minibatches,
-            "policy/approxkl_avg": self.mean("approxkl"),
-            "policy/clipfrac_avg": self.mean("clipped"),
-            "policy/entropy_avg": self.mean("entropy"),
-            "ratio": ratio,
-            "val/ratio": ratio,
-            "val/ratio_var": max(self.mean("ratio_squared") - ratio * ratio, 0.0),
-            "val/clipfrac_avg": self.mean("value_clipped"),
-        }
+def update_metrics(tally: Tally) -> dict[str, float]:
+    """Those of the tally, and of the value head."""
+    value = {"loss/value_avg": tally.each("value_loss"), "val/clipfrac_avg": tally.mean("value_clipped")}
+    return tally.metrics() | value
 
 
-def objective_metrics(batch: PPOBatch, targets: Targets, kl_coef: float) -> dict[str, float]:
-    """What the episodes of an iteration were like, before anything was learned from them.
-
-    `objective/kl`, `objective/entropy` (from the log-probabilities of the sampled tokens) and
-    `objective/non_score_reward` are sums over an episode, averaged over episodes, as in TRL; `kl` is `objective/kl`.
-    `critic/vf_explained_var` is NaN where all returns are equal.
-    """
-    own, episodes = batch.own, len(batch)
-    logprobs, ref = batch.old_logprobs[own], targets.ref_logprobs[own]
-    k1 = float(kl_k1(logprobs, ref).sum()) / episodes
-    scores = batch.scores.cpu().double()  # the CPU has float64, MPS has none
-    return {
-        "kl": k1,
-        "objective/kl": k1,
-        "objective/kl_k3": float(kl_k3(logprobs, ref).sum()) / episodes,
-        "objective/kl_per_token": k1 * episodes / len(logprobs),
-        "objective/kl_coef": kl_coef,
-        "objective/entropy": -float(logprobs.sum()) / episodes,
-        "objective/scores": float(scores.mean()),
-        "objective/scores_std": float(scores.std(correction=0)),
-        "objective/non_score_reward": -kl_coef * k1,
-        "objective/rlhf_reward": float(scores.mean()) - kl_coef * k1,
-        "critic/vf_explained_var": explained_variance(targets.values[own], targets.returns[own]),
-        "response_length/mean": len(logprobs) / episodes,
-    }
+def objective_metrics(batch: EpisodeBatch, targets: Targets, kl_coef: float) -> dict[str, float]:
+    """Those of the episodes, and `critic/vf_explained_var`, which is NaN where all returns are equal."""
+    values, returns = targets.values[batch.own], targets.returns[batch.own]
+    explained = {"critic/vf_explained_var": explained_variance(values, returns)}
+    return episode_metrics(batch, targets.ref_logprobs, kl_coef) | explained
 
 
 def explained_variance(values: Tensor, returns: Tensor) -> float:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from rc1_lib.training.device import to_device
-from rc1_lib.training.ppo.stepper import Stepper
+from rc1_lib.training.updates.stepper import Stepper
 
 TOKENS = 1024
 """States of one step: many from one episode say the same, so few at a time would pull to and fro."""

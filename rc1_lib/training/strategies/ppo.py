@@ -18,7 +18,12 @@ class PPO:
 
     `solved` has one entry a row. Where a judge has weight in the reward, `trajectories` and `scores` are without the
     episodes that it left unscored: nothing is learned from them.
+
+    Attributes:
+        name: as the configuration has it.
     """
+
+    name = "ppo"
 
     def __init__(self, judge: EpisodeJudge | None = None) -> None:
         """Takes who scores episodes, where that has weight in the reward."""
@@ -32,7 +37,8 @@ class PPO:
         """
         if not isinstance(engine, Player):
             raise ConfigError(
-                f"strategy.name: found 'ppo', but the engine {type(engine).__name__} plays no episodes; take 'sft'"
+                f"strategy.name: found '{self.name}', but the engine {type(engine).__name__} plays no episodes; take "
+                f"'sft'"
             )
         self._engine: Player = engine
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from rc1_lib.training.ppo.batch import collate
-from rc1_lib.training.ppo.kl_control import AdaptiveKL, FixedKL
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.update import ppo_update
 from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.updates.batch import collate
+from rc1_lib.training.updates.kl_control import AdaptiveKL, FixedKL
 from tests.training.ppo.toys import ToyPolicy, episode, settings
 
 ARMS = torch.tensor([0.1, 0.9, 0.3, 0.5], dtype=torch.float64)

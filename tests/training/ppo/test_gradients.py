@@ -5,24 +5,25 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rc1_lib.training.ppo import own_tokens as own_tokens_module
-from rc1_lib.training.ppo.batch import collate
-from rc1_lib.training.ppo.gradients import Lesson, add_gradients
-from rc1_lib.training.ppo.own_tokens import own_tokens
+from rc1_lib.training.ppo.lesson import PPOLesson
 from rc1_lib.training.ppo.targets import targets_of
+from rc1_lib.training.updates import own_tokens as own_tokens_module
+from rc1_lib.training.updates.batch import collate
+from rc1_lib.training.updates.gradients import add_gradients
+from rc1_lib.training.updates.own_tokens import own_tokens
 from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 
 
-def lesson_for(policy: ToyPolicy, *, frozen: bool = False) -> Lesson:
+def lesson_for(policy: ToyPolicy, *, frozen: bool = False) -> PPOLesson:
     """Targets are those of a policy that has moved on since, so that values are clipped too."""
     episodes, scores = random_episodes(5, seed=3)
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
     chosen = settings(entropy_coef=0.1, temperature=1.3, value_clip=0.1)
     targets = targets_of(ToyPolicy(seed=8), batch, chosen, 0.1)
-    return Lesson(batch, targets, chosen, normaliser=20.0, frozen=frozen)
+    return PPOLesson(policy.value_head, batch, targets, chosen, normaliser=20.0, frozen=frozen)
 
 
-def gradients(policy: ToyPolicy, lesson: Lesson) -> tuple[dict[str, float], list[torch.Tensor | None]]:
+def gradients(policy: ToyPolicy, lesson: PPOLesson) -> tuple[dict[str, float], list[torch.Tensor | None]]:
     policy.zero_grad(set_to_none=True)
     sums = add_gradients(policy, lesson, own_tokens(lesson.batch, range(5)), lambda loss: loss)
     return {name: float(value) for name, value in sums.items()}, [parameter.grad for parameter in policy.trained()]

@@ -10,16 +10,16 @@ import torch
 from torch.nn.functional import pad
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from rc1_lib.training.policy import Policy
-from rc1_lib.training.ppo.batch import PPOBatch, collate
+from rc1_lib.training.policy import ValuedPolicy
 from rc1_lib.training.ppo.update import ppo_update
 from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from tests.training.ppo.toys import random_episodes, settings
 
 VOCABULARY = 40
 
 
-def small_qwen() -> Policy:
+def small_qwen() -> ValuedPolicy:
     """Random weights and an adapter that is no longer zero."""
     torch.manual_seed(0)
     config = Qwen3Config(
@@ -33,14 +33,14 @@ def small_qwen() -> Policy:
         tie_word_embeddings=True,
     )
     lora = LoraSection(enable=True, r=4, alpha=8, dropout=0.0, target_modules=("q_proj", "v_proj", "down_proj"))
-    policy = Policy(Qwen3ForCausalLM(config), lora, seed=1)
+    policy = ValuedPolicy(Qwen3ForCausalLM(config), lora, seed=1)
     for parameter in policy.parameters():
         if parameter.requires_grad:
             torch.nn.init.normal_(parameter, std=0.1)
     return policy
 
 
-def learn(batch: PPOBatch, micro_tokens: int) -> tuple[dict[str, float], torch.Tensor]:
+def learn(batch: EpisodeBatch, micro_tokens: int) -> tuple[dict[str, float], torch.Tensor]:
     """Two steps, small enough that Adam's division by small gradients does not blow rounding up."""
     policy = small_qwen()
     metrics = ppo_update(
@@ -55,12 +55,12 @@ def learn(batch: PPOBatch, micro_tokens: int) -> tuple[dict[str, float], torch.T
     return metrics, torch.cat([p.detach().flatten() for p in policy.parameters() if p.requires_grad])
 
 
-def batch_of(order: int = 1, pad_id: int = 0) -> PPOBatch:
+def batch_of(order: int = 1, pad_id: int = 0) -> EpisodeBatch:
     episodes, scores = random_episodes(9, vocabulary=VOCABULARY)
     return collate(episodes[::order], scores[::order], pad_id)
 
 
-def wider(batch: PPOBatch) -> PPOBatch:
+def wider(batch: EpisodeBatch) -> EpisodeBatch:
     columns = {name: pad(getattr(batch, name), (0, 7)) for name in ("ids", "own", "old_logprobs")}
     return replace(batch, **columns)
 
@@ -76,7 +76,7 @@ def wider(batch: PPOBatch) -> PPOBatch:
     ],
     ids=["each row alone", "small micro-batches", "episodes reversed", "another pad id", "more padding"],
 )
-def test_what_is_learned_does_not_depend_on(other: Callable[[], PPOBatch], micro_tokens: int) -> None:
+def test_what_is_learned_does_not_depend_on(other: Callable[[], EpisodeBatch], micro_tokens: int) -> None:
     expected, expected_weights = learn(batch_of(), micro_tokens=10_000)
     found, weights = learn(other(), micro_tokens)
     assert found == pytest.approx(expected, abs=1e-5)

@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from rc1_lib.training.ppo.losses import entropy_loss, policy_loss, value_loss
+from rc1_lib.training.ppo.losses import policy_loss, value_loss
+from rc1_lib.training.updates.losses import clipped_surrogate, entropy_loss
 
 DOUBLE = torch.float64
 
@@ -69,3 +70,11 @@ def test_losses_of_parts_add_up_to_the_loss_of_the_whole() -> None:
         for cut in (slice(0, 1), slice(1, 7), slice(7, 10))
     ]
     torch.testing.assert_close(sum(parts), whole)
+
+
+def test_the_ratio_may_go_further_up_than_down_where_the_bounds_differ() -> None:
+    """Ratio 1.25 is within 0.28 above 1 and beyond 0.2; 0.75 is beyond 0.2 below it. Advantages 1 and -1."""
+    old = torch.zeros(2, dtype=DOUBLE)
+    logprobs, advantages = torch.tensor([1.25, 0.75], dtype=DOUBLE).log(), torch.tensor([1.0, -1.0], dtype=DOUBLE)
+    gains = clipped_surrogate(logprobs, old, advantages, low=0.2, high=0.28).gains
+    torch.testing.assert_close(gains, torch.tensor([1.25, -0.8], dtype=DOUBLE))

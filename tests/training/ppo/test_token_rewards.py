@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from rc1_lib.training.ppo.token_rewards import kl_k1, kl_k3, last_own, token_rewards
+from rc1_lib.training.ppo.token_rewards import last_own, token_rewards
+from rc1_lib.training.updates.kl import kl_k1, kl_k3
 
 
 def test_the_score_comes_with_the_last_own_token_and_the_kl_costs_at_each() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from rc1_lib.training.ppo.batch import collate
 from rc1_lib.training.ppo.update import ppo_update
 from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.updates.batch import collate
 from tests.training.ppo.toys import ToyPolicy, episode, settings
 
 CLEAR_A, CLEAR_B, OPEN, ASK, HINT_A, HINT_B, NOTHING, SAY_A, SAY_B = range(9)

@@ -11,15 +11,15 @@ from torch import nn
 from torch.nn.functional import pad
 
 from rc1_lib.training.diverged import DivergedError
-from rc1_lib.training.ppo.batch import PPOBatch, collate
 from rc1_lib.training.ppo.metrics import explained_variance, objective_metrics
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo.update import ppo_update
+from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from tests.training.no_float64 import NoFloat64
 from tests.training.ppo.toys import ToyPolicy, episode, random_episodes, settings
 
 
-def batch_of(policy: ToyPolicy) -> PPOBatch:
+def batch_of(policy: ToyPolicy) -> EpisodeBatch:
     """Episodes whose old log-probabilities are the policy's own, as after a rollout."""
     episodes, scores = random_episodes(8)
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
@@ -30,7 +30,7 @@ def batch_of(policy: ToyPolicy) -> PPOBatch:
 
 
 def update(
-    policy: ToyPolicy, batch: PPOBatch, *, iteration: int = 0, rate: float = 0.05, **changes: object
+    policy: ToyPolicy, batch: EpisodeBatch, *, iteration: int = 0, rate: float = 0.05, **changes: object
 ) -> dict[str, float]:
     scaler = changes.pop("scaler", None)
     return ppo_update(

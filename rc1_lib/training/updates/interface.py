@@ -1,4 +1,4 @@
-"""What PPO asks of a policy: hidden states, logits, a value head, and the reference inside a context."""
+"""What an update asks of a policy: hidden states, logits, and the reference inside a context; PPO, a value head too."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ from torch import Tensor, nn
 
 
 class PolicyLike(Protocol):
-    """A causal language model with a value head; `rc1_lib.training.policy.Policy` is one.
+    """A causal language model with an adapter; `rc1_lib.training.policy.Policy` is one.
 
-    Nothing random may be active in it (dropout), or the ratios of PPO compare two draws instead of two policies.
+    Nothing random may be active in it (dropout), or ratios compare two draws instead of two policies.
     """
-
-    @property
-    def value_head(self) -> nn.Module:
-        """Hidden states (..., D) -> values (...), in at least fp32."""
-        ...
 
     def hidden(self, ids_BT: Tensor, /) -> Tensor:
         """The last hidden states (B, T, D), after the final norm, of right-padded ids."""
@@ -34,4 +29,13 @@ class PolicyLike(Protocol):
 
     def modules(self) -> Iterator[nn.Module]:
         """All modules, as of `torch.nn.Module`."""
+        ...
+
+
+class ValuedPolicyLike(PolicyLike, Protocol):
+    """A policy with a value head; `rc1_lib.training.policy.ValuedPolicy` is one."""
+
+    @property
+    def value_head(self) -> nn.Module:
+        """Hidden states (..., D) -> values (...), in at least fp32."""
         ...

@@ -1,4 +1,4 @@
-"""The engine on a real tiny Qwen3 in the real dialogue world."""
+"""Every engine that learns from episodes, on a real tiny Qwen3 in the real dialogue world."""
 
 from __future__ import annotations
 
@@ -16,33 +16,39 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.strategies.ppo import PPO
+from tests.training.tiny_world import ENGINES
 
 Tiny = Callable[..., Run]
 
 NAMES = (
     "loss", "kl", "ratio", "lr", "objective/kl", "objective/entropy", "objective/scores", "objective/non_score_reward",
-    "policy/approxkl_avg", "policy/clipfrac_avg", "loss/policy_avg", "loss/value_avg", "val/ratio", "val/ratio_var",
-    "val/clipfrac_avg", "critic/vf_explained_var", "response_length/mean", "grad_norm", "policy/sampling_gap",
+    "policy/approxkl_avg", "policy/clipfrac_avg", "loss/policy_avg", "val/ratio", "val/ratio_var",
+    "response_length/mean", "grad_norm", "policy/sampling_gap",
 )  # fmt: skip
+OWN_NAMES = {
+    "torch_ppo": {"loss/value_avg", "val/clipfrac_avg", "critic/vf_explained_var", "lr/value"},
+    "torch_grpo": {"loss/kl_avg", "frac_reward_zero_std"},
+}
+every_engine = pytest.mark.parametrize("name", sorted(ENGINES))
 
 
-def engine_of(run: Run, seed: int = 5) -> TorchPPO:
-    engine = TorchPPO()
-    base = str(run.workspace.path(run.config.base_model))
-    engine.setup(EpisodeSetup(run.config, base, seed))
+def engine_of(run: Run, seed: int = 5) -> EpisodeEngine:
+    engine = make_engine(run.config.training.engine, EpisodeSetup)
+    assert isinstance(engine, EpisodeEngine)
+    engine.setup(EpisodeSetup(run.config, str(run.workspace.path(run.config.base_model)), seed))
     return engine
 
 
-def played(engine: TorchPPO, run: Run, step: int = 0) -> dict[str, Any]:
+def played(engine: EpisodeEngine, run: Run, step: int = 0) -> dict[str, Any]:
     """A batch with its episodes."""
-    selection = prepare(run).selection
-    batch = Curriculum(selection.train, run.config.priority_sampling, run.config.batch_size, 5).next()
+    prepared = prepare(run)
+    batch = Curriculum(prepared.selection.train, run.config.priority_sampling, run.config.prompts, 5).next()
     batch["step"] = step
-    strategy = PPO()
+    strategy = prepared.strategy(5)
     strategy.attach_engine(engine)
     strategy.on_batch(batch)
     return batch
@@ -52,17 +58,20 @@ def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
     return left.keys() == right.keys() and all(torch.equal(value, right[name]) for name, value in left.items())
 
 
-def test_a_step_measures_what_the_specification_and_other_trainers_name(tiny: Tiny) -> None:
-    run = tiny()
+@every_engine
+def test_a_step_measures_what_the_specification_and_other_trainers_name(tiny: Tiny, name: str) -> None:
+    run = tiny(*ENGINES[name])
     engine = engine_of(run)
     metrics = engine.train_step(played(engine, run))
-    assert set(NAMES) <= metrics.keys()
+    assert {*NAMES, *OWN_NAMES[name]} <= metrics.keys()
+    assert not {each for other in OWN_NAMES.keys() - {name} for each in OWN_NAMES[other]} & metrics.keys()
     assert all(math.isfinite(value) for value in metrics.values())
-    assert metrics["lr"] == run.config.lr and metrics["lr/value"] == run.config.training.ppo.value_lr
+    assert metrics["lr"] == run.config.lr
 
 
-def test_sampling_and_learning_agree_on_every_probability(tiny: Tiny) -> None:
-    run = tiny("training.ppo.value_warm_up=0")
+@every_engine
+def test_sampling_and_learning_agree_on_every_probability(tiny: Tiny, name: str) -> None:
+    run = tiny(*ENGINES[name])
     engine = engine_of(run)
     for step in range(2):
         assert engine.train_step(played(engine, run, step))["policy/sampling_gap"] < 1e-5
@@ -71,16 +80,19 @@ def test_sampling_and_learning_agree_on_every_probability(tiny: Tiny) -> None:
 def test_while_the_value_head_warms_up_the_adapter_stays(tiny: Tiny) -> None:
     run = tiny()
     engine = engine_of(run)
+    assert isinstance(engine, TorchPPO)
     adapter, head = engine.policy.adapter_state(), engine.state_dict()["value_head"]
-    engine.train_step(played(engine, run, 0))
+    metrics = engine.train_step(played(engine, run, 0))
+    assert metrics["lr/value"] == run.config.training.ppo.value_lr
     assert same(engine.policy.adapter_state(), adapter)
     assert not same(engine.state_dict()["value_head"], head)
     engine.train_step(played(engine, run, 1))
     assert not same(engine.policy.adapter_state(), adapter)
 
 
-def test_the_order_of_the_episodes_changes_no_bit_of_the_update(tiny: Tiny) -> None:
-    run = tiny("training.ppo.value_warm_up=0")
+@every_engine
+def test_the_order_of_the_episodes_changes_no_bit_of_the_update(tiny: Tiny, name: str) -> None:
+    run = tiny(*ENGINES[name])
     one, other = engine_of(run), engine_of(run)
     batch = played(one, run)
     order = random.Random(2).sample(range(8), 8)
@@ -90,21 +102,23 @@ def test_the_order_of_the_episodes_changes_no_bit_of_the_update(tiny: Tiny) -> N
     assert same(one.policy.adapter_state(), other.policy.adapter_state())
 
 
-def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny) -> None:
+@every_engine
+def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny, name: str) -> None:
     # One minibatch, so that every figure is of the gradients before a step: a step of Adam blows rounding up.
+    key = tiny(*ENGINES[name]).config.training.update_key
     wide, narrow = (
-        tiny("training.ppo.value_warm_up=0", "training.ppo.minibatches=1", f"training.ppo.micro_tokens={tokens}")
-        for tokens in (100_000, 1)
+        tiny(*ENGINES[name], f"{key}.minibatches=1", f"{key}.micro_tokens={tokens}") for tokens in (100_000, 1)
     )
     one, other = engine_of(wide), engine_of(narrow)
     batch = played(one, wide)
     left, right = one.train_step(dict(batch)), other.train_step(dict(batch))
     assert left.keys() == right.keys() and left["grad_norm"] > 1e-3
-    assert all(right[name] == pytest.approx(value, abs=1e-5) for name, value in left.items())
+    assert all(right[each] == pytest.approx(value, abs=1e-5) for each, value in left.items())
 
 
-def test_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny) -> None:
-    run = tiny("training.ppo.value_warm_up=0")
+@every_engine
+def test_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, name: str) -> None:
+    run = tiny(*ENGINES[name])
     one, other = engine_of(run), engine_of(run)
     one.train_step(played(one, run))
     # A copy, as a checkpoint is one: torch's optimizers hand out the moments that they go on changing.
@@ -127,8 +141,9 @@ def test_the_state_of_another_adapter_is_refused(tiny: Tiny) -> None:
         engine_of(tiny("training.adapter.rank=2")).load_state_dict(state)
 
 
-def test_evaluating_changes_nothing(tiny: Tiny) -> None:
-    run = tiny()
+@every_engine
+def test_evaluating_changes_nothing(tiny: Tiny, name: str) -> None:
+    run = tiny(*ENGINES[name])
     engine = engine_of(run)
     batch = played(engine, run)
     before = engine.policy.adapter_state()
@@ -138,9 +153,11 @@ def test_evaluating_changes_nothing(tiny: Tiny) -> None:
     assert all(parameter.grad is None for parameter in engine.policy.parameters())
 
 
-def test_the_price_of_the_divergence_moves_only_where_it_is_asked_to(tiny: Tiny) -> None:
-    for override, moves in (("training.ppo.adaptive_kl=true", True), ("training.ppo.adaptive_kl=false", False)):
-        run = tiny(override)
+@every_engine
+def test_the_price_of_the_divergence_moves_only_where_it_is_asked_to(tiny: Tiny, name: str) -> None:
+    key = tiny(*ENGINES[name]).config.training.update_key
+    for moves in (True, False):
+        run = tiny(*ENGINES[name], f"{key}.adaptive_kl={str(moves).lower()}")
         engine = engine_of(run)
         first = engine.train_step(played(engine, run, 0))["objective/kl_coef"]
         second = engine.train_step(played(engine, run, 1))["objective/kl_coef"]

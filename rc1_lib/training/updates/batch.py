@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PPOBatch:
+class EpisodeBatch:
     """Episodes of an iteration; B of them, T tokens in the longest, up to its last own token.
 
     Attributes:
@@ -27,6 +27,7 @@ class PPOBatch:
         lengths: int64 (B,), tokens up to and including the last own one.
         old_logprobs: fp32 (B, T), log-probabilities as sampled; 0 where not own.
         scores: fp32 (B,), what each episode was worth.
+        groups: int64 (B,), the same number for all episodes on one row, from 0.
         states: (N, D), the hidden state before each own token as it was sampled, row by row; None where they were not
             kept, and are computed again.
     """
@@ -36,6 +37,7 @@ class PPOBatch:
     lengths: Tensor
     old_logprobs: Tensor
     scores: Tensor
+    groups: Tensor
     states: Tensor | None = None
 
     def __len__(self) -> int:
@@ -47,16 +49,16 @@ class PPOBatch:
         """Tokens of the policy in all episodes together."""
         return int(self.own.sum())
 
-    def to(self, device: torch.device | str) -> PPOBatch:
+    def to(self, device: torch.device | str) -> EpisodeBatch:
         """The batch on a device."""
-        return PPOBatch(
+        return EpisodeBatch(
             **{field.name: to_device(getattr(self, field.name), torch.device(device)) for field in fields(self)}
         )
 
 
 def collate(
     trajectories: Sequence[Trajectory], scores: Sequence[float], pad_id: int, *, dtype: torch.dtype = torch.float32
-) -> PPOBatch:
+) -> EpisodeBatch:
     """One batch of episodes and what each was worth.
 
     What follows the last own token of an episode is cut off, since nothing is learned from it. Rows are put in order
@@ -83,14 +85,20 @@ def collate(
         ids[row, :length] = torch.tensor(trajectory.ids[:length])
         own[row, :length] = torch.tensor(trajectory.own[:length])
         logprobs[row, :length] = torch.tensor(trajectory.logprobs[:length], dtype=dtype)
-    return PPOBatch(
+    return EpisodeBatch(
         ids=ids,
         own=own,
         lengths=torch.tensor(lengths),
         old_logprobs=logprobs.masked_fill(~own, 0.0),
         scores=torch.tensor([score for _, score in pairs], dtype=dtype),
+        groups=_groups([trajectory.row_id for trajectory, _ in pairs]),
         states=_states([trajectory for trajectory, _ in pairs]),
     )
+
+
+def _groups(row_ids: Sequence[str]) -> Tensor:
+    numbers = {row_id: number for number, row_id in enumerate(dict.fromkeys(row_ids))}
+    return torch.tensor([numbers[row_id] for row_id in row_ids])
 
 
 def _states(trajectories: Sequence[Trajectory]) -> Tensor | None:

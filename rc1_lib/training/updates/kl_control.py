@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rc1_lib.config_training import Update
+
 
 class FixedKL:
     """A coefficient that stays; 0 trains without the KL term."""
@@ -54,3 +56,16 @@ class AdaptiveKL(FixedKL):
         """Moves the coefficient once, by an iteration's mean KL per own token in nats."""
         error = min(max(kl / self.target - 1, -self.bound), self.bound)
         self.coef *= 1 + self.gain * error
+
+
+def kl_control(coef: float, target: float, update: Update) -> FixedKL:
+    """The coefficient that a configuration asks for.
+
+    Args:
+        coef: where to start.
+        target: mean KL per own token aimed at, in nats.
+        update: whether, and how, it is moved.
+    """
+    if update.adaptive_kl and coef > 0:
+        return AdaptiveKL(coef, target=target, gain=update.kl_gain, bound=update.kl_bound)
+    return FixedKL(coef)

@@ -1,0 +1,45 @@
+"""GRPO on a causal model with an adapter and no value head: the engine `torch_grpo`."""
+
+from __future__ import annotations
+
+from torch.optim import AdamW
+from transformers import PreTrainedModel
+
+from rc1_lib.training.episode_engine import EpisodeEngine
+from rc1_lib.training.grpo.settings import GRPOSettings
+from rc1_lib.training.grpo.update import grpo_update
+from rc1_lib.training.policy import Policy
+from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.training.updates.reading import Manner, read_episodes
+from rc1_lib.training.updates.tally import episode_metrics
+
+
+class TorchGRPO(EpisodeEngine):
+    """The engine `torch_grpo`; what it learns from are groups of takes (strategy `groups`)."""
+
+    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+        config = setup.config
+        self.policy = Policy(base, adapter, self.seed)
+        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=config.lr, weight_decay=0.0)
+        self._settings = GRPOSettings(
+            config.training.grpo, config.clip, self.temperature, config.training.limits.tokens
+        )
+
+    def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
+        return grpo_update(
+            self.policy,
+            batch,
+            self.optimizer,
+            self._settings,
+            kl_coef=kl_coef,
+            generator=self._dealer,
+            scaler=self._scaler,
+            shards=self._shards,
+        )
+
+    def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+        manner = Manner(self._settings.grpo.micro_tokens, self.temperature)
+        ref_BT = read_episodes(self.policy, batch, manner).ref_logprobs
+        return episode_metrics(batch, ref_BT, kl_coef)

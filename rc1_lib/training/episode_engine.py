@@ -1,0 +1,229 @@
+"""What engines share that learn from episodes of their own: the policy, playing, processes, one step, the state.
+
+They run the embedded model on two CPU cores and Qwen3-4B with QLoRA on a GPU by the same code: only the base, its
+precision and its quantisation differ.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+from torch.optim import AdamW
+from transformers import PreTrainedModel
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.records import MeasuredRow
+from rc1_lib.training.api import Engine
+from rc1_lib.training.base_model import load_base, load_tokenizer
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.device import Precision, get_device, get_precision, wanted_precision
+from rc1_lib.training.models import model_section
+from rc1_lib.training.play import Playground
+from rc1_lib.training.player import Player
+from rc1_lib.training.policy import Policy
+from rc1_lib.training.ranks.crew import Crew
+from rc1_lib.training.ranks.processes import processes_of
+from rc1_lib.training.ranks.shards import Link, Shards
+from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.spans import Timing, start_timing, stop_timing
+from rc1_lib.training.tool_schemas import TOOLS
+from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.updates.batch import EpisodeBatch, collate
+from rc1_lib.training.updates.kl_control import kl_control
+
+
+class EpisodeEngine(Engine[EpisodeSetup], Player):
+    """An engine whose policy plays episodes and learns from them; how it learns is the subclass's.
+
+    Attributes:
+        policy: what learns.
+        optimizer: AdamW over the adapter, and over what else the subclass trains, each with its own rate.
+        playground: plays rows with the policy.
+        seed: of the run; it decides the adapter's first weights, the minibatches and what is sampled.
+        temperature: that episodes are sampled at.
+        needs_states: whether it learns from the hidden states that tokens were sampled from.
+    """
+
+    takes = EpisodeSetup
+    policy: Policy
+    optimizer: AdamW
+    playground: Playground
+    seed: int
+    temperature: float
+    needs_states: ClassVar[bool] = False
+    _crew: Crew | None = None
+
+    @abstractmethod
+    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+        """Make `policy` and `optimizer`, whose first group is the adapter's, and whatever else learning needs."""
+        ...
+
+    @abstractmethod
+    def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
+        """Learn from the batch; every process does the same on its shards, and comes to the same bits."""
+        ...
+
+    @abstractmethod
+    def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+        """What the batch's episodes were like."""
+        ...
+
+    def setup(self, setup: EpisodeSetup) -> None:
+        """Build everything, in every process that shares the work.
+
+        Raises:
+            RC1Error: when the base cannot be had or a setting is refused.
+        """
+        self.close()
+        size = processes_of(setup.config.training)
+        if size == 1:
+            self._build(setup, Shards(setup.config.training.shards))
+            return
+        self._crew = Crew.take(size)
+        with self._crew.beginning(f"{type(self).__module__}:{type(self).__name__}", setup):
+            self._build(setup, Shards(setup.config.training.shards, self._crew.link))
+
+    @classmethod
+    def following(cls, link: Link, setup: EpisodeSetup) -> Self:
+        """The engine of another process that shares the work of one that was set up by `setup`."""
+        engine = cls()
+        engine._build(setup, Shards(setup.config.training.shards, link))
+        return engine
+
+    def close(self) -> None:
+        """Let the processes go that shared the work."""
+        crew, self._crew = self._crew, None
+        if crew is not None and crew.whole:
+            crew.give_back()
+
+    def _build(self, setup: EpisodeSetup, shards: Shards) -> None:
+        config, training = setup.config, setup.config.training
+        self.seed, self.temperature, self._shards = setup.seed, training.rollout.temperature, shards
+        self.device = get_device()
+        if self.device.type == "cpu":
+            torch.set_num_threads(training.threads)
+        self.precision = get_precision(self.device, wanted_precision(self.device))
+        section = model_section(config, setup.base)
+        form = ChatFormat(load_tokenizer(section), TOOLS if training.describe_tools else ())
+        self._begin(setup, load_base(section, self.device, self.precision), section.lora)
+        self.policy.train(False)  # nothing random may be active between sampling and update
+        self.playground = Playground(config, form)
+        self._kl = kl_control(config.kl_coef, config.target_kl, training.update)
+        self._dealer = torch.Generator().manual_seed(self.seed)
+        self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
+
+    def play(
+        self,
+        rows: Sequence[MeasuredRow],
+        keys: Sequence[str],
+        *,
+        temperature: float,
+        seed: int,
+        iteration: int,
+        keep_states: bool = False,
+    ) -> list[Trajectory]:
+        """Play every row once, each shard as a batch of its own."""
+        keep = keep_states and self.needs_states
+        played: list[Trajectory] = self._together("_play", rows, keys, temperature, seed, iteration, keep)
+        return played
+
+    def _play(
+        self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
+        keep_states: bool,
+    ) -> list[Trajectory]:  # fmt: skip
+        return self.playground.play(
+            self.policy.causal, rows, keys,
+            temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
+        )  # fmt: skip
+
+    def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
+        """Play with these weights of the adapter from now on."""
+        self._together("_load_adapter", dict(adapter))
+
+    def _load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
+        self.policy.load_adapter_state(adapter)
+
+    def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        """One update from the batch's `trajectories` and `scores`; `step` counts the finished ones."""
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        metrics = self._together("_learn", self._collated(batch), self._kl.coef, batch["step"], rates)
+        self._kl.update(metrics["objective/kl_per_token"])
+        return {**metrics, "lr": rates[0]}
+
+    def _learn(self, batch: EpisodeBatch, kl_coef: float, iteration: int, rates: Sequence[float]) -> dict[str, float]:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        with self._autocast():
+            return self._update(batch, kl_coef, iteration)
+
+    def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
+        """What the batch's episodes were like, without learning from them."""
+        collated = self._collated(batch)
+        with self._autocast():
+            return {**self._objective(collated, self._kl.coef), "tokens": float(collated.own_tokens)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """`adapter`, `optimizer`, `kl`, `dealer`, and under fp16 the loss `scaler`."""
+        state: dict[str, Any] = {
+            "adapter": self.policy.adapter_state(),
+            "optimizer": self.optimizer.state_dict(),
+            "kl": self._kl.state_dict(),
+            "dealer": {"state": self._dealer.get_state(), "seed": self.seed},
+        }
+        return state if self._scaler is None else {**state, "scaler": self._scaler.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Put back what `state_dict` gave.
+
+        Raises:
+            RC1Error: when it is of another seed or another adapter.
+        """
+        if state["dealer"]["seed"] != self.seed:
+            raise RC1Error(
+                f"the checkpoint is of seed {state['dealer']['seed']}, this run of {self.seed}; give its seed"
+            )
+        self._together("_load", dict(state))
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        self.policy.load_adapter_state(state["adapter"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self._kl.load_state_dict(state["kl"])
+        self._dealer.set_state(state["dealer"]["state"])
+        if self._scaler is not None:
+            self._scaler.load_state_dict(state["scaler"])
+
+    def start_timing(self) -> None:
+        """Keep the time of every part of what follows, in every process."""
+        self._together("_start_timing")
+
+    def _start_timing(self) -> None:
+        start_timing()
+
+    def timings(self) -> list[list[Timing]]:
+        """What was kept since, the first process's first."""
+        kept: list[list[Timing]] = self._together("_timings")
+        return kept
+
+    def _timings(self) -> list[list[Timing]]:
+        kept, mine = stop_timing(), self._shards.mine
+        found = self._shards.exchange({shard: kept if shard == mine[0] else [] for shard in mine})
+        return [part for part in found if part]
+
+    def _together(self, name: str, *arguments: Any) -> Any:
+        """What the method `name` comes to, while every process that shares the work does the same."""
+        assert self._crew is not None or self._shards.alone, "the engine was closed, and the others wait for its words"
+        with nullcontext() if self._crew is None else self._crew.doing(name, arguments):
+            return getattr(self, name)(*arguments)
+
+    def _collated(self, batch: Mapping[str, Any]) -> EpisodeBatch:
+        return collate(batch["trajectories"], batch["scores"], self.playground.form.pad_id).to(self.device)
+
+    def _autocast(self) -> torch.autocast:
+        half = self.precision is not Precision.FP32
+        return torch.autocast(self.device.type, dtype=self.precision.dtype, enabled=half)

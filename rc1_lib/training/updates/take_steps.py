@@ -1,0 +1,106 @@
+"""The optimizer's steps of one update: minibatches of micro-batches, each shard's by itself, until the KL ends them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from rc1_lib.config_training import Update
+from rc1_lib.training.ranks.shards import Shards
+from rc1_lib.training.spans import Part, span
+from rc1_lib.training.updates.gradients import add_gradients
+from rc1_lib.training.updates.interface import PolicyLike
+from rc1_lib.training.updates.lesson import Lesson
+from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
+from rc1_lib.training.updates.own_tokens import own_tokens
+from rc1_lib.training.updates.stepper import Gradients, Stepper
+from rc1_lib.training.updates.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What the steps came to.
+
+    Attributes:
+        tally: of all minibatches that were looked at.
+        gap: mean absolute log-ratio before the first step: 0 where sampling and learning agree on what a token's
+            probability is.
+        stopped: whether the KL ended the update.
+    """
+
+    tally: Tally
+    gap: float
+    stopped: bool
+
+    def metrics(self) -> dict[str, float]:
+        """`update/stopped` (1 when the KL ended the update) and `policy/sampling_gap`."""
+        return {"update/stopped": float(self.stopped), "policy/sampling_gap": self.gap}
+
+
+def take_steps(
+    policy: PolicyLike, lesson: Lesson, minibatches: Iterable[Sequence[int]], stepper: Stepper, shards: Shards
+) -> Taken:
+    """Goes over the minibatches, a step of the optimizer each.
+
+    Before each step the mean KL between the policy as sampled and now is looked at on its minibatch: beyond `kl_stop`
+    the update ends without that step.
+
+    Args:
+        policy: stepped in place; without active dropout.
+        lesson: what is to be learned.
+        minibatches: rows of the lesson's batch.
+        stepper: over the policy's trainable parameters.
+        shards: how learning is dealt out. Every process that has a share calls this with the same arguments, and all
+            end with the same bits.
+
+    Raises:
+        DivergedError: when gradients are not finite and no scaler is there to skip the step.
+    """
+    _check_still(policy)
+    tally, gap, stopped = Tally(), math.nan, False
+    for rows in minibatches:
+        seen = _gradients_of(policy, lesson, rows, stepper, shards)
+        if not tally.minibatches:
+            gap = seen.mean("gap")
+        tally.absorb(seen)
+        stopped = seen.mean("approxkl") > lesson.update.kl_stop
+        if stopped:
+            stepper.drop()
+            break
+        with span(Part.OPTIMIZER):
+            stepper.step()
+    return Taken(tally, gap, stopped)
+
+
+def dealt(rows: int, update: Update, generator: torch.Generator) -> Iterator[list[int]]:
+    """The minibatches of all epochs, each epoch dealt anew."""
+    for _ in range(update.epochs):
+        yield from minibatch_rows(rows, update.minibatches, generator)
+
+
+def _check_still(policy: PolicyLike) -> None:
+    """Nothing random may be active in the policy."""
+    assert not any(
+        isinstance(module, nn.Dropout) and module.training and module.p > 0 for module in policy.modules()
+    ), "dropout is active: ratios would compare two draws of it"
+
+
+def _gradients_of(policy: PolicyLike, lesson: Lesson, rows: Sequence[int], stepper: Stepper, shards: Shards) -> Tally:
+    """Accumulates the gradients of a minibatch, shard by shard, and one micro-batch at a time in each."""
+    lengths = lesson.batch.lengths.tolist()
+    parts, mine = shards.deal(rows, lengths), dict[int, tuple[Tally, Gradients]]()
+    for shard in shards.mine:
+        seen = Tally()
+        for part in micro_batches(parts[shard], lengths, lesson.update.micro_tokens):
+            own = own_tokens(lesson.batch, part)
+            seen.add(add_gradients(policy, lesson, own, stepper.scale), len(own.rows))
+        mine[shard] = seen, stepper.taken()
+    whole = Tally()
+    for seen, gradients in shards.exchange(mine):
+        whole.add_up(seen)
+        stepper.add(gradients)
+    return whole

@@ -1,0 +1,92 @@
+"""The update against GRPO once more, the slow way: one token at a time, no padding, no mask, no chunks."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import mean, stdev
+
+import pytest
+import torch
+from torch import Tensor
+
+from rc1_lib.training.grpo.settings import GRPOSettings
+from rc1_lib.training.grpo.update import grpo_update
+from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.updates.batch import collate
+from tests.training.grpo.toys import settings, takes
+from tests.training.ppo.plain_update import look, steps_of
+from tests.training.ppo.toys import ToyPolicy
+
+KL = 0.3
+
+
+def plain_loss(policy: ToyPolicy, episodes: Sequence[Trajectory], scores: Sequence[float], by: GRPOSettings) -> Tensor:
+    """The loss of one minibatch that holds everything, as the papers write it."""
+    of_row = defaultdict(list)
+    for episode, score in zip(episodes, scores, strict=True):
+        of_row[episode.row_id].append(score)
+    losses, lengths, kind = list[Tensor](), list[int](), by.grpo.loss_type
+    for episode, score in zip(episodes, scores, strict=True):
+        others = of_row[episode.row_id]
+        advantage = (score - mean(others)) / (stdev(others) + 1e-4)
+        steps = steps_of(episode)
+        with policy.reference(), torch.no_grad():
+            reference = [look(policy, episode, at, by.temperature)[0][episode.ids[at]] for at in steps]
+        loss = torch.zeros((), dtype=torch.float64)
+        for at, q in zip(steps, reference, strict=True):
+            p = look(policy, episode, at, by.temperature)[0][episode.ids[at]]
+            ratio = p / math.exp(episode.logprobs[at])
+            kept = torch.clip(ratio, 1 - by.clip, 1 + by.clip_high)
+            gain = torch.minimum(ratio * advantage, kept * advantage)
+            loss = loss - gain + KL * (q / p - torch.log(q / p) - 1)
+        losses.append(loss)
+        lengths.append(len(steps))
+    if kind == "dapo":
+        return torch.stack(losses).sum() / sum(lengths)
+    divisors = lengths if kind == "grpo" else [by.most_tokens] * len(losses)
+    return torch.stack([loss / by_ for loss, by_ in zip(losses, divisors, strict=True)]).mean()
+
+
+@pytest.mark.parametrize("kind", ["dapo", "grpo", "dr_grpo"])
+def test_an_update_steps_along_the_gradient_of_the_papers_loss(kind: str) -> None:
+    by = settings(loss_type=kind, clip_high=0.3, temperature=1.2, max_grad_norm=1e9)
+    episodes, scores = takes([3, 2, 3])
+    policy, plain = ToyPolicy(), ToyPolicy()
+    batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
+    optimizer = torch.optim.SGD(policy.adapter.parameters(), lr=1.0)
+    draw = torch.Generator().manual_seed(1)
+    metrics = grpo_update(policy, batch, optimizer, by, kl_coef=KL, generator=draw)
+    loss = plain_loss(plain, episodes, scores, by)
+    loss.backward()
+    assert metrics["loss"] == pytest.approx(float(loss.detach()), abs=1e-12)
+    assert metrics["policy/clipfrac_avg"] > 0, "the case is to reach the clipping"
+    for mine, theirs in zip(policy.adapter.parameters(), plain.adapter.parameters(), strict=True):
+        assert theirs.grad is not None and theirs.grad.abs().max() > 1e-3
+        torch.testing.assert_close(mine.detach(), (theirs - theirs.grad).detach(), atol=1e-12, rtol=0)
+
+
+def test_where_all_takes_score_the_same_only_the_reference_pulls() -> None:
+    episodes, scores = takes([3, 3])
+    batch = collate(episodes, [0.5] * len(scores), pad_id=0, dtype=torch.float64)
+    for kl_coef, moves in ((0.0, False), (0.1, True)):
+        policy = ToyPolicy()
+        optimizer = torch.optim.SGD(policy.adapter.parameters(), lr=1.0)
+        draw = torch.Generator().manual_seed(1)
+        metrics = grpo_update(policy, batch, optimizer, settings(), kl_coef=kl_coef, generator=draw)
+        assert metrics["frac_reward_zero_std"] == 1
+        assert (metrics["grad_norm"] > 0) is moves
+
+
+def test_the_size_of_micro_batches_does_not_change_what_is_learned() -> None:
+    episodes, scores = takes([3, 3, 2])
+    batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
+    ends = []
+    for micro_tokens in (1, 1000):
+        policy = ToyPolicy()
+        optimizer = torch.optim.SGD(policy.adapter.parameters(), lr=0.5)
+        by = settings(micro_tokens=micro_tokens, minibatches=2, epochs=2, loss_type="grpo", entropy_coef=0.05)
+        grpo_update(policy, batch, optimizer, by, kl_coef=KL, generator=torch.Generator().manual_seed(3))
+        ends.append(policy.adapter.weight.detach())
+    torch.testing.assert_close(ends[0], ends[1], atol=1e-12, rtol=0)
