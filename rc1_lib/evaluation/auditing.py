@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rc1_lib.errors import ConfigError
+from rc1_lib.evaluation.answers import Played
 from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import check_judge
@@ -15,7 +16,6 @@ from rc1_lib.scoring.providers import LIVE
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import Prepared, resumable
-from rc1_lib.training.rollout.trajectory import Trajectory
 
 Scores = Mapping[str, float | None]
 """Row id -> the judged score of its episode; None where it is unscored or was not judged."""
@@ -36,7 +36,7 @@ class Audited:
     judge: str = ""
 
 
-def audited(prepared: Prepared, policies: Sequence[Sequence[Trajectory]]) -> Audited:
+def audited(prepared: Prepared, policies: Sequence[Sequence[Played]]) -> Audited:
     """Judge the sampled episodes of policies by the calibrated weights that the ticket vouches for, all at once.
 
     Args:

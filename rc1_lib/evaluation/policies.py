@@ -10,40 +10,28 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.errors import ConfigError
+from rc1_lib.evaluation.answers import Answers, Played, answers_of, episodes_of
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
-from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Mode, episode_frame, records_of
+from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.evaluation.proxy import Beside, Point, ProxyTruth, proxy_checks, side_by_side
 from rc1_lib.evaluation.report import Provenance, write_evaluation
+from rc1_lib.evaluation.start_record import start_of
 from rc1_lib.gate_report import GateReport
-from rc1_lib.progress import tell
-from rc1_lib.records import MeasuredRow, Message
+from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, resolve
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.run_paths import paths_of
 from rc1_lib.training.setups import EpisodeSetup
 
-STAGE = "evaluation"
 _EXAMPLES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Answers:
-    """The episodes of one policy, one for each prompt and mode."""
-
-    sampled: list[Trajectory]
-    greedy: list[Trajectory]
-
-    def of(self, mode: Mode) -> list[Trajectory]:
-        return self.sampled if mode == "sampled" else self.greedy
 
 
 def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
@@ -63,27 +51,29 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     check_held_out(prepared.selection.held_out, prepared.selection.train)
     plays = 2 * (1 + len(seeds))
     with player_of(prepared, seeds[0]) as player:
-        start = _answers(prepared, player, 0, plays)
-        trained: dict[int, _Answers] = {}
+        start = start_of(prepared, player, plays)
+        trained: dict[int, Answers] = {}
         for number, seed in enumerate(seeds, start=1):
             path = resolve(run.config.steps, run.workspace.path(paths_of(run, seed).checkpoints))
             player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
-            trained[seed] = _answers(prepared, player, 2 * number, plays)
+            trained[seed] = answers_of(prepared, player, 2 * number, plays)
         course = _course(prepared, player, seeds)
     scores = audited(
-        prepared, [start.sampled, *(one.sampled for one in trained.values()), *(one.played for one in course)]
+        prepared,
+        [start.answers["sampled"], *(one["sampled"] for one in trained.values()), *(one.played for one in course)],
     )
     first = min(seeds)
     return _written(
         prepared,
         finished,
-        _records(prepared, start, trained, scores.scores),
-        _points(prepared, start, course, scores.scores),
+        _records(prepared, start.answers, trained, scores.scores),
+        _points(prepared, start.answers, course, scores.scores),
         scores,
+        start.sha256,
         {
             (policy, one.row_id): one.messages
-            for policy, answers in ((BASE, start), (TRAINED, trained[first]))
-            for one in answers.sampled
+            for policy, answers in ((BASE, start.answers), (TRAINED, trained[first]))
+            for one in answers["sampled"]
         },
     )
 
@@ -94,7 +84,7 @@ class _OnTheWay:
 
     seed: int
     step: int
-    played: list[Trajectory]
+    played: list[Played]
 
 
 def _course(prepared: Prepared, player: Player, seeds: Sequence[int]) -> list[_OnTheWay]:
@@ -108,7 +98,7 @@ def _course(prepared: Prepared, player: Player, seeds: Sequence[int]) -> list[_O
 
 
 def _records(
-    prepared: Prepared, start: _Answers, trained: Mapping[int, _Answers], scores: Sequence[Scores]
+    prepared: Prepared, start: Answers, trained: Mapping[int, Answers], scores: Sequence[Scores]
 ) -> list[EpisodeRecord]:
     """An episode of each policy, mode and seed on every prompt; the first scores are the start's, then each seed's."""
     records: list[EpisodeRecord] = []
@@ -116,17 +106,17 @@ def _records(
         for policy, answers, judged in ((BASE, start, scores[0]), (TRAINED, after, of_after)):
             for mode in MODES:
                 records += records_of(
-                    answers.of(mode), prepared.selection.held_out, policy=policy, mode=mode, seed=seed,
+                    answers[mode], prepared.selection.held_out, policy=policy, mode=mode, seed=seed,
                     judged=judged if mode == "sampled" else None,
                 )  # fmt: skip
     return records
 
 
-def _points(prepared: Prepared, start: _Answers, course: Sequence[_OnTheWay], scores: Sequence[Scores]) -> list[Point]:
+def _points(prepared: Prepared, start: Answers, course: Sequence[_OnTheWay], scores: Sequence[Scores]) -> list[Point]:
     """The checkpoints in between against the start, on the prompts that they were asked; the last scores are theirs."""
     rows, thresholds = rows_on_the_way(prepared), prepared.run.config.gates.evaluation
     asked = {str(row["id"]) for row in rows}
-    before = [one for one in start.sampled if one.row_id in asked]
+    before = [one for one in start["sampled"] if one.row_id in asked]
     points = []
     for one, judged in zip(course, scores[len(scores) - len(course) :], strict=True):
         frame = episode_frame(
@@ -165,36 +155,13 @@ def player_of(prepared: Prepared, seed: int) -> Iterator[Player]:
         yield engine
 
 
-def _answers(prepared: Prepared, player: Player, done: int, plays: int) -> _Answers:
-    """A fresh adapter changes nothing, so that before one is loaded the start itself answers."""
-    found: list[list[Trajectory]] = []
-    for temperature in (player.temperature, 0.0):
-        tell(STAGE, done + len(found), plays)
-        found.append(episodes_of(prepared, player, temperature))
-    tell(STAGE, done + len(found), plays)
-    return _Answers(*found)
-
-
-def episodes_of(
-    prepared: Prepared, player: Player, temperature: float, some: Sequence[MeasuredRow] | None = None
-) -> list[Trajectory]:
-    """What the player's policy does on held-out prompts; whoever plays draws by the same random numbers."""
-    rows = prepared.selection.held_out if some is None else some
-    return player.play(
-        rows,
-        [str(row["id"]) for row in rows],
-        temperature=temperature,
-        seed=prepared.run.config.training.held_out.seed,
-        iteration=0,
-    )
-
-
 def _written(
     prepared: Prepared,
     finished: Mapping[int, str],
     records: Sequence[EpisodeRecord],
     course: Sequence[Point],
     scores: Audited,
+    start_sha256: str,
     dialogues: Mapping[tuple[str, str], Sequence[Message]],
 ) -> GateReport:
     run, thresholds, seeds = prepared.run, prepared.run.config.gates.evaluation, tuple(finished)
@@ -222,6 +189,7 @@ def _written(
             sampling={"temperature": run.config.training.rollout.temperature, "turn_tokens": run.config.rollout_len},
             seed=seed,
             judge=scores.judge,
+            start_sha256=start_sha256,
         ),
         examples=examples_markdown(frame, dialogues, before=BASE, after=TRAINED, per_kind=_EXAMPLES),
         curves=curves if curves.is_file() else None,

@@ -1,0 +1,70 @@
+"""What a policy does on held-out prompts: an episode on each, in each mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rc1_lib.environment.outcome import EpisodeOutcome
+from rc1_lib.evaluation.episodes import MODES, Mode
+from rc1_lib.progress import tell
+from rc1_lib.records import MeasuredRow
+from rc1_lib.training.player import Player
+from rc1_lib.training.ppo_run import Prepared
+
+STAGE = "evaluation"
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """An episode, as an evaluation looks at it.
+
+    Attributes:
+        row_id: the row that was acted in.
+        outcome: what came of it.
+        messages: the dialogue, the prompt included.
+    """
+
+    row_id: str
+    outcome: EpisodeOutcome
+    messages: tuple[Any, ...]
+
+
+Answers = Mapping[Mode, Sequence[Played]]
+"""A policy's episodes of each mode, one a prompt."""
+
+
+def answers_of(prepared: Prepared, player: Player, done: int, plays: int) -> Answers:
+    """All held-out prompts, answered in both modes; `done` of `plays` have been played before, for whoever watches.
+
+    A fresh adapter changes nothing, so that before one is loaded the start itself answers.
+    """
+    found: dict[Mode, Sequence[Played]] = {}
+    for mode in MODES:
+        tell(STAGE, done + len(found), plays)
+        found[mode] = answers_in(prepared, player, mode)
+    tell(STAGE, done + len(found), plays)
+    return found
+
+
+def answers_in(
+    prepared: Prepared, player: Player, mode: Mode, some: Sequence[MeasuredRow] | None = None
+) -> list[Played]:
+    """What the player's policy does on held-out prompts in one mode."""
+    return episodes_of(prepared, player, player.temperature if mode == "sampled" else 0.0, some)
+
+
+def episodes_of(
+    prepared: Prepared, player: Player, temperature: float, some: Sequence[MeasuredRow] | None = None
+) -> list[Played]:
+    """What the player's policy does on held-out prompts; whoever plays draws by the same random numbers."""
+    rows = prepared.selection.held_out if some is None else some
+    played = player.play(
+        rows,
+        [str(row["id"]) for row in rows],
+        temperature=temperature,
+        seed=prepared.run.config.training.held_out.seed,
+        iteration=0,
+    )
+    return [Played(one.row_id, one.outcome, one.messages) for one in played]
