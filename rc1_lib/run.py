@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_file, sha256_json, write_text
 from rc1_lib.config import RunConfig
 from rc1_lib.config_file import decisive, dump_config, extended_by, load_config
 from rc1_lib.errors import ConfigError
@@ -155,7 +156,14 @@ def published_config() -> RunConfig:
     Raises:
         ConfigError: when the file has other thresholds than those that were published with this code.
     """
-    published = load_config(PROJECT_ROOT / PUBLISHED)
+    path = PROJECT_ROOT / PUBLISHED
+    return _published(path, sha256_file(path))
+
+
+@cache
+def _published(path: Path, _sha256: str) -> RunConfig:
+    """What the file says while it has these bytes: every report and every look at a ticket asks."""
+    published = load_config(path)
     found = sha256_json(decisive(published))
     if found != _PUBLISHED_SHA256:
         raise ConfigError(

@@ -18,6 +18,7 @@ SHIPPED = ("configs", "models", "templates")
 
 _CACHES = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
 _AT = tuple(str(PROJECT_ROOT / name) for name in OWN)
+_ROOT = str(PROJECT_ROOT) + os.sep
 _WATCHED = {"open", "os.listdir", "os.scandir", "sqlite3.connect", "os.mkdir", "os.remove", "shutil.rmtree"}
 _opened: list[str] | None = None
 
@@ -33,7 +34,12 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
     path = arguments[0]
     if isinstance(path, bytes):
         path = os.fsdecode(path)
-    if isinstance(path, str | os.PathLike) and is_own(os.path.abspath(path)):
+    if isinstance(path, os.PathLike):
+        path = os.fspath(path)
+    # Most of what is opened lies elsewhere, by a plain absolute path.
+    if not isinstance(path, str) or (path[:1] == os.sep and ".." not in path and not path.startswith(_ROOT)):
+        return
+    if is_own(os.path.abspath(path)):
         _opened.append(f"{os.environ.get('PYTEST_CURRENT_TEST', 'a fixture')}: {event} {path}")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rc1_lib.release.report import charts
 from rc1_lib.run import Run, open_run
 from tests.once import copy_of
 from tests.trained import evaluated, trained
@@ -29,3 +30,9 @@ def own(releasable: Run, tmp_path: Path) -> Run:
     root = tmp_path / "workspace"
     shutil.copytree(releasable.workspace.root, root, symlinks=True)
     return open_run(profile="local", workspace=root, overrides=releasable.overrides)
+
+
+@pytest.fixture(autouse=True)
+def small_slides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slides of an eighth of the width: what they show is the same, and packing pixels is most of a page's time."""
+    monkeypatch.setattr(charts, "_SLIDE_DPI", 50)
