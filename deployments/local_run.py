@@ -7,6 +7,8 @@ served already, that server is used; else a private one lives as long as the run
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from deployments import children
-from deployments.server import free_port, running_server, settings, start_server
+from deployments.server import ServerFault, free_port, healthy, running_server, settings, start_server
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace
-from rc1_lib.errors import ConfigError
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.progress import tell
 from rc1_lib.proxies import check_proxies
 from rc1_lib.workspace_lock import check_free
@@ -60,7 +62,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
     Raises:
         ConfigError: when the workspace is not a folder, or the environment names a proxy that cannot be used.
         RC1Error: while another run is at work in the workspace.
-        ServerFault: when the private server does not come up.
+        ServerFault: when the private server does not come up, or the server is lost while the flow runs.
         Exception: the flow's own, when it ended by a fault.
     """
     workspace = Path(flow_parameters.get("workspace") or PROJECT_ROOT).resolve()
@@ -78,10 +80,11 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
 
     with _server(workspace, load) as (url, lasting):
         tell("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
-        state = _run(name, workspace, url, flow_parameters, lasting)
-        fault = state.result(raise_on_failure=False) if state.name not in _verdict_names() else None
-        if isinstance(fault, BaseException):
-            raise fault
+        with _losing(url):
+            state = _run(name, workspace, url, flow_parameters, lasting)
+            fault = state.result(raise_on_failure=False) if state.name not in _verdict_names() else None
+            if isinstance(fault, BaseException):
+                raise fault
     run_id = state.state_details.flow_run_id
     return FlowOutcome(
         exit_code=_exit_code(state),
@@ -107,6 +110,42 @@ def _server(workspace: Path, load: Callable[[str], None]) -> Iterator[tuple[str,
         yield private.url, False
     finally:
         children.stop(private.process)
+
+
+@contextmanager
+def _losing(url: str) -> Iterator[None]:
+    """Say in a sentence that the server was lost, in the place of what Prefect says when it cannot reach it.
+
+    Raises:
+        ServerFault: when the block has failed, and no server is there any more.
+    """
+    try:
+        yield
+    except RC1Error:
+        raise
+    except Exception as error:
+        if healthy(url):
+            raise
+        _end_without_waiting()
+        raise ServerFault(
+            f"the Prefect server at {url} has ended in the middle of the run; files are written whole or not at all, "
+            f"so run the command again"
+        ) from error
+
+
+def _end_without_waiting() -> None:
+    """Let the process end as a fault does, once everything else is done and said.
+
+    Prefect would try for 11 s to get rid of each event that it still holds. It does so in the same way, before Python
+    ends its threads; what was registered last comes first.
+    """
+
+    def end() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(FAULT)
+
+    threading._register_atexit(end)  # type: ignore[attr-defined]
 
 
 def _run(name: FlowName, workspace: Path, url: str, flow_parameters: dict[str, Any], lasting: bool) -> State[Any]:

@@ -6,6 +6,7 @@ This module must not import Prefect: its settings are read from the environment 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,10 +27,12 @@ HOME = ".prefect"
 RECORD = f"{HOME}/rc1-server.json"
 LOG = f"{HOME}/server.log"
 START_LIMIT_S = 180.0
+LITTLE_ROOM = 100 * 2**20
+"""Bytes: a new database and its log take less."""
 
 
 class ServerFault(Exception):
-    """The server did not come up."""
+    """The server did not come up, or did not last as long as its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +125,26 @@ def _wait(server: Server, log: Path, wanted: Callable[[], bool]) -> None:
     deadline = time.monotonic() + START_LIMIT_S
     while not healthy(server.url):
         if server.process.poll() is not None:
-            raise ServerFault(f"the Prefect server ended at once (exit code {server.process.returncode}); see {log}")
+            ended = f"the Prefect server ended at once (exit code {server.process.returncode}); see {log}"
+            raise ServerFault(ended + little_room(log.parent))
         if not wanted():
             raise ServerFault("the start of the Prefect server was broken off")
         if time.monotonic() > deadline:
             raise ServerFault(f"the Prefect server did not answer within {START_LIMIT_S:.0f} s; see {log}")
         time.sleep(0.2)
+
+
+def little_room(folder: Path, little: int = LITTLE_ROOM) -> str:
+    """What to say of the disk that a folder is on, where so little is free that this may be the reason.
+
+    Args:
+        folder: on the disk.
+        little: bytes.
+    """
+    free = shutil.disk_usage(folder).free
+    if free >= little:
+        return ""
+    return f"; {free / 2**20:,.0f} MB are free on the disk of {folder}: free space, or name another --workspace"
 
 
 def healthy(url: str) -> bool:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import pytest
+
+from deployments import children
+from deployments.server import little_room
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.preflight.gates import gates_of_round
 from rc1_lib.run import Run
@@ -21,14 +27,51 @@ sys.exit(end.exit_code)
 """
 
 
+COMMAND = "from rc1_lib.cli import main; main()"
+
+
+def server_of(process: subprocess.Popen[bytes], log: Path) -> int:
+    """The process of the private server, once it answers; the command tells so."""
+    while b"Prefect server: 1/1" not in log.read_bytes():
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.05)
+    serving = (
+        pid for pid in children.descendants(process.pid) if "uvicorn" in Path(f"/proc/{pid}/cmdline").read_text()
+    )
+    return next(serving)
+
+
+@pytest.mark.long
+def test_a_server_that_is_killed_under_a_run_ends_it_with_a_sentence(built: Run, tmp_path: Path) -> None:
+    root, log = tmp_path / "workspace", tmp_path / "said.txt"
+    shutil.copytree(built.workspace.root, root)
+    flags = [part for override in built.overrides for part in ("--set", override)]
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-c", COMMAND, "round1", "--workspace", str(root), "--build", "never", *flags],
+            env={**bare(), "PYTHONPATH": str(PROJECT_ROOT)}, stdout=said, stderr=said,
+        )  # fmt: skip
+    os.kill(server_of(process, log), signal.SIGKILL)
+    assert process.wait(800) == 1, log.read_text()
+    assert "has ended in the middle of the run; files are written whole or not at all" in log.read_text()
+
+
+def test_a_disk_with_little_room_is_told_of_and_any_other_is_not(tmp_path: Path) -> None:
+    assert little_room(tmp_path, little=0) == ""
+    assert f"free on the disk of {tmp_path}: free space" in little_room(tmp_path, little=2**80)
+
+
+def bare() -> dict[str, str]:
+    """The environment as in a user's shell: what another test's server left in it would be taken for a wish."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+
+
 def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(built: Run, tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     shutil.copytree(built.workspace.root, root)
-    # As in a user's shell: what another test's server left in the environment would be taken for a wish.
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(root), *built.overrides, "gates.training.min_seeds=9"],
-        env={**bare, "PYTHONPATH": str(PROJECT_ROOT)}, stdout=subprocess.PIPE, text=True, timeout=800, check=False,
+        env={**bare(), "PYTHONPATH": str(PROJECT_ROOT)}, stdout=subprocess.PIPE, text=True, timeout=800, check=False,
     )  # fmt: skip
     assert (run.returncode, run.stdout.split()[0]) == (2, "GatesFailed")
     assert f"1 of {len(gates_of_round(1))} gates failed: training_config" in run.stdout
