@@ -102,9 +102,10 @@ command(_ticket, "show", ticket.show)
 command(_ticket, "revoke", ticket.revoke)
 app.add_typer(_ticket, name="ticket")
 
-_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare two.")
+_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare two, hand one over.")
 command(_ckpt, "list", ckpt.show, without=("config", "profile", "overrides"))
 command(_ckpt, "diff", ckpt.diff, without=("config", "profile", "overrides"))
+command(_ckpt, "export", ckpt.export)
 app.add_typer(_ckpt, name="ckpt")
 
 _config = typer.Typer(no_args_is_help=True, help="The configuration: verify it or show the effective one.")

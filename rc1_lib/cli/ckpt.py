@@ -1,15 +1,21 @@
-"""`ckpt list` and `ckpt diff`."""
+"""`ckpt list`, `ckpt diff` and `ckpt export`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
+from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.stages import stages
+
+if TYPE_CHECKING:
+    from rc1_lib.training.handover.likeness import Likeness
 
 _SHOWN = 40
 """Differences that a terminal is told; JSON holds all."""
@@ -55,6 +61,54 @@ def show(session: Session) -> int:
     )
     session.document({"checkpoints": rows})
     return 2 if damaged else 0
+
+
+def export(
+    session: Session,
+    checkpoint: Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")],
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder of the workspace that is not there yet. Default: models/export/ and the checkpoint's name."
+        ),
+    ] = None,
+    prompts: Annotated[
+        int, typer.Option(min=1, help="Held-out prompts on which what was written has to be the policy.")
+    ] = 32,
+) -> int:
+    """Hand a policy over: an adapter for peft, a merged model for transformers, and a manifest.
+
+    Give the flags of its training. Both are read again and compared with the engine's own policy, logits and greedy
+    tokens; where they differ nothing is written, and the exit code is 1.
+    """
+    run = session.open()
+    session.started = True
+    from rc1_lib.training.handover.export import UnlikeError, export_checkpoint
+
+    found_at = _found(session, checkpoint)
+    target = run.workspace.path(to.as_posix() if to else f"models/export/{found_at.parent.name}-{found_at.name}")
+    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    with stages():
+        try:
+            found, folder = export_checkpoint(run, found_at, target, prompts).found, str(target)
+        except UnlikeError as fault:
+            found, folder = fault.found, None
+            session.show(str(fault))
+    session.show(_likeness_table(found), *([f"exported: {folder}"] if folder else []))
+    code = 0 if folder else 1
+    bodies = {name: one.body() for name, one in found.items()}
+    session.document({"exit_code": code, "folder": folder, "likeness": bodies})
+    return code
+
+
+def _likeness_table(found: Mapping[str, Likeness]) -> Table:
+    table = Table(title="beside the policy", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in ("part", "largest difference of a logit", "at most", "other greedy tokens", "of", "ties", "state"):
+        table.add_column(head, justify="left" if head in ("part", "state") else "right")
+    for name, one in found.items():
+        numbers = (f"{one.logit_difference:.1e}", f"{one.tolerance:g}", one.other_tokens, one.tokens, one.ties)
+        table.add_row(name, *map(str, numbers), "equal" if one.passed else "NOT THE POLICY")
+    return table
 
 
 def _found(session: Session, name: str) -> Path:

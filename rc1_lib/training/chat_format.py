@@ -32,6 +32,11 @@ class ChatFormat:
         tools: the tools that the prompt describes, as JSON schemas; empty where the model knows them by training.
     """
 
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """Of the model."""
+        return self._tokenizer
+
     def __init__(self, tokenizer: PreTrainedTokenizerBase, tools: Sequence[Mapping[str, Any]] = ()) -> None:
         """Reads what the template writes between the contents.
 

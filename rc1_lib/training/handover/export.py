@@ -1,0 +1,214 @@
+"""A checkpoint's policy as an adapter and as a merged model, with a manifest, written only if both are the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from peft import PeftModel
+from torch import Tensor
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from rc1_lib.artifacts import sha256_file, write_json
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.hub_name import name_and_commit
+from rc1_lib.progress import tell
+from rc1_lib.run import Run
+from rc1_lib.training.base_model import load_base
+from rc1_lib.training.checkpoint import atomic_folder
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.control import refuse_control
+from rc1_lib.training.derived import REFERENCE
+from rc1_lib.training.device import to_device
+from rc1_lib.training.episode_engine import EpisodeEngine
+from rc1_lib.training.handover.likeness import Likeness, likeness
+from rc1_lib.training.handover.merge import merged_model
+from rc1_lib.training.models import base_name, fingerprint_of, model_section
+from rc1_lib.training.registry import make_engine
+from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.rows import select_rows
+from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.train_config import ModelSection
+
+STAGE = "export"
+MANIFEST = "export.json"
+ADAPTER, MERGED = "adapter", "merged"
+
+
+class UnlikeError(Exception):
+    """What was written is not the policy.
+
+    Attributes:
+        found: name of the part -> how like the policy it is.
+    """
+
+    def __init__(self, found: Mapping[str, Likeness]) -> None:
+        """Takes what was found of every part."""
+        super().__init__("what was written and read again is not the policy; nothing is kept")
+        self.found = dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        folder: holds `adapter/`, `merged/` and the manifest `export.json`.
+        found: name of the part -> how like the policy it is.
+    """
+
+    folder: Path
+    found: dict[str, Likeness]
+
+
+def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) -> Exported:
+    """Write a checkpoint's policy for others to load, if what they load is the policy.
+
+    `adapter/` is what `PeftModel.from_pretrained` takes, over the policy that was started from; `merged/` is what
+    `AutoModelForCausalLM.from_pretrained` takes, tokenizer included. Both are read again from the disk and compared
+    with the engine's own policy, along greedy episodes on held-out prompts, before the folder gets its name.
+
+    Args:
+        run: the run that the checkpoint is of: its engine, its base, its pool.
+        checkpoint: the folder.
+        target: a folder that is not there yet.
+        prompts: held-out prompts that are played.
+
+    Raises:
+        RC1Error: when the target is there already.
+        CheckpointError: when the checkpoint is damaged, a control's, or of another base or pool than the run's.
+        UnlikeError: when something that was written is not the policy; nothing is kept.
+    """
+    if target.exists() or target.is_symlink():
+        raise RC1Error(f"{target}: is there already, and an export replaces nothing; give another folder with --to")
+    state = load_checkpoint(checkpoint)
+    refuse_control(state, checkpoint.name)
+    base = _start_of(run, state, checkpoint)
+    engine = _engine_of(run, base, state)
+    with closing(engine):
+        greedy = _played(run, engine, state, checkpoint, prompts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_folder.new_folder(target) as folder:
+            section = model_section(run.config, base)
+            _write(run, engine, section, folder)
+            found = _compared(engine, section, folder, greedy)
+            if not all(one.passed for one in found.values()):
+                raise UnlikeError(found)
+            write_json(folder / MANIFEST, _manifest(run, state, checkpoint, base, folder, found))
+    return Exported(target, found)
+
+
+def _start_of(run: Run, state: CheckpointState, checkpoint: Path) -> str:
+    """The policy that the checkpoint's adapter is an adapter of."""
+    warm = bool(run.config.training.warm_start.steps)
+    base = str(REFERENCE.path(run)) if warm else base_name(run.config, run.workspace)
+    if warm and not Path(base).is_dir():
+        raise CheckpointError(f"{base}: the policy that was started from is not there; train again: rc1 train")
+    if fingerprint_of(run.config, base) != state.values.get("reference"):
+        raise CheckpointError(
+            f"{checkpoint}: was trained from another policy than {run.workspace.name(Path(base))} is now; give the "
+            f"flags of its own training, or train again"
+        )
+    return base
+
+
+def _engine_of(run: Run, base: str, state: CheckpointState) -> EpisodeEngine:
+    """The run's engine with the checkpoint's policy."""
+    name = run.config.training.engine
+    engine = make_engine(name, EpisodeSetup)
+    if not isinstance(engine, EpisodeEngine):
+        raise ConfigError(
+            f"training.engine: found '{name}', whose policy cannot be handed over; it has to be an EpisodeEngine"
+        )
+    engine.setup(EpisodeSetup(run.config, base, int(state.values["seed"])))
+    engine.load_adapter(state.tensors["adapter"])
+    return engine
+
+
+def _played(
+    run: Run, engine: EpisodeEngine, state: CheckpointState, checkpoint: Path, prompts: int
+) -> list[Trajectory]:
+    """Greedy episodes of the policy on prompts that it was not trained on."""
+    selection = select_rows(run, engine.playground.form)
+    if selection.pool_sha256 != state.values.get("pool"):
+        raise CheckpointError(
+            f"{checkpoint}: was trained on another pool than {run.config.seed_pool} is now, so which prompts were held "
+            f"out is not known; give the flags of its own training"
+        )
+    rows = selection.held_out[:prompts]
+    tell(STAGE, 0, len(rows), "greedy episodes")
+    keys = [str(row["id"]) for row in rows]
+    return engine.play(rows, keys, temperature=0.0, seed=run.config.training.held_out.seed, iteration=0)
+
+
+def _write(run: Run, engine: EpisodeEngine, section: ModelSection, folder: Path) -> None:
+    """The adapter as peft writes it, naming its base by no path of this machine; the merged model and the tokenizer."""
+    peft, form = engine.policy.peft, engine.playground.form
+    (settings,) = peft.peft_config.values()
+    named, commit = name_and_commit(section.base)
+    hub = not Path(section.base).is_dir()
+    before = settings.base_model_name_or_path, settings.revision
+    settings.base_model_name_or_path = named if hub else run.workspace.name(Path(section.base))
+    settings.revision = commit if hub else None
+    try:
+        peft.save_pretrained(str(folder / ADAPTER), save_embedding_layers=False)
+        (folder / ADAPTER / "README.md").unlink(missing_ok=True)  # peft's form of a model card, nothing filled in
+    finally:
+        settings.base_model_name_or_path, settings.revision = before
+    merged_model(engine.policy, section, engine.precision).save_pretrained(folder / MERGED)
+    form.tokenizer.save_pretrained(folder / MERGED)
+
+
+def _compared(
+    engine: EpisodeEngine, section: ModelSection, folder: Path, greedy: list[Trajectory]
+) -> dict[str, Likeness]:
+    """How like the policy what lies in the folder is, read as others will read it."""
+    policy, device = engine.policy, engine.device
+
+    def ours(ids_1T: Tensor) -> Tensor:
+        return policy.logits(policy.hidden(to_device(ids_1T, device)))
+
+    def read_by(model: torch.nn.Module) -> Callable[[Tensor], Tensor]:
+        model.eval()
+        return lambda ids_1T: cast(Tensor, model(input_ids=to_device(ids_1T, device)).logits)
+
+    found = {}
+    over = load_base(section, device, engine.precision)
+    with_adapter = PeftModel.from_pretrained(over, str(folder / ADAPTER))
+    found[ADAPTER] = likeness(ours, read_by(with_adapter), greedy, engine.precision)
+    del over, with_adapter
+    merged: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+        folder / MERGED, dtype=engine.precision.dtype, use_safetensors=True
+    )
+    found[MERGED] = likeness(ours, read_by(to_device(merged, device)), greedy, engine.precision)
+    return found
+
+
+def _manifest(
+    run: Run, state: CheckpointState, checkpoint: Path, base: str, folder: Path, found: Mapping[str, Likeness]
+) -> dict[str, Any]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        "checkpoint": {
+            "path": run.workspace.name(checkpoint),
+            "sha256": fingerprint(checkpoint),
+            "step": state.step,
+            "seed": state.values["seed"],
+        },
+        "base": {
+            "name": run.workspace.name(Path(base)) if Path(base).is_dir() else base,
+            "sha256": state.values["reference"],
+            "base_model": run.config.base_model,
+            "quantized": run.config.finetune.method == "qlora",
+        },
+        "engine": run.config.training.engine,
+        "profile": run.config.profile,
+        "likeness": {name: one.body() for name, one in found.items()},
+        "files": {path.relative_to(folder).as_posix(): sha256_file(path) for path in files},
+    }

@@ -1,0 +1,155 @@
+"""Handing a policy over: what peft and transformers load is the policy, or nothing is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from peft import PeftModel
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from rc1_lib.artifacts import sha256_file
+from rc1_lib.cli import main
+from rc1_lib.errors import RC1Error
+from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.device import Precision
+from rc1_lib.training.handover import export as export_module
+from rc1_lib.training.handover.export import UnlikeError, export_checkpoint
+from rc1_lib.training.handover.likeness import likeness
+from rc1_lib.training.ppo_run import advance, prepare
+from tests.training.ppo.toys import episode
+from tests.training.tiny_world import ENGINES, OVERRIDES
+
+Tiny = Callable[..., Run]
+IDS_1T = torch.arange(40, 70)[None]
+
+
+def trained(run: Run) -> Path:
+    prepared = prepare(run)
+    return advance(prepared, run.config.seeds[0], 2, lambda _: None)
+
+
+@torch.no_grad()
+def logits(model: torch.nn.Module) -> Tensor:
+    return model.eval()(input_ids=IDS_1T).logits
+
+
+@pytest.mark.parametrize("name", sorted(ENGINES))
+def test_what_others_load_is_the_policy_and_no_longer_the_base(tiny: Tiny, name: str) -> None:
+    run = tiny(*ENGINES[name])
+    checkpoint, target = trained(run), run.workspace.path("out/policy")
+    done = export_checkpoint(run, checkpoint, target, 4)
+    base = run.workspace.path("base")
+    adapted = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), str(target / "adapter"))
+    merged = AutoModelForCausalLM.from_pretrained(target / "merged")
+    torch.testing.assert_close(logits(adapted), logits(merged), atol=1e-4, rtol=0)
+    assert (logits(merged) - logits(AutoModelForCausalLM.from_pretrained(base))).abs().max() > 0.1
+    assert AutoTokenizer.from_pretrained(target / "merged").chat_template
+    assert all(one.passed and one.tokens > 10 and one.episodes == 4 for one in done.found.values())
+    manifest = json.loads((target / "export.json").read_text())
+    assert manifest["base"]["name"] == "base" and manifest["base"]["sha256"] == prepare(run).reference.sha256
+    assert manifest["checkpoint"]["step"] == 2 and manifest["engine"] == name
+    assert {one: sha256_file(target / one) for one in manifest["files"]} == manifest["files"]
+    assert str(run.workspace.root) not in (target / "adapter/adapter_config.json").read_text()
+
+
+def test_a_base_in_4_bits_is_handed_over_as_the_numbers_that_were_computed_with(tiny: Tiny) -> None:
+    run = tiny("finetune.method=qlora", "training.ppo.value_warm_up=0")
+    checkpoint, target = trained(run), run.workspace.path("out")
+    done = export_checkpoint(run, checkpoint, target, 4)
+    assert done.found["merged"].logit_difference < 1e-3
+    published = AutoModelForCausalLM.from_pretrained(run.workspace.path("base"))
+    over_published = logits(PeftModel.from_pretrained(published, str(target / "adapter")))
+    merged = logits(AutoModelForCausalLM.from_pretrained(target / "merged"))
+    assert (merged - over_published).abs().max() > 1e-2, "the adapter was learned beside the quantised weights"
+    assert json.loads((target / "export.json").read_text())["base"]["quantized"] is True
+
+
+@pytest.fixture
+def one_weight_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merging goes wrong by one weight."""
+    merged_model = export_module.merged_model
+
+    def off(*arguments: object) -> torch.nn.Module:
+        model = merged_model(*arguments)  # type: ignore[arg-type]
+        model.get_submodule("model.layers.1.mlp.down_proj").weight.data[0, 0] += 1.0
+        return model
+
+    monkeypatch.setattr(export_module, "merged_model", off)
+
+
+def rc1_exports(run: Run) -> int:
+    """The exit code of the command."""
+    flags = [part for override in OVERRIDES for part in ("--set", override)]
+    with pytest.raises(SystemExit) as ended:
+        main(["ckpt", "export", "latest", "--workspace", str(run.workspace.root), "--prompts", "2", *flags])
+    return int(ended.value.code or 0)
+
+
+def test_the_command_exports_once_and_is_refused_then(tiny: Tiny, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tiny()
+    trained(run)
+    assert rc1_exports(run) == 0
+    assert "models/export/rc1-step_00002" in "".join(capsys.readouterr().out.split())
+    assert rc1_exports(run) == 2
+
+
+@pytest.mark.usefixtures("one_weight_off")
+def test_the_command_ends_as_a_fault_where_something_is_not_the_policy(
+    tiny: Tiny, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tiny()
+    trained(run)
+    assert rc1_exports(run) == 1
+    assert "NOT THE POLICY" in capsys.readouterr().out
+    assert os.listdir(run.workspace.path("models/export")) == []
+
+
+@pytest.mark.usefixtures("one_weight_off")
+def test_nothing_is_written_where_the_merged_model_is_not_the_policy(tiny: Tiny) -> None:
+    run = tiny("training.ppo.value_warm_up=0")
+    checkpoint, target = trained(run), run.workspace.path("out/policy")
+    with pytest.raises(UnlikeError) as unlike:
+        export_checkpoint(run, checkpoint, target, 4)
+    assert unlike.value.found["adapter"].passed and not unlike.value.found["merged"].passed
+    assert os.listdir(target.parent) == []
+
+
+def test_an_export_replaces_nothing_and_takes_no_other_runs_checkpoint(tiny: Tiny) -> None:
+    run = tiny()
+    checkpoint = trained(run)
+    target = run.workspace.path("out")
+    target.mkdir()
+    with pytest.raises(RC1Error, match="is there already, and an export replaces nothing; give another folder"):
+        export_checkpoint(run, checkpoint, target, 4)
+    pool = run.workspace.path(run.config.seed_pool)
+    content = pool.read_text()
+    pool.write_text(content.replace("coins", "pence", 30))
+    with pytest.raises(CheckpointError, match=r"was trained on another pool than data/rollouts/rc1_seed\.balanced\.j"):
+        export_checkpoint(run, checkpoint, run.workspace.path("other"), 4)
+    (run.workspace.path("base") / "generation_config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="was trained from another policy than base is now"):
+        export_checkpoint(run, checkpoint, run.workspace.path("other"), 4)
+
+
+def test_a_logit_that_is_off_a_token_that_is_another_and_a_nan_are_each_seen() -> None:
+    played = [episode("row", [(False, [1, 2]), (True, [3, 0])], [-0.1, -0.1])]
+    sharp = torch.tensor([[0.0, 0, 0, 9], [0, 0, 0, 9], [9, 0, 0, 0]])
+
+    def reads(table: Tensor) -> Callable[[Tensor], Tensor]:
+        return lambda ids_1T: table[None, : ids_1T.shape[1]]
+
+    def beside(table: Tensor) -> tuple[bool, int]:
+        found = likeness(reads(sharp), reads(table), played, Precision.FP32)
+        return found.passed, found.other_tokens
+
+    assert beside(sharp) == (True, 0)
+    assert beside(sharp + torch.tensor([0, 0.01, 0, 0])) == (False, 0)
+    assert beside(sharp.roll(1, dims=1)) == (False, 2)
+    assert beside(sharp * torch.nan)[0] is False
