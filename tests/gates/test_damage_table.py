@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.calibration.stages import STAGES
+from rc1_lib.evaluation.control import GATE as CONTROL
+from rc1_lib.evaluation.gate import GATE as PPO_EVAL
+from rc1_lib.preflight.gates import PREFLIGHT
 from rc1_lib.run import Run
 from tests.gates.damage_done import GATES, SIZE, build_small, outcome, reds
 from tests.gates.damages import Damage
 from tests.gates.damages_by_gate import DAMAGES, UNSEEN
+from tests.gates.damages_of_scores import FOUND
 
 PAGE = PROJECT_ROOT / "docs/experiments/damage-table.md"
 SHARE = (
@@ -80,3 +85,16 @@ def test_the_page_shows_for_each_kind_the_gates_that_it_names() -> None:
             shown[name.replace("¦", "|")] = frozenset(gate for gate, cell in zip(GATES, cells, strict=True) if cell)
     assert shown == {damage.name: damage.red for damage in DAMAGES}
     assert all(not shown[damage.name] for damage in UNSEEN)
+
+
+def test_every_gate_that_the_first_tables_leave_out_has_its_kinds_and_their_tests_are_there() -> None:
+    gates = {spec.name for spec in PREFLIGHT} | {stage.name for stage in STAGES} | {PPO_EVAL, CONTROL}
+    assert {found.gate for found in FOUND} == gates - set(GATES)
+    cited = {tuple(found.test.split("::")) for found in FOUND}
+    gone = [test for file, test in cited if f"def {test}(" not in (PROJECT_ROOT / "tests" / file).read_text()]
+    assert gone == []
+
+
+def test_the_page_shows_what_is_found_of_judge_reward_machine_and_training() -> None:
+    shown = PAGE.read_text().splitlines()
+    assert [found.line for found in FOUND if found.line not in shown] == []
