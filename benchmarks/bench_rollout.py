@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -111,12 +112,12 @@ def small_model(vocabulary: int, layers: int, width: int) -> PreTrainedModel:
 
 @dataclass
 class Counted:
-    """What one way did."""
+    """What one way did, and the least that it took."""
 
     episodes: int = 0
     sampled: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
+    seconds: float = math.inf
+    cpu_seconds: float = math.inf
 
 
 @dataclass
@@ -228,26 +229,23 @@ def main() -> None:
         parser.error("--model and --pool go together")
     torch.set_num_threads(options.threads)
     bench = real(options.model, options.pool, options.rows) if options.model else scripted(options.rows)
-    counted = {way: Counted() for way in WAYS if options.only in (None, way)}
-    for way in counted:
+    least = {way: Counted() for way in WAYS if options.only in (None, way)}
+    for way in least:
         WAYS[way](replace(bench, rows=bench.rows[:8]))  # warm up
     for _ in range(options.repeats):
-        for way, total in counted.items():
+        for way, found in least.items():
             begun = time.process_time()
             once = WAYS[way](bench)
-            total.cpu_seconds += time.process_time() - begun
-            total.episodes += once.episodes
-            total.sampled += once.sampled
-            total.seconds += once.seconds
-    print(f"{options.rows} episodes at once, {options.repeats} times, {options.threads} threads")
+            found.episodes, found.sampled = once.episodes, once.sampled
+            found.seconds = min(found.seconds, once.seconds)
+            found.cpu_seconds = min(found.cpu_seconds, time.process_time() - begun)
+    print(f"{options.rows} episodes at once, the least of {options.repeats} times, {options.threads} threads")
     print(f"{'':26}{'episodes/s':>12}{'sampled/s':>12}{'tokens/episode':>16}{'ratio':>8}{'of CPU':>8}")
-    slowest = max(total.seconds / total.episodes for total in counted.values())
-    dearest = max(total.cpu_seconds / total.episodes for total in counted.values())
-    for way, total in counted.items():
-        each = total.seconds / total.episodes
+    slowest, dearest = (max(getattr(one, name) for one in least.values()) for name in ("seconds", "cpu_seconds"))
+    for way, found in least.items():
         print(
-            f"{way:26}{1 / each:12.2f}{total.sampled / total.seconds:12.0f}{total.sampled / total.episodes:16.1f}"
-            f"{slowest / each:8.2f}{dearest / (total.cpu_seconds / total.episodes):8.2f}"
+            f"{way:26}{found.episodes / found.seconds:12.2f}{found.sampled / found.seconds:12.0f}"
+            f"{found.sampled / found.episodes:16.1f}{slowest / found.seconds:8.2f}{dearest / found.cpu_seconds:8.2f}"
         )
 
 
