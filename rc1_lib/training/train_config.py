@@ -123,7 +123,7 @@ class EngineSection(Section):
     """The engine by name, and what the original gives engines. One that has no use for a key says so in a notice."""
 
     name: Annotated[str, _registered(ENGINES)]
-    """What updates the model: `trl_sft` here; engines that learn from episodes refuse rows of input and output."""
+    """What updates the model: `trl_sft` or `pure_pt_sft`; an engine of episodes refuses rows of input and output."""
     lr: Annotated[float, Field(gt=0)]
     """Learning rate."""
     target_kl: Annotated[float, Field(gt=0)] | None = None

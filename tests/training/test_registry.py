@@ -64,7 +64,7 @@ def test_every_registered_strategy_is_made_and_every_alias_leads_to_an_engine() 
 def test_rows_of_input_and_output_do_not_set_up_an_engine_of_episodes(name: str) -> None:
     sentence = (
         f"engine.name: {name} learns from episodes in RC1's dialogue world, and rows of input and output have none; "
-        "take trl_sft with strategy sft, or train with configs/local.yaml"
+        "take pure_pt_sft, trl_sft with strategy sft, or train with configs/local.yaml"
     )
     with pytest.raises(ConfigError) as refused:
         make_engine(name, SupervisedSetup)

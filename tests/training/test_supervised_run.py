@@ -14,6 +14,7 @@ import yaml
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.learners import ENGINES, LearnsFrom, names_of
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.load import load_checkpoint
@@ -133,6 +134,16 @@ def test_resumed_from_any_checkpoint_the_end_is_the_same(
     )
     before, after = (MetricsLog(folder / "reports/metrics.jsonl").read() for folder in (undisturbed, place))
     assert [(line["step"], line["loss"]) for line in after] == [(line["step"], line["loss"]) for line in before]
+
+
+@pytest.mark.parametrize("name", sorted({*names_of(ENGINES, LearnsFrom.ROWS)} - {"trl_sft"}))
+def test_every_other_engine_ends_the_same_too_when_it_is_resumed(base: Path, tmp_path: Path, name: str) -> None:
+    whole, parted, engine = tmp_path / "whole", tmp_path / "parted", f"engine.name={name}"
+    train(whole, base, engine, "run.max_steps=4")
+    train(parted, base, engine, "run.max_steps=2")
+    train(parted, base, engine, "run.max_steps=4", resume="latest")
+    ends = [fingerprint(place / "checkpoints/local/step_00004") for place in (whole, parted)]
+    assert ends[0] == ends[1]
 
 
 def killed_in_a_checkpoint(workspace: str, base: str) -> None:

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import torch
 from datasets import Dataset
-from peft import get_peft_model_state_dict, set_peft_model_state_dict
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
@@ -26,6 +25,7 @@ from rc1_lib.training.device import Precision, get_device, get_precision, to_dev
 from rc1_lib.training.lora import lora_config
 from rc1_lib.training.readers.collate import IGNORED, micro_batches
 from rc1_lib.training.setups import SupervisedSetup
+from rc1_lib.training.trained_weights import TrainedWeights
 
 
 class TrlSFT(Engine[SupervisedSetup]):
@@ -51,9 +51,9 @@ class TrlSFT(Engine[SupervisedSetup]):
         self.device = get_device(setup.devices)
         self.precision = get_precision(self.device, setup.precision)
         self._rows = setup.micro_batch
-        self._adapted = setup.model.lora.enable
         self._trainer = _machinery(setup, self.device, self.precision)
         self._inner = cast(Any, self._trainer.model)  # inside whatever accelerate wraps around it
+        self._weights = TrainedWeights(self._inner, adapted=setup.model.lora.enable)
         if setup.model.gradient_checkpointing:
             # `Trainer.train` would do it; TRL has made the adapter's inputs require gradients for it already.
             self._inner.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
@@ -80,7 +80,7 @@ class TrlSFT(Engine[SupervisedSetup]):
         self._trainer.accelerator.unscale_gradients(self.optimizer)
         measured = {"loss": loss, "lr": float(self.optimizer.param_groups[0]["lr"]), **self._trainer.taken("train")}
         for hook in self.gradient_hooks:
-            measured |= hook(self._trained())
+            measured |= hook(self._weights.parameters)
         self.optimizer.step()
         self.optimizer.zero_grad()
         return measured
@@ -100,7 +100,7 @@ class TrlSFT(Engine[SupervisedSetup]):
     def state_dict(self) -> dict[str, Any]:
         """`adapter` (or `model`), `optimizer`, and under fp16 the loss `scaler`."""
         scaler = self._trainer.accelerator.scaler
-        state: dict[str, Any] = {self._weights_name: self._weights(), "optimizer": self.optimizer.state_dict()}
+        state: dict[str, Any] = {self._weights.name: self._weights.state(), "optimizer": self.optimizer.state_dict()}
         return state if scaler is None else {**state, "scaler": scaler.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -109,31 +109,10 @@ class TrlSFT(Engine[SupervisedSetup]):
         Raises:
             ConfigError: when the weights are those of another model or adapter.
         """
-        weights, mine = state[self._weights_name], self._weights()
-        shapes = {name: tuple(value.shape) for name, value in weights.items()}
-        wanted = {name: tuple(value.shape) for name, value in mine.items()}
-        if shapes != wanted:
-            odd = sorted(set(shapes.items()) ^ set(wanted.items()))[0]
-            raise ConfigError(f"model: the checkpoint's weights are of another model, first at {odd}; give its base")
-        if self._adapted:
-            set_peft_model_state_dict(self._inner, weights)
-        else:
-            self._inner.load_state_dict(weights, strict=False)
+        self._weights.load(state[self._weights.name])
         self.optimizer.load_state_dict(state["optimizer"])
         if self._trainer.accelerator.scaler is not None:
             self._trainer.accelerator.scaler.load_state_dict(state["scaler"])
-
-    @property
-    def _weights_name(self) -> str:
-        return "adapter" if self._adapted else "model"
-
-    def _weights(self) -> dict[str, Tensor]:
-        if self._adapted:
-            return dict(get_peft_model_state_dict(self._inner))
-        return {name: value.detach() for name, value in self._inner.named_parameters()}
-
-    def _trained(self) -> list[nn.Parameter]:
-        return [value for value in self._inner.parameters() if value.requires_grad]
 
 
 class _Machinery(SFTTrainer):

@@ -1,7 +1,9 @@
-"""TRL's SFT as an engine: the loss is the plain one, whatever the micro-batches; QLoRA runs on a CPU."""
+"""Every engine that learns from rows: the loss is the plain one, whatever the micro-batches; QLoRA runs on a CPU."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ from transformers import AutoModelForCausalLM
 
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.engines.trl_sft import TrlSFT
+from rc1_lib.learners import ENGINES, LearnsFrom, names_of
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow
+from rc1_lib.training.registry import make_engine
+from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.supervised_run import setup_of
 from rc1_lib.training.train_config_file import load_train_config
 from tests.training.tiny import write_base
@@ -31,11 +35,21 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_base(tmp_path_factory.mktemp("base"), hidden=64)
 
 
-def engine(base: Path, *overrides: str) -> TrlSFT:
-    config = load_train_config(PROJECT_ROOT / "configs/train_local.yaml", [f"model.base={base}", *CPU, *overrides])
-    made = TrlSFT()
-    made.setup(setup_of(config, config.model))
-    return made
+Make = Callable[..., Any]
+
+
+@pytest.fixture(params=names_of(ENGINES, LearnsFrom.ROWS))
+def engine(request: pytest.FixtureRequest) -> Make:
+    """`engine(base, "data.batch_size=2")` is an engine of each kind in turn, set up by the shipped configuration."""
+
+    def make(base: Path, *overrides: str) -> Any:
+        settings = [f"model.base={base}", *CPU, *overrides]
+        config = load_train_config(PROJECT_ROOT / "configs/train_local.yaml", settings)
+        made = make_engine(request.param, SupervisedSetup)
+        made.setup(setup_of(config, config.model))
+        return made
+
+    return make
 
 
 def batch(side: Any = "right") -> dict[str, Any]:
@@ -52,7 +66,7 @@ def plain_loss(base: Path) -> float:
     return float(torch.stack(lost).mean().detach())
 
 
-def test_the_loss_is_the_mean_over_learned_tokens_whatever_the_micro_batches_and_padding(base: Path) -> None:
+def test_the_loss_is_the_mean_over_learned_tokens_however_they_are_batched(engine: Make, base: Path) -> None:
     expected = plain_loss(base)
     for rows, side in ((1, "right"), (2, "right"), (3, "left")):
         made = engine(base, f"data.batch_size={rows}")
@@ -61,7 +75,7 @@ def test_the_loss_is_the_mean_over_learned_tokens_whatever_the_micro_batches_and
         assert made.train_step(batch(side))["loss"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_gradient_does_not_depend_on_the_micro_batches(base: Path) -> None:
+def test_the_gradient_does_not_depend_on_the_micro_batches(engine: Make, base: Path) -> None:
     trained = engine(base)
     for _ in range(3):  # a fresh adapter has gradients in one of its two factors only
         trained.train_step(batch())
@@ -77,7 +91,7 @@ def test_the_gradient_does_not_depend_on_the_micro_batches(base: Path) -> None:
             assert torch.allclose(gradient, expected, rtol=0.0, atol=1e-6)
 
 
-def test_learning_lowers_the_loss_and_touches_only_the_seven_adapters(base: Path) -> None:
+def test_learning_lowers_the_loss_and_touches_only_the_seven_adapters(engine: Make, base: Path) -> None:
     made = engine(base, "data.batch_size=3")
     frozen = {name: value.clone() for name, value in made.model.named_parameters() if not value.requires_grad}
     losses = [made.train_step(batch())["loss"] for _ in range(8)]
@@ -87,7 +101,7 @@ def test_learning_lowers_the_loss_and_touches_only_the_seven_adapters(base: Path
     assert adapted == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
 
-def test_checkpointing_of_activations_is_really_on_and_changes_nothing(base: Path) -> None:
+def test_checkpointing_of_activations_is_really_on_and_changes_nothing(engine: Make, base: Path) -> None:
     on, off = engine(base), engine(base, "model.gradient_checkpointing=false")
     assert on.model.is_activation_checkpointing
     assert not off.model.is_activation_checkpointing
@@ -98,7 +112,7 @@ def test_checkpointing_of_activations_is_really_on_and_changes_nothing(base: Pat
         assert torch.allclose(value, off.state_dict()["adapter"][name], atol=1e-6), name
 
 
-def test_hooks_see_complete_gradients_before_the_step(base: Path) -> None:
+def test_hooks_see_complete_gradients_before_the_step(engine: Make, base: Path) -> None:
     made = engine(base)
     norms = []
 
@@ -115,7 +129,7 @@ def test_hooks_see_complete_gradients_before_the_step(base: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_qlora_learns_on_a_cpu_and_keeps_the_base_in_four_bits(base: Path, precision: str) -> None:
+def test_qlora_learns_on_a_cpu_and_keeps_the_base_in_four_bits(engine: Make, base: Path, precision: str) -> None:
     import bitsandbytes
 
     made = engine(base, "model.quantization=nf4", f"run.mixed_precision={precision}", "data.batch_size=3")
@@ -127,7 +141,17 @@ def test_qlora_learns_on_a_cpu_and_keeps_the_base_in_four_bits(base: Path, preci
     assert all(torch.equal(layer.weight.data, old) for layer, old in zip(layers, packed, strict=True))
 
 
-def test_without_an_adapter_the_whole_model_is_trained_and_saved(base: Path) -> None:
+def test_another_engine_goes_on_from_its_state_bit_for_bit(engine: Make, base: Path) -> None:
+    first, second = engine(base), engine(base)
+    for _ in range(2):
+        first.train_step(batch())
+    second.load_state_dict(deepcopy(first.state_dict()))  # a checkpoint's tensors are nobody else's
+    assert first.train_step(batch()) == second.train_step(batch())
+    ours, theirs = first.state_dict()["adapter"], second.state_dict()["adapter"]
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_without_an_adapter_the_whole_model_is_trained_and_saved(engine: Make, base: Path) -> None:
     made = engine(base, "model.lora.enable=false")
     made.train_step(batch())
     state = made.state_dict()
@@ -137,13 +161,13 @@ def test_without_an_adapter_the_whole_model_is_trained_and_saved(base: Path) -> 
     assert other.eval_step(batch())["loss"] == made.eval_step(batch())["loss"]
 
 
-def test_weights_of_another_adapter_are_refused(base: Path) -> None:
+def test_weights_of_another_adapter_are_refused(engine: Make, base: Path) -> None:
     state = engine(base, "model.lora.r=4").state_dict()
     with pytest.raises(ConfigError, match="the checkpoint's weights are of another model"):
         engine(base).load_state_dict(state)
 
 
-def test_what_this_machine_or_place_lacks_is_told(base: Path) -> None:
+def test_what_this_machine_or_place_lacks_is_told(engine: Make, base: Path) -> None:
     with pytest.raises(ConfigError, match="use_flash_attention_2: there is none on cpu"):
         engine(base, "model.use_flash_attention_2=true")
     with pytest.raises(ConfigError, match=r"model\.base: '.*nowhere' cannot be loaded"):
