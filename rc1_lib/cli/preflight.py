@@ -90,6 +90,10 @@ def _run(
         from rc1_lib.calibration.stages import check_performable
 
         check_performable(run)  # the flow does so too; here the answer is there before a server has started
+    if ticket and 2 in rounds:
+        from rc1_lib.preflight.ticket import check_base
+
+        check_base(run)
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
     session.show(*preflight_plan(run, rounds, ticket=ticket))
     outcome = run_flow_of(

@@ -135,6 +135,7 @@ CONFIGURATIONS = (
     BadInput("a live mode that is none", "config show", "expected one of", environment={"REWARD_LIVE_MODE": "maybe"}),
     BadInput("live scores of a judge that gives none", "config show", "asks for live scores",
              environment={"REWARD_LIVE_MODE": "1"}),
+    BadInput("a base on the hub without a commit", "preflight --set base_model=some/model", "it names no commit"),
     BadInput("another engine", "config show --set training.engine=torch_pp", "for supervised training use"),
     BadInput("a SOCKS proxy", "preflight", "ALL_PROXY: names a SOCKS proxy",
              environment={"ALL_PROXY": f"socks5://user:{KEY}@127.0.0.1:9"}),
