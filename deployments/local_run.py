@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PASSED, FAULT, REFUSED = 0, 1, 2
 HISTORY_LIMIT_S = 15.0
-FlowName = Literal["preflight", "calibrate", "train"]
+FlowName = Literal["preflight", "calibrate", "train", "scale_up"]
 
 
 @dataclass(frozen=True, slots=True)

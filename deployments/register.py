@@ -18,6 +18,7 @@ from rc1_lib.artifacts import PROJECT_ROOT
 ENTRYPOINT = "flows/preflight.py:preflight"
 CALIBRATE_ENTRYPOINT = "flows/calibrate.py:calibrate"
 TRAIN_ENTRYPOINT = "flows/train.py:train"
+SCALE_UP_ENTRYPOINT = "flows/scale_up.py:scale_up"
 NIGHTLY_CRON = "0 3 * * *"
 NIGHTLY: dict[str, Any] = {"build": "never", "refresh": True, "ticket": False, "recheck": True, "on_red_revoke": True}
 
@@ -30,7 +31,8 @@ def register(workspace: Path, pool: str) -> None:
             WorkPoolCreate(name=pool, type="process", base_job_template=template, concurrency_limit=1), overwrite=True
         )
     here = {"workspace": str(workspace)}
-    preflight, calibrate, train = (_flow(entry) for entry in (ENTRYPOINT, CALIBRATE_ENTRYPOINT, TRAIN_ENTRYPOINT))
+    entries = (ENTRYPOINT, CALIBRATE_ENTRYPOINT, TRAIN_ENTRYPOINT, SCALE_UP_ENTRYPOINT)
+    preflight, calibrate, train, scale_up = (_flow(entry) for entry in entries)
     quietly: dict[str, Any] = {
         "work_pool_name": pool,
         "job_variables": {"command": shlex.join([sys.executable, "-m", "deployments.engine"])},
@@ -42,6 +44,9 @@ def register(workspace: Path, pool: str) -> None:
         name="calibrate", parameters=here, description="shadow run, weights, ablation, shadow run again", **quietly
     )
     train.deploy(name="train", parameters=here, description="warm start, PPO, evaluation; needs the ticket", **quietly)
+    scale_up.deploy(
+        name="scale-up", parameters=here, description="the pool grows from size to size, through gates", **quietly
+    )
     preflight.deploy(
         name="nightly",
         parameters={**here, **NIGHTLY},

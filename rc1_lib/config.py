@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rc1_lib.config_data import Difficulty, Pool, Shadow, Sources
+from rc1_lib.config_data import Difficulty, Pool, ScaleUp, Shadow, Sources
 from rc1_lib.config_judge import Ablation, Calibration, Judge, Overclarification, Reward
 from rc1_lib.config_training import Training
 from rc1_lib.config_values import BucketShares, Positive, Section, Seed, Share, TaskName, WrittenPath, sums_to_one
@@ -103,6 +103,7 @@ class RunConfig(Section):
     pool: Pool
     shadow: Shadow
     difficulty: Difficulty
+    scale_up: ScaleUp
     judge: Judge
     reward: Reward
     calibration: Calibration

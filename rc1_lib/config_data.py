@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -143,4 +144,23 @@ class Difficulty(Section):
         }  # fmt: skip
         if set(self.bounds) != wanted:
             raise ValueError(f"difficulty.bounds must name exactly {', '.join(sorted(wanted))}")
+        return self
+
+
+class ScaleUp(Section):
+    """Growing the pool size by size: rc1 scale-up."""
+
+    sizes: Annotated[tuple[Positive, ...], Field(min_length=1)]
+    """Rows of each size, rising; the last one is `pool.n`."""
+    judged: Positive
+    """Dialogues of a size that the judge is asked about anew, before it grows and after."""
+    approval: bool
+    """Whether a person has to approve each further size in the Prefect UI."""
+    approval_hours: Annotated[float, Field(gt=0, le=10 * 366 * 24)]
+    """Hours that an approval is waited for."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if any(larger <= smaller for smaller, larger in pairwise(self.sizes)):
+            raise ValueError(f"scale_up.sizes is {list(self.sizes)}, expected each size larger than the one before")
         return self

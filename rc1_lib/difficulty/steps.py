@@ -13,6 +13,7 @@ from rc1_lib.difficulty.features import measure
 from rc1_lib.difficulty.report import difficulty_report
 from rc1_lib.errors import RowError
 from rc1_lib.rows.frame import METRIC_TYPES, read_rows
+from rc1_lib.rows.lines import lines_kept
 from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
 
@@ -69,8 +70,7 @@ def write_balanced(run: Run) -> dict[str, Any]:
         recorded_write(run.workspace, run.config.difficulty.balanced_path, manifest) as stream,
         path.open("rb") as pool,
     ):
-        lines = (line for line in pool if line.strip())  # the reader of rows skips blank lines too
-        stream.writelines(line for line, keep in zip(lines, wanted, strict=True) if keep)
+        stream.writelines(lines_kept(pool, wanted))
     return manifest
 
 

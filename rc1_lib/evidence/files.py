@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from rc1_lib.derived import Artifact
 from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.evidence.registry import DATA, bound, described
 from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
 
 _ROWS: dict[str, Artifact] = {one.name: one for one in DATA}
@@ -57,9 +57,7 @@ class Evidence:
         paths = [self.path(name) for name in ("pool", "balanced")]
         if not all(path.is_file() for path in paths):
             return -1
-        with paths[0].open("rb") as pool, paths[1].open("rb") as balanced:
-            own = {hashlib.blake2b(line.rstrip(b"\n"), digest_size=16).digest() for line in pool}
-            return sum(hashlib.blake2b(line.rstrip(b"\n"), digest_size=16).digest() not in own for line in balanced)
+        return foreign_lines(part=paths[1], whole=paths[0])
 
     def metrics(self) -> pl.DataFrame:
         """The checked difficulty metrics; raises `RowError` when they are missing or damaged."""

@@ -15,6 +15,7 @@ from flows.calibrate import calibrate
 from flows.endings import GATES_FAILED
 from flows.failures import leave_failure
 from flows.preflight import preflight
+from flows.scale_up import scale_up
 from flows.train import train
 from rc1_lib.artifacts import read_json
 from rc1_lib.preflight.nights import NIGHTS, parse_nights
@@ -29,7 +30,7 @@ def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters:
     return sorted(path.name.partition("_")[0] + path.suffix for path in root.rglob("reports/**/*") if path.is_file())
 
 
-@pytest.mark.parametrize("flow", [train, preflight, calibrate])
+@pytest.mark.parametrize("flow", [train, preflight, calibrate, scale_up])
 def test_every_flow_leaves_it_however_it_fails(flow: Any) -> None:
     assert flow.on_failure_hooks == flow.on_crashed_hooks == [leave_failure]
 

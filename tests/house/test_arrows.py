@@ -24,13 +24,15 @@ ROOMS = {
     "gates": "environment pool reward rows scoring",
     "calibration": "attacks difficulty environment gates labels pool reward rows scoring sources",
     "preflight": "calibration evidence gates labels pool scoring",
+    "scale_up": "difficulty evidence gates pool preflight reward rows scoring",
     "release": "calibration difficulty evaluation evidence preflight reward training",
     "training": "calibration difficulty environment pool reward rows scoring sources",
     "evaluation": "environment gates reward scoring training",
-    "evidence": "calibration difficulty evaluation labels pool scoring training",
+    "evidence": "calibration difficulty evaluation labels pool rows scoring training",
     "testing": "scoring",
     "cli": (
-        "calibration difficulty evaluation evidence labels pool preflight release reward rows scoring testing training"
+        "calibration difficulty evaluation evidence labels pool preflight release reward rows scale_up scoring testing "
+        "training"
     ),
 }
 """Room -> the rooms that it may import, and every one of these it does import.

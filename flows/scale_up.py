@@ -1,0 +1,163 @@
+"""The scale-up: the pool grows from size to size, looked at before and after each; nothing runs behind a red gate.
+
+Run it with `rc1 scale-up`, or with `prefect deployment run rc1/scale-up`. A run that is killed, or red, is gone on from
+by the next one: a size that was green is known by the files, the judge and the code that it was found green with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from prefect import State, flow
+from prefect.flow_runs import suspend_flow_run
+from prefect.input import RunInput
+from prefect.runtime import deployment
+from prefect.states import Completed, Failed
+
+from flows.endings import FAULT, GATES_FAILED, NOT_APPROVED, ONE_AT_A_TIME, SCALED_UP
+from flows.failures import leave_failure
+from rc1_lib.build_policy import Build
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.evidence import Evidence
+from rc1_lib.preflight.gates import check_waivers
+from rc1_lib.preflight.rounds import GREEN
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run, open_run
+from rc1_lib.scale_up import record
+from rc1_lib.scale_up.looks import AFTER, BEFORE, Look, behind
+from rc1_lib.scale_up.sizes import Step, steps
+from rc1_lib.workspace_lock import holding
+from tasks.data import seed
+from tasks.endings import REFUSED, outcome
+from tasks.gates import faulted, read_verdict
+from tasks.scale_up import gate_of_size, green_before, grown, keep, report_scale_up
+from tasks.sentences import round_sentence
+
+
+class Approval(RunInput):
+    """What a person says, in the Prefect UI, of growing on."""
+
+    approved: bool
+    by: str
+    note: str = ""
+
+
+@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
+def scale_up(
+    profile: str | None = "local",
+    config: str | None = None,
+    overrides: Sequence[str] = (),
+    workspace: str | None = None,
+    build: Build = "auto",
+) -> State[Any]:
+    """Grow the pool through `scale_up.sizes`, and stop at the first red gate.
+
+    Args:
+        profile: `local` or `prod`.
+        config: the configuration file; default: the profile's own.
+        overrides: settings `a.b=c` that overrule the file. Never a key: keys come from the environment.
+        workspace: where everything is read and written; default: the project's root.
+        build: `auto` builds the files that are missing or out of date, `always` everything, `never` no pool.
+    """
+    try:
+        run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+        check_waivers(Evidence(run))
+        return _scale_up(run, steps(run), build)
+    except RC1Error as refusal:
+        return Failed(name=REFUSED, message=str(refusal))
+
+
+def _scale_up(run: Run, ahead: Sequence[Step], build: Build) -> State[Any]:
+    _check_approval(run)
+    with holding(run.workspace, "a scale-up"):
+        outcome(seed(run, build, return_state=True))
+    looks: list[Look] = []
+    for before, step in zip((None, *ahead), ahead, strict=False):
+        found, fault = _green_before(run, step, build), ""
+        if not found:
+            if before is not None and (refusal := _not_approved(run, before)):
+                return Failed(name=NOT_APPROVED, message=refusal)
+            with holding(run.workspace, "a scale-up"):
+                found, fault = _reached(run, step, build)
+        looks += found
+        sentence = _sentence(run, looks)
+        report_scale_up(run, looks, sentence)
+        if not looks[-1].passed:
+            return Failed(name=FAULT if fault else GATES_FAILED, message=sentence)
+    return Completed(name=SCALED_UP, message=sentence)
+
+
+def _green_before(run: Run, step: Step, build: Build) -> Sequence[Look]:
+    found: Sequence[Look] = () if build == "always" else outcome(green_before(run, step, return_state=True))
+    return found
+
+
+def _reached(run: Run, step: Step, build: Build) -> tuple[list[Look], str]:
+    """The looks before a size and after it, up to the first red gate, and the fault that it met, if any."""
+    looks = []
+    if step.smaller:
+        look, fault = _look(run, step, again=True)
+        if not look.passed:
+            return [look], fault
+        looks.append(look)
+    outcome(grown(run, step.size, build, return_state=True))
+    look, fault = _look(run, step, again=False)
+    looks.append(look)
+    if look.passed:
+        keep(run, step, looks)
+    return looks, fault
+
+
+def _look(run: Run, step: Step, *, again: bool) -> tuple[Look, str]:
+    look, names = Look(step.smaller if again else step.size, again, ()), BEFORE if again else AFTER
+    results: list[GateResult] = []
+    fault = ""
+    for name in names:
+        state = gate_of_size(run, step, name, again, look.title, return_state=True)
+        result, fault = read_verdict(state.result(raise_on_failure=False))
+        results.append(faulted(name, fault) if result is None else result)
+        if results[-1].status not in GREEN:
+            break
+    return replace(look, results=(*results, *behind(results, names))), fault
+
+
+def _sentence(run: Run, looks: Sequence[Look]) -> str:
+    """`5,000 of 30,000 rows reached, every gate green at 1,000, 5,000`, or where it stopped, and why."""
+    newest = looks[-1]
+    if not newest.passed:
+        return f"stopped at {newest.title} rows: {round_sentence(newest.results)}"
+    green = ", ".join(f"{look.size:,}" for look in looks if not look.again)
+    return f"{newest.size:,} of {run.config.pool.n:,} rows reached, every gate green at {green}"
+
+
+def _check_approval(run: Run) -> None:
+    """Refuse to wait for somebody who cannot answer: only a deployment's run can be suspended, and looked at meanwhile.
+
+    Raises:
+        ConfigError: saying how to start one.
+    """
+    if run.config.scale_up.approval and deployment.id is None:
+        raise ConfigError(
+            "scale_up.approval is true: a person approves in the Prefect UI, so start it there or with "
+            "`prefect deployment run rc1/scale-up` beside `rc1 serve`; or set scale_up.approval=false"
+        )
+
+
+def _not_approved(run: Run, step: Step) -> str:
+    """Suspend the run until somebody has looked at a size; gives why it may not grow on, or nothing.
+
+    A suspended run holds no process and no lock: it begins anew when it is resumed, and finds its sizes green before.
+    """
+    if not run.config.scale_up.approval or record.approved(run, step):
+        return ""
+    said = suspend_flow_run(
+        wait_for_input=Approval,
+        timeout=int(3600 * run.config.scale_up.approval_hours),
+        key=f"grow-on-from-{step.size}",
+    )
+    if not said.approved:
+        return f"growing on from {step.size:,} rows was not approved by {said.by}: {said.note or 'no reason given'}"
+    record.approve(run, step, said.by, said.note)
+    return ""

@@ -1,0 +1,49 @@
+"""`scale-up`: run the flow, then print every measure at every size."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from rc1_lib.cli.flow_run import run_flow_of, tell_end
+from rc1_lib.cli.fresh_reports import stamps, written_since
+from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
+from rc1_lib.cli.preflight import Build, Verbose
+from rc1_lib.cli.session import Session
+
+
+def scale_up(
+    session: Session,
+    sources: Sources = None,
+    seed: Seed = None,
+    build: Build = "auto",
+    rebuild: Rebuild = False,
+    verbose: Verbose = False,
+) -> int:
+    """Grow the pool from size to size (scale_up.sizes), through gates before and after each; stop at the first red.
+
+    What was green before is not judged again, also after a kill. No ticket is issued or revoked.
+    """
+    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    from rc1_lib.scale_up.report import PICTURE, REPORT
+    from rc1_lib.scale_up.sizes import steps
+
+    steps(run)  # the flow asks too; here the answer is there before a server has started
+    before = stamps(run, REPORT)
+    outcome = run_flow_of(session, run, "scale_up", verbose=verbose, build="always" if rebuild else build)
+    report = written_since(run, before, REPORT).get(REPORT)
+    if report:
+        session.show(_table(report["table"]))
+        session.show(
+            *(f"{what}: {run.workspace.path(file)}" for what, file in (("report", REPORT), ("picture", PICTURE)))
+        )
+    session.show(outcome.message)
+    return tell_end(session, outcome, {"report": REPORT if report else None, "table": report and report["table"]})
+
+
+def _table(rows: list[dict[str, str]]) -> Table:
+    table = Table(title="measures by size", title_justify="left")
+    for place, head in enumerate(rows[0]):
+        table.add_column(head, justify="left" if place < 2 else "right")
+    for row in rows:
+        table.add_row(*row.values())
+    return table

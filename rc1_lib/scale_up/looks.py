@@ -1,0 +1,106 @@
+"""What is looked at before a size and after it: diversity, difficulty, how stably the judge grades its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.growth import growth_gate
+from rc1_lib.gates.judge_stability import stability_gate
+from rc1_lib.preflight.gates import evaluate
+from rc1_lib.preflight.rounds import GREEN
+from rc1_lib.records import GateResult
+from rc1_lib.rows.lines import foreign_lines
+from rc1_lib.run import Run
+from rc1_lib.scale_up.sizes import Step, sized
+from rc1_lib.scoring.asked_anew import asked_anew
+from rc1_lib.scoring.test_double_checks import double_checks
+
+GROWTH, STABILITY = "growth", "judge_stability"
+BEFORE = ("diversity", "difficulty", STABILITY)
+"""The gates of the smaller size once more, since days may have gone by. The judge, who may cost, is asked last."""
+AFTER = (GROWTH, *BEFORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The gates of a size, looked at once.
+
+    Attributes:
+        size: rows that were looked at.
+        again: whether it is the look before the pool grows on.
+        results: a verdict a gate, in order; behind a red one all wait for it.
+    """
+
+    size: int
+    again: bool
+    results: tuple[GateResult, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gate was judged and is green."""
+        names = BEFORE if self.again else AFTER
+        return tuple(one.name for one in self.results if one.status in GREEN) == names
+
+    @property
+    def title(self) -> str:
+        """`1,000`, or `1,000 again`, for people."""
+        return f"{self.size:,}{' again' if self.again else ''}"
+
+
+def judge(whole: Run, step: Step, name: str, *, again: bool) -> GateResult:
+    """Evaluate one gate: of the smaller size again, or of the size that was grown to.
+
+    Args:
+        whole: the run of the whole pool.
+        step: which sizes.
+        name: of `BEFORE` or `AFTER`.
+        again: whether it is the smaller size that is looked at.
+    """
+    run = sized(whole, step.smaller if again else step.size)
+    if name == GROWTH:
+        return _growth(whole, step)
+    return _stability(run) if name == STABILITY else evaluate(name, Evidence(run), 1)
+
+
+def behind(results: Sequence[GateResult], names: Sequence[str]) -> list[GateResult]:
+    """The gates that were not reached, with the red one that each waits for."""
+    return [GateResult(name, waits_for=f"{results[-1].name}, which is red") for name in names[len(results) :]]
+
+
+def _growth(whole: Run, step: Step) -> GateResult:
+    evidence = Evidence(sized(whole, step.size))
+    try:
+        rows = evidence.rows("pool").height
+        before = Evidence(sized(whole, step.smaller)).path("pool")
+        lost = foreign_lines(before, evidence.path("pool")) if step.smaller else 0
+        result = growth_gate(rows, step.size, lost)
+        return replace(result, evidence={evidence.label("pool"): evidence.sha256("pool")})
+    except RC1Error as error:
+        return GateResult(GROWTH, error=str(error))
+
+
+def _stability(run: Run) -> GateResult:
+    """Ask the judge anew about a draw of the rows: what it says now is looked at, not what is stored."""
+    config, evidence = run.config, Evidence(run)
+    if waiver := config.gates.waivers.get(STABILITY, ""):
+        return GateResult(STABILITY, waiver=waiver)
+    try:
+        rows = evidence.rows("pool")
+        asked = rows.sample(min(config.scale_up.judged, rows.height), seed=config.pool.seed)["messages"].to_list()
+        judged, lines = asked_anew(run, asked, _store(run))
+        prints = {evidence.label("pool"): evidence.sha256("pool")}
+    except RC1Error as error:
+        return GateResult(STABILITY, error=str(error))
+    thresholds = config.gates.stability.model_copy(update={"last": len(asked)})
+    result = stability_gate(lines, samples=config.judge.samples, thresholds=thresholds)
+    marks = double_checks(run, judged.test_double)
+    return replace(result, evidence=prints, checks=(*result.checks, *marks))
+
+
+def _store(run: Run) -> str:
+    """A store of its own: the gates of a round read what the judge was asked about for them alone."""
+    return str(PurePosixPath(run.config.judge.store.path).with_name("scale_up.sqlite"))

@@ -1,0 +1,104 @@
+"""What is kept of a size that is green: a report that counts only for the very files, judge and code that it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from rc1_lib.artifacts import FileState, file_state, now, read_json, recorded_write, sha256_json, write_json
+from rc1_lib.code import code_sha256
+from rc1_lib.derived import Artifact
+from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.evidence.registry import described
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run
+from rc1_lib.scale_up.looks import Look
+from rc1_lib.scale_up.rows import rows_artifact
+from rc1_lib.scale_up.sizes import Step, sized
+from rc1_lib.scoring.identity import scoring_settings
+
+_KIND = "scale_up"
+_PACKS = ("templates", "reference_templates")
+
+
+def keep(whole: Run, step: Step, looks: Sequence[Look]) -> str:
+    """Write the report of a green size; gives its path, relative to the workspace."""
+    where = _report(whole, step)
+    body = {"time": now(), "profile": whole.config.profile, "looks": [look_body(look) for look in looks]}
+    with recorded_write(whole.workspace, where, {"kind": _KIND}) as stream:
+        stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
+    return where
+
+
+def kept(whole: Run, step: Step) -> tuple[Look, ...]:
+    """The looks at a size that was green before, judged again; none where anything that decides them has changed."""
+    if not all(one.state(run) is FileState.FRESH for run, one in _files(whole, step)):
+        return ()
+    where = _report(whole, step)
+    if file_state(whole.workspace, where, None, _KIND) is not FileState.FRESH:
+        return ()
+    try:
+        looks = tuple(_look(body) for body in read_json(whole.workspace.path(where))["looks"])
+    except (ValueError, KeyError, TypeError):
+        return ()
+    expected = [(step.smaller, True), (step.size, False)] if step.smaller else [(step.size, False)]
+    as_expected = [(look.size, look.again) for look in looks] == expected
+    return looks if as_expected and all(look.passed for look in looks) else ()
+
+
+def look_body(look: Look) -> dict[str, Any]:
+    """A look as reports hold it, without the rows at fault."""
+    results = [{**result.to_dict(), "offenders": ()} for result in look.results]
+    return {"size": look.size, "again": look.again, "pass": look.passed, "gates": results}
+
+
+def _look(body: Mapping[str, Any]) -> Look:
+    return Look(body["size"], body["again"], tuple(GateResult.from_dict(one) for one in body["gates"]))
+
+
+def approve(whole: Run, step: Step, by: str, note: str) -> None:
+    """Write down that a person approved of growing on from a size, as it was found."""
+    write_json(whole.workspace.path(_approval(whole, step)), {"approved": True, "by": by, "note": note, "time": now()})
+
+
+def approved(whole: Run, step: Step) -> bool:
+    """Whether a person approved of growing on from a size, as it is now."""
+    try:
+        body = read_json(whole.workspace.path(_approval(whole, step)))
+    except (OSError, ValueError):
+        return False
+    return isinstance(body, Mapping) and body.get("approved") is True
+
+
+def _files(whole: Run, step: Step) -> list[tuple[Run, Artifact]]:
+    """What a size is judged by: its files, and those of the size before."""
+    sizes = (step.smaller, step.size) if step.smaller else (step.size,)
+    return [(sized(whole, size), one) for size in sizes for one in (rows_artifact(whole, size), METRICS, BALANCED)]
+
+
+def _key(whole: Run, step: Step) -> str:
+    """Names a size by all that decides its verdict."""
+    config = whole.config
+    decisive = {
+        "step": [step.smaller, step.size],
+        "files": [one.sha256(run) for run, one in _files(whole, step)],
+        "packs": [described(name).sha256(whole) for name in _PACKS],
+        "scoring": scoring_settings(whole),
+        "judged": config.scale_up.judged,
+        "seed": config.pool.seed,
+        "datasets": dict(config.datasets),
+        "gates": config.gates.model_dump(mode="json", include={"diversity", "difficulty", "mix", "stability"}),
+        "waivers": config.gates.waivers,
+        "code": code_sha256(),
+    }
+    return sha256_json(decisive)[:12]
+
+
+def _report(whole: Run, step: Step) -> str:
+    return f"reports/scale_up_{step.size}_{_key(whole, step)}.json"
+
+
+def _approval(whole: Run, step: Step) -> str:
+    return f"reports/scale_up_{step.size}_{_key(whole, step)}.approval.json"

@@ -1,0 +1,85 @@
+"""The steps of a scale-up as Prefect tasks: what was green before, the rows of a size, its gates, its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from prefect import State, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.states import Completed
+
+from rc1_lib.build_policy import Build
+from rc1_lib.progress import tell
+from rc1_lib.run import Run
+from rc1_lib.scale_up import record
+from rc1_lib.scale_up.looks import AFTER, BEFORE, STABILITY, Look, judge
+from rc1_lib.scale_up.report import PICTURE, REPORT, table, write_report
+from rc1_lib.scale_up.rows import grow
+from rc1_lib.scale_up.sizes import Step
+from tasks.endings import refusable, retried
+from tasks.gates import state_of
+from tasks.keys import provide_scorer_key
+from tasks.pictures import picture
+from tasks.train import CACHED
+
+DUE = "Due"
+"""The state of a size that is still to be grown to."""
+
+
+@retried(name="size", task_run_name="size {step.size}")
+def green_before(run: Run, step: Step) -> State[tuple[Look, ...]]:
+    """Look whether a size was green before, over the very bytes that are there now.
+
+    Returns:
+        A state named `CACHED` with the looks at that size, or `DUE` with none.
+    """
+    looks = record.kept(run, step)
+    if looks:
+        return Completed(name=CACHED, message=f"{step.size:,} rows were green before, nothing has changed", data=looks)
+    return Completed(name=DUE, message=f"{step.size:,} rows are to be reached", data=())
+
+
+@retried(name="rows of a size", task_run_name="grow to {size}")
+@refusable
+def grown(run: Run, size: int, build: Build) -> list[str]:
+    """Write the rows of a size, their measures and their balanced pool where they are missing or out of date."""
+    return grow(run, size, build)
+
+
+@retried(name="gate of a size", task_run_name="{name}, {title}")
+def gate_of_size(run: Run, step: Step, name: str, again: bool, title: str) -> State[dict[str, Any]]:
+    """Evaluate one gate of a size.
+
+    Args:
+        run: of the whole pool.
+        step: which sizes.
+        name: of the gate.
+        again: whether the smaller size is looked at once more.
+        title: of the look, for people.
+    """
+    if name == STABILITY:
+        provide_scorer_key(run)
+    result = judge(run, step, name, again=again)
+    names = BEFORE if again else AFTER
+    tell(f"size {title}", names.index(name) + 1, len(names), f"{name} {result.status.value}")
+    return state_of(result)
+
+
+@retried(name="keep size", task_run_name="keep size {step.size}")
+def keep(run: Run, step: Step, looks: Sequence[Look]) -> str:
+    """Write the report by which a green size is known again; gives its path."""
+    return record.keep(run, step, looks)
+
+
+@task(name="scale-up report", persist_result=False)
+def report_scale_up(run: Run, looks: Sequence[Look], sentence: str) -> str:
+    """Write the report of all sizes so far, and put its table and its picture into the UI; gives its path."""
+    write_report(run, looks, sentence)
+    create_table_artifact(key="rc1-scale-up", table=table(looks), description=sentence)
+    create_markdown_artifact(
+        key="rc1-scale-up-picture",
+        markdown=f"# Scale-up\n\n{sentence}\n\n{picture(run, PICTURE, 'every measure against size')}\n",
+        description=sentence,
+    )
+    return REPORT

@@ -1,0 +1,128 @@
+"""The scale-up as a flow: it grows while green, stops where red, asks a person, and goes on after a kill."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import State
+from prefect.artifacts import Artifact
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.exceptions import Pause
+from prefect.flow_engine import run_flow as run_as_a_worker_does
+from prefect.settings import (
+    PREFECT_API_URL,
+    PREFECT_LOCAL_STORAGE_PATH,
+    PREFECT_LOGGING_TO_API_ENABLED,
+    temporary_settings,
+)
+
+from flows.scale_up import scale_up
+from rc1_lib.artifacts import read_json
+from rc1_lib.run import Run
+from rc1_lib.scale_up.report import REPORT
+from rc1_lib.scale_up.rows import rows_artifact
+from rc1_lib.scale_up.sizes import sized
+from rc1_lib.workspace_lock import check_free
+from tests.forks import this_interpreter
+
+SIZES = ("scale_up.sizes=[600, 1200]", "scale_up.judged=6")
+
+
+def parameters(run: Run) -> dict[str, Any]:
+    return {"overrides": list(run.overrides), "workspace": str(run.workspace.root)}
+
+
+def start(run: Run) -> State[Any]:
+    state: State[Any] = scale_up(**parameters(run), return_state=True)
+    return state
+
+
+def as_a_process(server: str, storage: str, workspace: str, *overrides: str) -> None:
+    """Grow as a worker's process does."""
+    chosen: dict[Any, Any] = {
+        PREFECT_API_URL: server, PREFECT_LOCAL_STORAGE_PATH: storage, PREFECT_LOGGING_TO_API_ENABLED: False,
+    }  # fmt: skip
+    with temporary_settings(chosen):
+        state: State[Any] = scale_up(workspace=workspace, overrides=list(overrides), return_state=True)
+    sys.exit(0 if state.is_completed() else 1)
+
+
+def tasks_of(state: State[Any]) -> dict[str, str]:
+    """Name of a task run -> its state's."""
+    of_flow = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
+    deadline = time.monotonic() + 30
+    while True:  # events reach the server after the flow has ended
+        with get_client(sync_client=True) as client:
+            found = client.read_task_runs(flow_run_filter=of_flow)
+        names = {run.name: run.state.name or "" for run in found if run.state is not None and run.state.is_final()}
+        if "scale-up report" in {name.rpartition("-")[0] for name in names} or time.monotonic() > deadline:
+            return names
+        time.sleep(0.2)
+
+
+def test_killed_between_two_sizes_it_goes_on_from_the_green_one(fresh_copy: Callable[..., Run], tmp_path: Path) -> None:
+    run = fresh_copy(*SIZES)
+    place = (PREFECT_API_URL.value(), tmp_path / "storage", run.workspace.root, *run.overrides)
+    flow = this_interpreter(tmp_path / "forks").start("tests.flows.test_scale_up.as_a_process", *place)
+    while not list(run.workspace.root.glob("reports/rc1/scale_up_600_*.sha256")):  # written last
+        assert flow.poll() is None, f"it was to be killed at work, and has ended: {flow.told()}"
+        time.sleep(0.01)
+    assert flow.kill() == -signal.SIGKILL
+
+    state = start(run)
+    assert (state.name, state.is_completed()) == ("ScaledUp", True), state.message
+    names = tasks_of(state)
+    assert (names["size 600"], names["size 1200"]) == ("Cached", "Due")
+    assert "diversity, 600" not in names, "what was green is not judged again"
+    assert names["judge_stability, 600 again"] == names["growth, 1,200"] == "GatePassed"
+    small, whole = (rows_artifact(run, size).path(sized(run, size)) for size in (600, 1200))
+    assert set(small.read_bytes().splitlines()) < set(whole.read_bytes().splitlines())
+    assert read_json(run.workspace.path(REPORT))["pass"] is True
+    card = Artifact.get("rc1-scale-up")
+    assert card is not None and "every gate green at 600, 1,200" in str(card.description)
+
+
+def test_nothing_runs_behind_the_first_red_gate(fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy(*SIZES, "gates.difficulty.turns_max=1")
+    state = start(run)
+    assert (state.name, state.is_failed()) == ("GatesFailed", True)
+    assert "stopped at 600 rows: 1 of 4 gates failed: difficulty (turns, highest" in str(state.message)
+    assert "not judged: judge_stability" in str(state.message)
+    names = tasks_of(state)
+    assert names["difficulty, 600"] == "GateFailed"
+    assert not {"judge_stability, 600", "size 1200", "grow to 1200"} & names.keys()
+    assert not list(run.workspace.root.glob("reports/scale_up_600_*")), "a red size is never found green"
+
+
+@pytest.mark.parametrize(("said", "ending"), [(True, "ScaledUp"), (False, "NotApproved")])
+def test_between_sizes_it_waits_for_a_person(said: bool, ending: str, fresh_copy: Callable[..., Run]) -> None:
+    run = fresh_copy(*SIZES, "scale_up.approval=true")
+    with get_client(sync_client=True) as client:
+        flow_id = client.create_flow(scale_up)
+        deployment = client.create_deployment(flow_id, name=f"scale-up {said}", parameters=parameters(run))
+        begun = client.create_flow_run_from_deployment(deployment)
+        with pytest.raises(Pause):  # which ends the process of a worker's run
+            run_as_a_worker_does(scale_up, begun, parameters(run), return_type="state")
+        check_free(run.workspace)
+        client.resume_flow_run(begun.id, run_input={"approved": said, "by": "a reader", "note": "as I see it"})
+        resumed = client.read_flow_run(begun.id)
+    state = run_as_a_worker_does(scale_up, resumed, parameters(run), return_type="state")
+    assert isinstance(state, State) and state.name == ending, state
+    if not said:
+        assert state.message == "growing on from 600 rows was not approved by a reader: as I see it"
+
+
+def test_a_run_that_nobody_could_approve_is_refused_before_anything_is_written(
+    fresh_copy: Callable[..., Run],
+) -> None:
+    run = fresh_copy(*SIZES, "scale_up.approval=true")
+    state = start(run)
+    assert state.name == "Refused" and "prefect deployment run rc1/scale-up" in str(state.message)
+    assert not list(run.workspace.root.rglob("*_600*"))

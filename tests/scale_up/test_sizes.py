@@ -1,0 +1,114 @@
+"""The sizes of a pool: nested draws, what a size is known by when it is found again, and what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.records import Status
+from rc1_lib.run import Run, open_run
+from rc1_lib.scale_up import record
+from rc1_lib.scale_up.looks import AFTER, BEFORE, GROWTH, Look, judge
+from rc1_lib.scale_up.report import REPORT, measures, table, write_report
+from rc1_lib.scale_up.rows import grow
+from rc1_lib.scale_up.sizes import Step, sized, steps
+
+SIZES = ("scale_up.sizes=[300, 600, 1200]", "scale_up.judged=6")
+FIRST, SECOND = Step(0, 300), Step(300, 600)
+
+
+def rows_path(run: Run, size: int) -> Path:
+    return run.workspace.path(sized(run, size).config.pool.path)
+
+
+def reached(run: Run, step: Step) -> list[Look]:
+    """Grow to a size, and look before and after."""
+    before = [Look(step.smaller, True, tuple(judge(run, step, name, again=True) for name in BEFORE))]
+    grow(run, step.size, "auto")
+    after = Look(step.size, False, tuple(judge(run, step, name, again=False) for name in AFTER))
+    return [*(before if step.smaller else []), after]
+
+
+@pytest.fixture
+def run(fresh_copy: Callable[..., Run]) -> Run:
+    return fresh_copy(*SIZES)
+
+
+def test_a_smaller_size_is_part_of_every_larger_one_and_keeps_the_mix(run: Run) -> None:
+    for size in (300, 600):
+        grow(run, size, "auto")
+    small, larger, whole = (rows_path(run, size).read_bytes().splitlines() for size in (300, 600, 1200))
+    assert (len(small), len(larger)) == (300, 600)
+    assert set(small) < set(larger) < set(whole)
+    assert Counter(orjson.loads(line)["task"] for line in small) == {"hotpotqa": 135, "strategyqa": 90, "gsm8k": 75}
+    assert not grow(run, 600, "auto"), "what is fresh is not written again"
+
+
+def test_a_size_is_known_again_by_its_files_and_thresholds_and_by_nothing_else(
+    run: Run, fresh_copy: Callable[..., Run]
+) -> None:
+    for step in (FIRST, SECOND):
+        looks = reached(run, step)
+        assert [look.passed for look in looks] == [True] * len(looks), [look.results for look in looks]
+        kept_in = run.workspace.path(record.keep(run, step, looks))
+        assert [(look.title, look.passed) for look in record.kept(run, step)] == [(one.title, True) for one in looks]
+    assert not record.approved(run, SECOND)
+    record.approve(run, SECOND, "somebody", "")
+    assert record.approved(run, SECOND)
+    assert not record.kept(stricter := _under(run, "gates.difficulty.len_max=1"), SECOND)
+    assert not record.approved(stricter, SECOND), "what was approved of is what was found"
+    before = kept_in.read_bytes()
+    kept_in.write_bytes(before.replace(b"0.", b"1.", 1))
+    assert not record.kept(run, SECOND), "a report that was edited is none"
+    kept_in.write_bytes(before)
+    assert record.kept(run, SECOND)
+    smaller = rows_path(run, 300)
+    smaller.write_bytes(smaller.read_bytes()[:-1])
+    assert not record.kept(run, SECOND), "the size before is part of what it was found green with"
+    with pytest.raises(RC1Error, match=r"rc1_seed_300\.jsonl: was altered after RC1 wrote it; it is not overwritten"):
+        grow(run, 300, "auto")
+
+
+def _under(run: Run, *overrides: str) -> Run:
+    return open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *overrides))
+
+
+def test_a_row_of_the_smaller_size_that_is_gone_turns_growth_red_and_nothing_else(run: Run) -> None:
+    for size in (300, 600):
+        grow(run, size, "auto")
+    larger, lost = rows_path(run, 600), rows_path(run, 300).read_bytes().splitlines(keepends=True)[0]
+    other = orjson.dumps(orjson.loads(lost), option=orjson.OPT_SORT_KEYS) + b"\n"
+    larger.write_bytes(larger.read_bytes().replace(lost, other))
+    red = judge(run, SECOND, GROWTH, again=False)
+    assert [(check.name, check.value) for check in red.failures] == [("rows of the smaller size that are gone", 1)]
+    larger.write_bytes(larger.read_bytes().replace(other, b""))
+    names = {check.name for check in judge(run, SECOND, GROWTH, again=False).failures}
+    assert names == {"rows", "rows of the smaller size that are gone"}
+    larger.unlink()
+    assert judge(run, SECOND, GROWTH, again=False).status is Status.ERROR
+
+
+def test_the_report_has_a_row_a_measure_and_a_column_a_look(run: Run) -> None:
+    looks = [*reached(run, FIRST), *reached(run, SECOND)]
+    write_report(run, looks, "so far")
+    report = read_json(run.workspace.path(REPORT))
+    assert report["pass"] is False, "the whole pool is not reached"
+    assert [list(row)[2:] for row in report["table"]] == [["300", "300 again", "600"]] * len(report["table"])
+    assert {name.partition(":")[0] for name in measures(looks)} == set(AFTER)
+    assert all(not row["measure"].endswith("]") for row in table(looks))
+    assert run.workspace.path(report["plots"]["every measure against size"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_sizes_that_do_not_rise_to_the_pool_are_refused(fresh_copy: Callable[..., Run]) -> None:
+    with pytest.raises(ConfigError, match=r"scale_up\.sizes: ends with 600, expected 1200 \(pool\.n\)"):
+        steps(run := fresh_copy("scale_up.sizes=[300, 600]"))
+    with pytest.raises(ConfigError, match="expected each size larger than the one before"):
+        _under(run, "scale_up.sizes=[600, 600, 1200]")
+    with pytest.raises(RC1Error, match=r"holds 360 rows of strategyqa, and scale_up\.sizes asks for 420 of them"):
+        grow(_under(run, "datasets={hotpotqa: 0.2, strategyqa: 0.7, gsm8k: 0.1}"), 600, "auto")
