@@ -30,6 +30,8 @@ from rc1_lib.errors import RC1Error
 
 PORT = 4200
 POOL = "rc1-local"
+WEBHOOK = "RC1_WEBHOOK_SECRET_URL"
+"""Holds the address that is told of a run that is not green; `SECRET` hides all of its value wherever RC1 writes."""
 _BREATH_S = 2.0
 """Between two looks at the children, and before a worker that died is started again."""
 
@@ -46,6 +48,7 @@ def serve(workspace: Path, port: int = PORT) -> int:
     if url := running_server(workspace):
         raise RC1Error(f"{workspace} is served already, at {url}; use that server, or end it first")
     check_port(port)
+    webhook = os.environ.pop(WEBHOOK, "")  # before a process is started that has no use for it
     ended = _listen_for_the_end()
     print(f"starting the Prefect server for {workspace} ...", flush=True)
     server = start_server(workspace, port, wanted=lambda: not ended.is_set())
@@ -53,10 +56,13 @@ def serve(workspace: Path, port: int = PORT) -> int:
         record_server(workspace, server.url)
         os.environ.update(settings(workspace, server.url))
         from deployments.crashed_runs import crash_leftovers, watch_heartbeats
+        from deployments.notify import tell_when_red
         from deployments.register import register
 
         register(workspace, POOL)
         watch_heartbeats()
+        if tell_when_red(webhook):
+            print("a run that does not end green is told of by the webhook", flush=True)
         if lost := crash_leftovers(POOL):
             print(f"{lost} run(s) that an earlier server left unfinished are now marked as crashed", flush=True)
         _tell(server.url)

@@ -152,12 +152,11 @@ def drift_verdict(run: Run) -> GateResult:
         np.array([then for then, _ in both], np.float64), np.array([today for _, today in both], np.float64),
         body["dimensions"], false_alarms=thresholds.false_alarms, deals=thresholds.deals, seed=run.config.shadow.seed,
     )  # fmt: skip
-    asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, lines)
+    versions = ", ".join(body["models"]), ", ".join(_models(judged))
+    asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, versions, lines)
     about = {
         "baseline recorded": str(body["recorded"]),
         "it replaced one of": str((body["replaces"] or {}).get("recorded", "none")),
-        "model versions then": ", ".join(body["models"]),
-        "model versions now": ", ".join(_models(judged)),
     }
     gate = judge_drift_gate(found, asked, thresholds, about)
     marks = double_checks(run, judged.test_double or body["test_double"])

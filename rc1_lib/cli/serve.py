@@ -13,7 +13,11 @@ def serve(
     session: Session,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where the server listens, on this machine only.")] = 4200,
 ) -> int:
-    """Start a Prefect server with RC1's deployments, and serve them until interrupted."""
+    """Start a Prefect server with RC1's deployments, and serve them until interrupted.
+
+    A webhook at the address in RC1_WEBHOOK_SECRET_URL, or in the block rc1-webhook, is told of every run that does not
+    end green.
+    """
     from deployments.serve import serve as serve_until_interrupted
 
     return serve_until_interrupted(session.workspace.root, port)

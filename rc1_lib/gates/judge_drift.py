@@ -1,4 +1,4 @@
-"""Drift: asked again about the same dialogues, the judge grades as it did, but for its own noise."""
+"""Drift: asked again about the same dialogues, the same version grades as it did, but for its own noise."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ _MOVED = (
     "changed at the provider; weights were calibrated on the old grades, so calibrate again before a new baseline is "
     "recorded (rc1 judge-baseline --new)"
 )
+_RENAMED = (
+    "another version answers than the one that was calibrated on, whether or not it grades alike: name the old one in "
+    "judge.model if the provider still has it; else calibrate again, then record a new baseline (rc1 judge-baseline "
+    "--new)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class AskedAgain:
         scored: of them, scored tonight with every sample.
         why_unscored: the most frequent reasons, in words.
         samples: wanted of each.
+        versions: the model versions that answered when the baseline was recorded, and those that did tonight.
         lines: the usage log's lines of this asking, columns of `LOG_SCHEMA`.
     """
 
@@ -37,19 +43,20 @@ class AskedAgain:
     scored: int
     why_unscored: str
     samples: int
+    versions: tuple[str, str]
     lines: pl.DataFrame
 
 
 def judge_drift_gate(
     found: Sequence[Shift], asked: AskedAgain, thresholds: DriftGate, about: Mapping[str, str]
 ) -> GateResult:
-    """Judge whether medians moved beyond the noise.
+    """Judge whether the version changed, or medians moved beyond the noise.
 
     Args:
         found: of each dimension, over the dialogues that are scored both times.
         asked: what became of the fixed set.
         thresholds: `gates.drift`; the bounds of the shifts follow from its rate of false alarms.
-        about: what else to show of the baseline and of who answered.
+        about: what else to show of the baseline.
     """
     live = asked.lines.filter(pl.col("outcome") == AttemptOutcome.OK).select("dialogue", "sample").n_unique()
     replayed = asked.lines.filter(pl.col("outcome") == AttemptOutcome.HIT).height
@@ -69,6 +76,7 @@ def judge_drift_gate(
             "samples that somebody really gave", live, asked.scored * asked.samples,
             "scores came from elsewhere than tonight's answers: find out from where",
         ),
+        equal("model versions", asked.versions[1], asked.versions[0], _RENAMED),
         *(check for shift in found for check in _of(shift)),
         *(info(name, value) for name, value in about.items()),
     ]  # fmt: skip

@@ -102,8 +102,16 @@ def test_a_judge_that_moved_is_red_whatever_its_version_is_called(
     assert red in moved(result)
     if behaviour.shifted:
         assert moved(result) <= {"grounded", "overall"}
-    assert check_of(result, "model versions now").value == behaviour.model
+    version = check_of(result, "model versions")
+    assert (version.value, version.passed) == (behaviour.model, behaviour.model == USUAL.model)
     assert "rc1 judge-baseline --new" in result.failures[0].advice
+
+
+def test_another_version_is_red_although_it_grades_alike(night: Callable[..., Run], server: JudgeServer) -> None:
+    run = night()
+    server.behaviour = replace(USUAL, model="rc1-test-double-2")
+    (version,) = drift_verdict(run).failures
+    assert (version.name, version.threshold, version.value) == ("model versions", USUAL.model, "rc1-test-double-2")
 
 
 def test_dialogues_without_a_score_are_no_zeros_and_too_few_are_red(

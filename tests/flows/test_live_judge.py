@@ -17,9 +17,10 @@ from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, PREFECT_LOGGIN
 
 from rc1_lib.artifacts import read_json
 from rc1_lib.calibration.judge_baseline import record_baseline
+from rc1_lib.errors import TicketError
 from rc1_lib.failpack import write_failpack
 from rc1_lib.preflight.rounds import PASSED
-from rc1_lib.preflight.ticket import read_ticket
+from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_store
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
@@ -73,12 +74,22 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
     with open_store(run) as store:
         assert len(store.log()) == probed
 
-    server.behaviour = replace(server.behaviour, shift=-0.1)
-    state = run_flow(run, rounds=[1], refresh=True, recheck=True, ticket=False)
-    assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "nightly: 1 of 1 gates failed: judge_drift (" in str(state.message)
-    assert server.stats().answered - recorded == 1.5 * probed + 30 * run.config.judge.samples, "it was really asked"
-    assert "judge_drift" in read_ticket(run)["revoked"]["reason"]
+    ticket, usual = run.workspace.path(TICKET), server.behaviour
+    issued = ticket.read_bytes()
+    for behaviour, cause in (
+        (replace(usual, shift=-0.1), "nightly: 1 of 1 gates failed: judge_drift (answered: medians moved by"),
+        (replace(usual, model="rc1-test-double-2"), "judge_drift (model versions rc1-test-double-2, wanted rc1-test-d"),
+        (replace(usual, api_key="the-key-of-the-day-after"), "judge_probe ("),
+    ):
+        ticket.write_bytes(issued)
+        server.behaviour, answered = behaviour, server.stats().answered
+        state = run_flow(run, rounds=[1], refresh=True, recheck=True, ticket=False)
+        assert (state.is_failed(), state.name) == (True, "GatesFailed")
+        assert cause in str(state.message) and cause in read_ticket(run)["revoked"]["reason"], state.message
+        with pytest.raises(TicketError, match="it was revoked"):
+            verify_ticket(run)
+        asked = 0.5 * probed + 30 * run.config.judge.samples if behaviour.api_key == KEY else 0
+        assert server.stats().answered - answered == asked, "it was really asked, and nobody behind a red gate"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,115 @@
+"""A red night is told of by a webhook: a real server's automation calls a receiver over HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
+from typing import Any
+
+import httpx
+import pytest
+from prefect import State
+from prefect.blocks.webhook import Webhook
+from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL
+from pydantic import SecretStr
+
+from deployments.notify import BLOCK, NAME, tell_when_red
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
+
+SECRET = "/services/T0NOBODY/x7Qp2kVb91"
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Receiver:
+    """What listens at the webhook's address, and what it has been told."""
+
+    port: int = 0
+    told: Queue[tuple[str, Any]] = field(default_factory=Queue)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}{SECRET}"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receives = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            receives.told.put((self.path, json.loads(body)))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing: the test reads what was told."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        receives.port = server.server_port
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield receives
+        server.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _no_automation_left() -> Iterator[None]:
+    yield
+    with get_client(sync_client=True) as client:
+        for one in client.read_automations_by_name(NAME):
+            client.delete_automation(one.id)
+
+
+def test_a_red_night_is_told_with_its_cause_and_a_green_one_is_not(
+    green_copy: Run, run_flow: Callable[..., State[Any]], only_gates: Callable[..., None], receiver: Receiver
+) -> None:
+    only_gates("judge_drift")
+    assert tell_when_red(receiver.address)
+    nightly = {"build": "never", "refresh": True, "recheck": True, "ticket": False, "rounds": [1]}
+    assert run_flow(green_copy, **nightly).name == "TicketConfirmed"
+    pool = green_copy.workspace.path(green_copy.config.pool.path)
+    pool.write_bytes(pool.read_bytes() + b"\n")
+    red = run_flow(green_copy, **nightly)
+    assert red.name == "GatesFailed"
+    path, body = receiver.told.get(timeout=PATIENCE_S)
+    assert path == SECRET
+    assert (body["state"], body["message"]) == ("GatesFailed", red.message)
+    assert f"{green_copy.config.pool.path} has changed" in body["text"]
+    assert receiver.told.empty(), "the green night was not told of"
+    _nowhere_in_what_the_server_shows()
+
+
+def _nowhere_in_what_the_server_shows() -> None:
+    """The address is in no answer of the server's: neither block, automation nor any event of its own call."""
+    url = str(PREFECT_API_URL.value())
+    for route in ("block_documents/filter", "automations/filter", "events/filter", "logs/filter"):
+        answer = httpx.post(f"{url}/{route}", json={"limit": 50} if route == "logs/filter" else {}, timeout=30)
+        assert answer.status_code == 200, answer.text
+        assert SECRET not in answer.text, route
+
+
+def test_a_block_made_by_hand_is_called_and_without_one_there_is_no_automation(receiver: Receiver) -> None:
+    with get_client(sync_client=True) as client:
+        tell_when_red(receiver.address)
+        tell_when_red()
+        assert len(client.read_automations_by_name(NAME)) == 1, "registered twice, it is there once"
+        Webhook.delete(BLOCK)
+        assert not tell_when_red()
+        assert not client.read_automations_by_name(NAME)
+        Webhook(url=SecretStr(receiver.address)).save(BLOCK)
+        assert tell_when_red()
+    Webhook.delete(BLOCK)
+
+
+@pytest.mark.parametrize("address", ["hooks.example.org/T0/abc", "file:///T0/abc", "https:///T0/abc"])
+def test_what_is_no_address_is_refused_and_not_repeated(address: str) -> None:
+    with pytest.raises(ConfigError, match="RC1_WEBHOOK_SECRET_URL: is no address of a webhook") as refused:
+        tell_when_red(address)
+    assert "abc" not in str(refused.value)
