@@ -29,7 +29,7 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.ahead import ahead
 from rc1_lib.preflight.gates import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
 from rc1_lib.preflight.nights import Night, NightOutcome
-from rc1_lib.preflight.ticket import check_base
+from rc1_lib.preflight.ticket import check_issuable
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.workspace_lock import holding
@@ -79,7 +79,7 @@ def preflight(
                 raise ConfigError("rounds: none was named, expected 1, 2 or both; a run of no round proves nothing")
             check_waivers(Evidence(run))  # before anything is written
             if ticket and 2 in rounds:
-                check_base(run)
+                check_issuable(run)
             if build != "never":
                 check_performable(run)
             with holding(run.workspace, "a preflight" if night is None else "the nightly re-check"):

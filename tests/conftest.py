@@ -21,7 +21,7 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.records import GateResult
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import ENVIRONMENT, Run, open_run
 from tests import forks, own_workspace
 from tests.groups import ByGroup, turn_of
 from tests.once import copy_of
@@ -93,7 +93,7 @@ def _nothing_of_the_projects_own_workspace() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RUN_MODE", "BASE_MODEL", "SCORER_PROVIDER", "SCORER_API_KEY", "SCORER_BASE_URL", "REWARD_LIVE_MODE"):
+    for name in ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
 
 

@@ -91,9 +91,9 @@ def _run(
 
         check_performable(run)  # the flow does so too; here the answer is there before a server has started
     if ticket and 2 in rounds:
-        from rc1_lib.preflight.ticket import check_base
+        from rc1_lib.preflight.ticket import check_issuable
 
-        check_base(run)
+        check_issuable(run)
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
     session.show(*preflight_plan(run, rounds, ticket=ticket))
     outcome = run_flow_of(

@@ -55,6 +55,10 @@ def _print(session: Session, ticket: dict[str, Any]) -> None:
     session.show(
         f"commit {ticket['commit'] or 'unknown'}, judge {ticket['judge']['provider']} {ticket['judge']['spec']}"
     )
+    signed = (ticket.get("envelope") or {}).get("signatures") or []
+    session.show(
+        f"signed by key {signed[0]['keyid'][:16]}" if signed else "not signed: docs/ticket.md says what it proves"
+    )
     session.show(*(f"waived: {name} ({why})" for name, why in ticket["waived"].items()))
     session.show(*(f"{(file['sha256'] or 'missing')[:16]}  {file['path']}" for file in ticket["files"].values()))
     if revoked:

@@ -1,8 +1,8 @@
 """The ticket: what two green rounds vouch for, for how long, and the checks that training makes before it believes it.
 
-The ticket's own digest shows an accidental or careless edit. It is no signature: no key is involved, so that whoever
-can write the workspace can also write a ticket, with or without passing the gates. What a signature would cover is
-what the digest covers, `stated`; the revocation is written later, and stands beside it.
+The ticket's own digest shows an accidental or careless edit, and is no signature: whoever can write the workspace can
+work it out again. With a key (`rc1_lib.preflight.ticket_key`) what the digest covers, `stated`, is signed as well; the
+revocation is written later, and stands beside both.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rc1_lib.gates.machine import read_git
 from rc1_lib.hub_name import check_pinned
 from rc1_lib.preflight.earned import round_faults
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
+from rc1_lib.preflight.ticket_key import check_can_sign, envelope_of, revoke_for_good, signature_causes
 from rc1_lib.run import Run, published_config
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.vouched import check_vouched
@@ -76,9 +77,9 @@ def issue_ticket(run: Run) -> dict[str, Any]:
 
     Raises:
         TicketError: when a round is missing or failed, or when anything changed between the rounds or since.
-        ConfigError: when the base is on the hub, and no commit is named.
+        RC1Error: when the base is on the hub, and no commit is named; when the key that is asked for cannot sign.
     """
-    check_base(run)
+    check_issuable(run)
     evidence = Evidence(run)
     files = fingerprints(evidence)
     reports: dict[str, dict[str, str]] = {}
@@ -105,7 +106,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         "reports": reports,
         **_told(run, rounds),
     }
-    ticket = {**body, "ticket_sha256": sha256_json(stated(body)), "revoked": None}
+    ticket = {**body, "ticket_sha256": sha256_json(body), "envelope": envelope_of(run, body), "revoked": None}
     write_json(run.workspace.path(TICKET), ticket)
     return ticket
 
@@ -120,8 +121,22 @@ def _told(run: Run, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def stated(ticket: dict[str, Any]) -> dict[str, Any]:
-    """All that a ticket states when it is issued: what its digest covers."""
-    return {key: value for key, value in ticket.items() if key not in ("ticket_sha256", "revoked")}
+    """All that a ticket states when it is issued: what its digest and its signature cover."""
+    return {key: value for key, value in ticket.items() if key not in ("ticket_sha256", "envelope", "revoked")}
+
+
+def _digest(ticket: dict[str, Any]) -> str:
+    return sha256_json(stated(ticket))
+
+
+def check_issuable(run: Run) -> None:
+    """Refuse what no ticket could be issued for, or signed by the key that is asked for.
+
+    Raises:
+        RC1Error: saying what to change.
+    """
+    check_base(run)
+    check_can_sign(run)
 
 
 def check_base(run: Run) -> None:
@@ -172,6 +187,7 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
     another_run = _run_causes(ticket, run)
     causes = [
         *_own_causes(ticket, at or datetime.now(UTC), run.config.ticket.ttl_hours),
+        *signature_causes(run, ticket, stated(ticket), _digest(ticket)),
         *another_run,
         *_file_causes(ticket, run),
         *_report_causes(ticket, run, look_inside=not another_run),
@@ -183,7 +199,7 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
 
 def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[str]:
     causes = []
-    if ticket["revoked"] is None and ticket.get("ticket_sha256") != sha256_json(stated(ticket)):
+    if ticket["revoked"] is None and ticket.get("ticket_sha256") != _digest(ticket):
         causes.append("it was edited after it was issued (its digest does not fit)")
     if ticket["revoked"] is not None:
         causes.append(f"it was revoked at {ticket['revoked']['time']}: {ticket['revoked']['reason']}")
@@ -312,15 +328,23 @@ def check_unchanged(run: Run) -> None:
 def revoke_ticket(run: Run, reason: str) -> bool:
     """Mark the ticket as revoked, with time and reason; it stays where it is, for whoever asks why.
 
+    With a key, whatever was issued until now is revoked for good: a note in the workspace can be struck out, and a
+    ticket that was taken away in time can be put back.
+
     Returns:
         Whether there was a ticket to revoke; one that was revoked before keeps its first reason.
+
+    Raises:
+        RC1Error: when the key cannot be used, or the list beside it cannot be written; the note is made all the same.
     """
     try:
         ticket = read_ticket(run)
     except RC1Error:
+        revoke_for_good(run, None, reason)
         return False
     if ticket["revoked"] is None:
         # Without its digest a revoked ticket stays refused where the note alone is struck out.
         revoked = {**ticket, "ticket_sha256": None, "revoked": {"time": now(), "reason": reason}}
         write_json(run.workspace.path(TICKET), revoked)
+    revoke_for_good(run, _digest(ticket), reason)
     return True

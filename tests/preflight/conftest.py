@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from rc1_lib.preflight.rounds import write_round
 from rc1_lib.preflight.ticket import issue_ticket
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import TICKET_KEY, Run, open_run
 from tests.conftest import Verdicts
 
 
@@ -47,3 +49,16 @@ def passed(both_passed: Run, tmp_path: Path) -> Run:
 def ticketed(issued: Run, tmp_path: Path) -> Run:
     """A workspace of the test's own with a valid ticket."""
     return _copied(issued, tmp_path / "workspace")
+
+
+@pytest.fixture
+def signing_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A private key outside the workspace, by which tickets have to be signed."""
+    path = tmp_path / "keys of the issuer" / "ticket.pem"
+    path.parent.mkdir()
+    private = Ed25519PrivateKey.generate()
+    path.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    path.with_suffix(".pub").write_bytes(public)
+    monkeypatch.setenv(TICKET_KEY, str(path))
+    return path

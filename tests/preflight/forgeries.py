@@ -31,13 +31,15 @@ class Forgery:
     Attributes:
         kind: what is done, as the page calls it.
         forge: does it to the workspace of a run.
-        said: a part of the refusal; None where it is not seen.
+        said: a part of the refusal; None where it is not seen without a key.
+        signed: a part of the refusal where tickets are signed, of those that are not seen otherwise.
         long: whether it is left to `make test-long`.
     """
 
     kind: str
     forge: Callable[[Run], object]
     said: str | None
+    signed: str = ""
     long: bool = True
 
 
@@ -196,7 +198,7 @@ def shifted(hours: float) -> Change:
 def renewed(run: Run) -> None:
     """A ticket that has expired, and then is given another day."""
     ticket(shifted(-30))(run)
-    ticket(shifted(0))(run)
+    ticket(shifted(0.01))(run)  # not to the second as it was issued: that would be no other ticket
 
 
 def brought_back(digest: bool) -> Callable[[Run], None]:
@@ -232,6 +234,7 @@ def copied_over(source: str, target: str) -> Callable[[Run], None]:
 
 _CHECK = {"name": "ok", "value": 1, "op": ">=", "threshold": 0, "passed": True, "advice": "", "interval": None}
 _FAR = "2999-01-01T00:00:00+00:00"
+_SIGNATURE = "its signature does not hold under RC1_TICKET_KEY"
 _EDITED = "it was edited after it was issued (its digest does not fit)"
 
 OF_THE_TICKET = (
@@ -241,9 +244,10 @@ OF_THE_TICKET = (
             "it claims to hold longer than ticket.ttl_hours", long=False),
     Forgery("expired, and left so", ticket(shifted(-30)), "it expired at"),
     Forgery("issued tomorrow, recomputed", ticket(shifted(24)), "it was issued in the future"),
-    Forgery("expired and renewed, recomputed", renewed, None, long=False),
+    Forgery("expired and renewed, recomputed", renewed, None, _SIGNATURE, long=False),
     Forgery("its revocation struck out", brought_back(False), _EDITED, long=False),
-    Forgery("its revocation struck out, recomputed", brought_back(True), None),
+    Forgery("its revocation struck out, recomputed", brought_back(True), None,
+            "it was revoked for good at"),
     Forgery("its profile raised to prod, recomputed", ticket(lambda body: body.update(profile="prod")),
             "it is of profile 'prod' and opens no run of profile 'local'"),
     Forgery("other code named, recomputed", ticket(lambda body: body.update(code_sha256="0" * 64)),
@@ -292,7 +296,7 @@ OF_THE_REPORTS = (
     Forgery("round 2's as round 1's, recomputed", copied_over(PASSED[2], PASSED[1]),
             "the report of round 1 is one of round2"),
     Forgery("a gate with made-up checks, recomputed",
-            reports(gate("leakage", lambda one: one.update(checks=[_CHECK]))), None, long=False),
+            reports(gate("leakage", lambda one: one.update(checks=[_CHECK]))), None, _SIGNATURE, long=False),
 )  # fmt: skip
 _FILES = (
     "shadow", "takes", "pool", "metrics", "balanced", "weights", "judge_baseline", "judge_spec", "templates",
@@ -306,11 +310,13 @@ OF_THE_FILES = (
     Forgery("templates with one more file", at("templates", lambda path: (path / "x.json").touch()), "has changed"),
     Forgery("the pool and its manifest", pool_with_its_manifest, "has changed"),
     Forgery("the pool, and its fingerprint in the ticket", pool_in_the_ticket, "is not what round 1 read", long=False),
-    Forgery("the pool, and its fingerprint everywhere", pool_in_ticket_and_reports, None, long=False),
+    Forgery("the pool, and its fingerprint everywhere", pool_in_ticket_and_reports, None, _SIGNATURE, long=False),
     Forgery("the weights, their report and their record", forged_weights, "has changed"),
     Forgery(
         "the weights with these, and their fingerprint in the ticket", weights_in_the_ticket, "is not what round 1 read"
     ),
-    Forgery("the weights with these, and their fingerprint everywhere", weights_in_ticket_and_reports, None),
+    Forgery(
+        "the weights with these, and their fingerprint everywhere", weights_in_ticket_and_reports, None, _SIGNATURE
+    ),
 )
 EVERY = {"ticket": OF_THE_TICKET, "reports": OF_THE_REPORTS, "files": OF_THE_FILES}

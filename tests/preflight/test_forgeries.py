@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.errors import RC1Error
-from rc1_lib.preflight.ticket import verify_ticket
+from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
 from rc1_lib.run import Run
 
 from .forgeries import EVERY, Forgery
@@ -33,8 +35,27 @@ def test_a_forgery_is_refused_or_known_not_to_be_seen(ticketed: Run, forgery: Fo
     assert forgery.said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "forgery", [one for many in EVERY.values() for one in many if one.said is None], ids=lambda one: one.kind
+)
+def test_what_is_not_seen_otherwise_is_refused_where_tickets_are_signed(
+    ticketed: Run, forgery: Forgery, signing_key: Path
+) -> None:
+    issue_ticket(ticketed)
+    verify_ticket(ticketed)
+    forgery.forge(ticketed)
+    with pytest.raises(TicketError) as refused:
+        verify_ticket(ticketed)
+    assert forgery.signed and forgery.signed in str(refused.value)
+    assert str(signing_key) not in str(refused.value)
+
+
 @pytest.mark.parametrize("of", EVERY)
 def test_the_page_tells_of_every_kind(of: str) -> None:
     told = PAGE.read_text(encoding="utf-8")
-    silent = [one.kind for one in EVERY[of] if f"| {one.kind} | {one.said or '**not seen**'}" not in told]
+    silent = [one.kind for one in EVERY[of] if f"| {one.kind} | {_told(one)}" not in told]
     assert silent == []
+
+
+def _told(one: Forgery) -> str:
+    return one.said or f"**not seen**; signed: {one.signed}"

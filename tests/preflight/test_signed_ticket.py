@@ -1,0 +1,128 @@
+"""With a key a ticket is worth what the key is: who merely writes the workspace issues none, and revives none."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.preflight.ticket import TICKET, check_issuable, issue_ticket, read_ticket, revoke_ticket, verify_ticket
+from rc1_lib.run import TICKET_KEY, Run
+
+_A_SECOND = 1.1
+"""Tickets know whole seconds."""
+
+
+def refusal(run: Run) -> str:
+    with pytest.raises(TicketError) as refused:
+        verify_ticket(run)
+    return str(refused.value)
+
+
+def listed(key: Path) -> Path:
+    return key.with_name(f"{key.name}.revoked.jsonl")
+
+
+def test_a_signed_ticket_opens_training_by_either_half_of_the_key(
+    passed: Run, signing_key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue_ticket(passed)
+    assert verify_ticket(passed)["envelope"]["signatures"]
+    monkeypatch.setenv(TICKET_KEY, str(signing_key.with_suffix(".pub")))
+    assert verify_ticket(passed)
+    with pytest.raises(ConfigError, match="RC1_TICKET_KEY: holds a public key, which opens training and signs no"):
+        check_issuable(passed)
+    monkeypatch.delenv(TICKET_KEY)
+    assert verify_ticket(passed), "who asks for no signature is given what an unsigned one proves"
+    assert str(signing_key) not in passed.workspace.path(TICKET).read_text()
+
+
+def test_without_a_signature_or_with_another_keys_it_is_refused(
+    ticketed: Run, signing_key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "it is not signed, and RC1_TICKET_KEY asks for a signature" in refusal(ticketed)
+    issue_ticket(ticketed)
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    other = signing_key.with_name("other.pem")
+    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    other.write_bytes(Ed25519PrivateKey.generate().private_bytes(*form))
+    monkeypatch.setenv(TICKET_KEY, str(other))
+    assert "its signature does not hold under RC1_TICKET_KEY" in refusal(ticketed)
+
+
+def test_a_key_in_the_workspace_or_no_key_is_refused_and_its_path_not_repeated(
+    ticketed: Run, signing_key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = ticketed.workspace.path("keys/hidden.pem")
+    inside.parent.mkdir()
+    inside.write_bytes(signing_key.read_bytes())
+    linked = signing_key.with_name("linked.pem")
+    linked.symlink_to(inside)
+    signing_key.with_name("words.pem").write_text("words")
+    for path, why in (
+        (inside, "lies in the workspace"),
+        (linked, "lies in the workspace"),
+        (signing_key.with_name("words.pem"), "is no private key in PEM"),
+        (signing_key.with_name("none.pem"), "cannot be read"),
+    ):
+        monkeypatch.setenv(TICKET_KEY, str(path))
+        for act in (issue_ticket, verify_ticket, check_issuable):
+            with pytest.raises(RC1Error, match=f"RC1_TICKET_KEY: {why}") as refused:
+                act(ticketed)
+            assert str(path) not in str(refused.value)
+
+
+def test_a_revoked_ticket_stays_revoked_when_it_is_deleted_and_put_back(passed: Run, signing_key: Path) -> None:
+    place = passed.workspace.path(TICKET)
+    issue_ticket(passed)
+    issued = place.read_bytes()
+    assert revoke_ticket(passed, "the pool was found to leak")
+    place.unlink()
+    place.write_bytes(issued)
+    assert "it was revoked for good at" in (said := refusal(passed)) and "the pool was found to leak" in said
+    time.sleep(_A_SECOND)
+    issue_ticket(passed)
+    assert verify_ticket(passed), "what is issued afterwards holds"
+
+
+def test_a_ticket_that_was_taken_away_before_it_was_revoked_is_revoked_all_the_same(
+    passed: Run, signing_key: Path
+) -> None:
+    place = passed.workspace.path(TICKET)
+    issue_ticket(passed)
+    issued = place.read_bytes()
+    place.unlink()
+    time.sleep(_A_SECOND)
+    assert not revoke_ticket(passed, "a red night")
+    place.write_bytes(issued)
+    assert "it was revoked for good at" in refusal(passed)
+
+
+def test_a_note_that_somebody_else_put_there_first_keeps_nothing_from_being_revoked(
+    passed: Run, signing_key: Path
+) -> None:
+    place = passed.workspace.path(TICKET)
+    issue_ticket(passed)
+    issued = place.read_bytes()
+    place.write_bytes(issued.replace(b'"revoked": null', b'"revoked": {"time": "now", "reason": "so it looks done"}'))
+    assert read_ticket(passed)["revoked"]
+    revoke_ticket(passed, "a red night")
+    place.write_bytes(issued)
+    assert "it was revoked for good at" in refusal(passed)
+
+
+def test_where_the_list_cannot_be_kept_or_read_it_is_said(passed: Run, signing_key: Path) -> None:
+    issue_ticket(passed)
+    listed(signing_key).write_text('{"time": "2026')
+    with pytest.raises(RC1Error, match="the list of revoked tickets beside RC1_TICKET_KEY is damaged"):
+        verify_ticket(passed)
+    listed(signing_key).unlink()
+    listed(signing_key).mkdir()
+    with pytest.raises(TicketError, match=r"cannot be written \(Is a directory\)"):
+        revoke_ticket(passed, "a red night")
+    assert read_json(passed.workspace.path(TICKET))["revoked"]["reason"] == "a red night", "the note is made"
