@@ -1,0 +1,25 @@
+"""The runbook of a running training names figures that a training writes."""
+
+from __future__ import annotations
+
+import re
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.run_paths import paths_of
+
+from .trainings import Ended
+
+PAGE = PROJECT_ROOT / "docs/how-to/runbook.md"
+JUDGED = {"judge/score", "judge/scored", "judge/unstable"}
+"""Of a training that is paid by the score, which the tests' short one is not."""
+
+
+def test_every_figure_that_it_names_is_written(done: Ended) -> None:
+    (table,) = re.findall(r"## Every few steps\n(.*?)\n## ", PAGE.read_text("utf-8"), re.DOTALL)
+    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = {name for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)}
+    run = done.run
+    written = set(MetricsLog(run.workspace.path(paths_of(run, run.config.seeds[0]).metrics)).read()[-1])
+    assert len(named) > 15
+    assert named - written <= JUDGED
