@@ -74,3 +74,21 @@ def test_lines_outside_tables_are_short(document: Path) -> None:
 @pytest.mark.parametrize("gate", [spec.name for spec in PREFLIGHT])
 def test_every_gate_is_told_of(gate: str) -> None:
     assert f"`{gate}`" in (PROJECT_ROOT / "docs" / "gates.md").read_text(encoding="utf-8")
+
+
+def commands(readme: str) -> list[str]:
+    """Every command that a page gives: the lines of its blocks, without comments, and the first cells of its table."""
+    text = (PROJECT_ROOT / readme).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    typed = [line.partition(" #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in typed if line] + re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+
+
+def figures(readme: str) -> set[str]:
+    return set(re.findall(r"\d+(?:[.,:]\d+)*", (PROJECT_ROOT / readme).read_text(encoding="utf-8")))
+
+
+def test_both_languages_name_the_same_commands_and_figures() -> None:
+    assert len(commands("README.md")) > 40
+    assert commands("README.zh.md") == commands("README.md")
+    assert figures("README.zh.md") == figures("README.md")
