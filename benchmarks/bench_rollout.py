@@ -55,6 +55,7 @@ ROW: dict[str, Any] = {
     "answer": "384",
     "needs_clarification": False,
     "slot": None,
+    "user_replies": {"gives": None, "otherwise": "I have told you all."},
 }
 
 
