@@ -161,6 +161,10 @@ class GRPO(GroupUpdate):
     """How far the ratio may go above 1; null: as far as below it, `clip`."""
 
 
+class DPO(GroupUpdate):
+    """DPO on the best and the worst take of every prompt, for `torch_dpo` alone; its beta is `kl_coef`."""
+
+
 class Rollout(Section):
     """How episodes are sampled."""
 
@@ -215,9 +219,9 @@ class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
     engine: Annotated[str, _of_episodes(ENGINES)]
-    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it) or `torch_grpo`."""
+    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it), `torch_grpo` or `torch_dpo`."""
     strategy: Annotated[str, _of_episodes(STRATEGIES)]
-    """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several, for `torch_grpo`."""
+    """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several of it (GRPO, DPO)."""
     threads: Positive
     """Of torch on a CPU. Sums round differently with another number, so it is part of every checkpoint."""
     shards: Positive
@@ -238,6 +242,7 @@ class Training(Section):
     adapter: AdapterSettings
     ppo: PPO
     grpo: GRPO
+    dpo: DPO
     rollout: Rollout
     checkpoints: Checkpoints
     held_out: HeldOut

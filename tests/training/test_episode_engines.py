@@ -32,6 +32,7 @@ NAMES = (
 OWN_NAMES = {
     "torch_ppo": {"loss/value_avg", "val/clipfrac_avg", "critic/vf_explained_var", "lr/value"},
     "torch_grpo": {"loss/kl_avg", "frac_reward_zero_std"},
+    "torch_dpo": {"rewards/margins", "rewards/accuracies", "pairs/differ"},
 }
 every_engine = pytest.mark.parametrize("name", sorted(ENGINES))
 

@@ -92,6 +92,30 @@ def _read(policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], manner: 
     return _Read(torch.cat([own.rows for own in owns]), torch.cat([own.steps for own in owns]), ref_n, states_nD)
 
 
+def episode_logprobs(
+    policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], manner: Manner, shards: Shards = ONE
+) -> Tensor:
+    """Log-probability (B,) of all own tokens of some episodes under the policy as it stands, 0 of the others.
+
+    Args:
+        policy: not moved.
+        batch: on the policy's device.
+        rows: the episodes.
+        manner: how they are read.
+        shards: how the reading is dealt out.
+    """
+    found_BT, lengths = torch.zeros_like(batch.old_logprobs), batch.lengths.tolist()
+    parts, mine = shards.deal(rows, lengths), dict[int, list[tuple[OwnTokens, Tensor]]]()
+    with torch.no_grad(), span(Part.FORWARD):
+        for shard in shards.mine:
+            owns = [own_tokens(batch, part) for part in micro_batches(parts[shard], lengths, manner.micro_tokens)]
+            mine[shard] = [(own, logprobs_of(policy, batch, own, manner.temperature)) for own in owns]
+    for read in shards.exchange(mine):
+        for own, logprobs_N in read:
+            found_BT[own.rows, own.steps] = logprobs_N.to(found_BT.dtype)
+    return found_BT.sum(dim=1)
+
+
 def logprobs_of(policy: PolicyLike, batch: EpisodeBatch, own: OwnTokens, temperature: float) -> Tensor:
     """Log-probabilities (N,) of the own tokens under the policy as it stands."""
     hidden_ND, tokens_N = own.hidden(policy), own.of(batch.ids)

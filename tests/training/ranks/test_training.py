@@ -18,7 +18,7 @@ from rc1_lib.training.setups import EpisodeSetup
 from tests.forks import Forks
 from tests.training.killed import until_done
 from tests.training.test_ppo_run import go
-from tests.training.tiny_world import tiny_run
+from tests.training.tiny_world import ENGINES, tiny_run
 
 Tiny = Callable[..., Run]
 
@@ -44,6 +44,16 @@ def test_two_processes_end_with_the_bytes_of_one_and_go_on_from_what_one_began(t
     told = go(tiny(SHARDS, "training.processes=2"), 4)
     assert told == ["goes on from step_00001"]
     assert end_of(run.workspace.root) == alone
+
+
+@pytest.mark.parametrize("name", sorted(ENGINES.keys() - {"torch_ppo"}))
+def test_two_processes_end_with_the_bytes_of_one_with_every_other_engine_too(tiny: Tiny, name: str) -> None:
+    ends = []
+    for processes in (1, 2):
+        run = tiny(*ENGINES[name], SHARDS, f"training.processes={processes}", name=str(processes))
+        go(run, 2)
+        ends.append(fingerprint(run.workspace.root / "checkpoints/rc1/step_00002"))
+    assert ends[0] == ends[1]
 
 
 @pytest.mark.long

@@ -1,0 +1,45 @@
+"""DPO on pairs of the policy's own takes, on a causal model with an adapter: the engine `torch_dpo`."""
+
+from __future__ import annotations
+
+from torch.optim import AdamW
+from transformers import PreTrainedModel
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.dpo.update import dpo_update
+from rc1_lib.training.episode_engine import EpisodeEngine
+from rc1_lib.training.policy import Policy
+from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.training.updates.reading import Manner, read_episodes
+from rc1_lib.training.updates.tally import episode_metrics
+
+
+class TorchDPO(EpisodeEngine):
+    """The engine `torch_dpo`; what it learns from are groups of takes (strategy `groups`)."""
+
+    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+        config = setup.config
+        if config.kl_coef == 0:
+            raise ConfigError("kl_coef: found 0, but it is DPO's beta, and at 0 nothing is learned; write 0.1")
+        self.policy = Policy(base, adapter, self.seed)
+        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=config.lr, weight_decay=0.0)
+        self._section = config.training.dpo
+
+    def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
+        return dpo_update(
+            self.policy,
+            batch,
+            self.optimizer,
+            self._section,
+            temperature=self.temperature,
+            beta=kl_coef,
+            generator=self._dealer,
+            scaler=self._scaler,
+            shards=self._shards,
+        )
+
+    def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+        manner = Manner(self._section.micro_tokens, self.temperature)
+        return episode_metrics(batch, read_episodes(self.policy, batch, manner).ref_logprobs, kl_coef)
