@@ -80,6 +80,7 @@ def test_a_record_that_names_another_checkpoint_is_not_believed(done: Ended, tmp
     assert (cached(run), prints(run)) == (1, prints(done.run))
 
 
+@pytest.mark.long
 def test_a_checkpoint_forged_with_its_manifest_and_its_segments_record_is_trained_again(
     done: Ended, tmp_path: Path
 ) -> None:
