@@ -28,6 +28,7 @@ from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 from rc1_lib.training.supervised_run import setup_of, train_small
 from rc1_lib.training.train_config_file import load_train_config
 from tests.training.tiny import write_base
+from tests.training.tiny_world import ENGINES as RUNS
 
 Tiny = Callable[..., Run]
 LOCAL, SUPERVISED = PROJECT_ROOT / "configs/local.yaml", PROJECT_ROOT / "configs/train_local.yaml"
@@ -164,9 +165,12 @@ def test_an_engine_of_ones_own_trains_and_is_evaluated_by_its_name_in_a_run(
     assert state.values["config"]["training"]["engine"] == "keeps"
 
 
-@pytest.mark.parametrize("name", ["torch_ppo", "trl_ppo"])
-def test_the_evaluation_plays_with_the_trained_adapter(tiny: Tiny, name: str) -> None:
-    before, after = asked(tiny(f"training.engine={name}", "steps=2"))
+@pytest.mark.parametrize(
+    "engine", [("training.engine=trl_ppo",), RUNS["torch_grpo"], RUNS["torch_dpo"]], ids=["trl_ppo", "grpo", "dpo"]
+)
+def test_the_evaluation_plays_with_the_trained_adapter(tiny: Tiny, engine: tuple[str, ...]) -> None:
+    """`trl_ppo` is `torch_ppo`."""
+    before, after = asked(tiny(*engine, "steps=2"))
     assert before != after
 
 
