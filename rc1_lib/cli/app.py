@@ -108,6 +108,7 @@ _ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare 
 command(_ckpt, "list", ckpt.show, without=("config", "profile", "overrides"))
 command(_ckpt, "diff", ckpt.diff, without=("config", "profile", "overrides"))
 command(_ckpt, "export", ckpt.export)
+command(_ckpt, "gguf", ckpt.gguf)
 app.add_typer(_ckpt, name="ckpt")
 
 _config = typer.Typer(no_args_is_help=True, help="The configuration: verify it or show the effective one.")

@@ -1,4 +1,4 @@
-"""`ckpt list`, `ckpt diff` and `ckpt export`."""
+"""`ckpt list`, `ckpt diff`, `ckpt export` and `ckpt gguf`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from rich.table import Table
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
+from rc1_lib.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rc1_lib.training.handover.gguf_likeness import GGUFLikeness
     from rc1_lib.training.handover.likeness import Likeness
 
 _SHOWN = 40
@@ -99,6 +101,63 @@ def export(
     bodies = {name: one.body() for name, one in found.items()}
     session.document({"exit_code": code, "folder": folder, "likeness": bodies})
     return code
+
+
+def gguf(
+    session: Session,
+    exported: Annotated[str, typer.Argument(help="A folder that `rc1 ckpt export` wrote, by its path.")],
+    kind: Annotated[str, typer.Option("--type", help="How matrices are stored: f32, f16 or q8_0.")] = "f16",
+    to: Annotated[
+        Path | None,
+        typer.Option(help="A folder of the workspace that is not there yet. Default: the export's name and the type."),
+    ] = None,
+    prompts: Annotated[int, typer.Option(min=1, help="Held-out prompts on which llama.cpp has to say the same.")] = 200,
+    token_ids_only: Annotated[
+        bool, typer.Option(help="Keep the file although llama.cpp tokenises texts otherwise; it says so itself.")
+    ] = False,
+) -> int:
+    """Write an export's merged model as a GGUF file for llama.cpp (extra `gguf`).
+
+    Give the flags of its training. llama.cpp reads the file and continues held-out prompts greedily: where it says
+    other tokens than the model, or with other probabilities, or tokenises texts otherwise, nothing is written, and the
+    exit code is 1.
+    """
+    run = session.open()
+    session.started = True
+    from rc1_lib.training.handover.gguf_export import UnlikeGGUFError, export_gguf
+    from rc1_lib.training.handover.gguf_file import GGUFType
+
+    if kind not in [*GGUFType]:
+        raise ConfigError(f"--type: found '{kind}', expected one of {', '.join(GGUFType)}")
+    source = run.workspace.path(exported)
+    target = run.workspace.path(to.as_posix() if to else f"models/export/{source.name}-{kind}")
+    quieten(hub=False)
+    with stages():
+        try:
+            done = export_gguf(run, source, target, GGUFType(kind), prompts, ids_only=token_ids_only)
+            found, file = done.found, str(done.file)
+        except UnlikeGGUFError as fault:
+            found, file = fault.found, None
+            session.show(str(fault))
+    session.show(_gguf_table(found, token_ids_only), *([f"written: {file}"] if file else []))
+    code = 0 if file else 1
+    session.document({"exit_code": code, "file": file, "likeness": found.body()})
+    return code
+
+
+def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:
+    table = Table(title="llama.cpp beside the model", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in ("what", "found", "wanted", "state"):
+        table.add_column(head)
+    bounds = found.body()
+    tokens = "equal" if found.tokens_passed else "NOT THE MODEL"
+    texts = "equal" if found.texts_passed else "OTHERWISE (waived)" if ids_only else "OTHERWISE"
+    said = f"greedy tokens, {found.tokens} behind {found.prompts} prompts"
+    table.add_row(said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens)
+    difference, most = f"{found.logprob_difference:.1e}", f"<= {bounds['max_logprob_difference']:g}"
+    table.add_row("mean difference of log p", difference, most, tokens)
+    table.add_row("texts tokenised alike", f"{found.same_texts} of {found.texts}", "all", texts)
+    return table
 
 
 def _likeness_table(found: Mapping[str, Likeness]) -> Table:

@@ -1,0 +1,135 @@
+"""An export's merged model as a GGUF file, written only if llama.cpp says with it what the model says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+
+from rc1_lib.artifacts import read_json, sha256_file, write_json
+from rc1_lib.errors import RC1Error
+from rc1_lib.records import MeasuredRow
+from rc1_lib.run import Run
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.checkpoint import atomic_folder
+from rc1_lib.training.handover import export
+from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
+from rc1_lib.training.handover.gguf_likeness import GGUFLikeness, gguf_likeness
+from rc1_lib.training.handover.llama_cpp import LlamaCpp
+from rc1_lib.training.rows import select_rows
+from rc1_lib.training.tool_schemas import TOOLS
+
+MANIFEST = "gguf.json"
+_IDS_ONLY = "Token ids only: llama.cpp does not cut texts as this model's tokenizer does."
+
+
+class UnlikeGGUFError(Exception):
+    """What llama.cpp says with the file is not what the model says.
+
+    Attributes:
+        found: how like the model it is.
+    """
+
+    def __init__(self, found: GGUFLikeness) -> None:
+        """Takes what was found."""
+        what = "texts become other tokens" if found.tokens_passed else "it says other tokens"
+        advice = "; for use with token ids alone give --token-ids-only" if found.tokens_passed else ""
+        super().__init__(f"in llama.cpp the file is not the model: {what}; nothing is kept{advice}")
+        self.found = found
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedGGUF:
+    """What was written.
+
+    Attributes:
+        file: the GGUF file; its manifest `gguf.json` lies beside it.
+        found: how like the model it is.
+    """
+
+    file: Path
+    found: GGUFLikeness
+
+
+def export_gguf(
+    run: Run, exported: Path, target: Path, kind: GGUFType, prompts: int, *, ids_only: bool = False
+) -> ExportedGGUF:
+    """Write the merged model of an export, which is proven to be the policy, as a GGUF file.
+
+    Args:
+        run: whose held-out prompts are continued.
+        exported: the folder of `export_checkpoint`.
+        target: a folder that is not there yet.
+        kind: how matrices are stored.
+        prompts: held-out prompts that are continued, and whose texts are tokenised.
+        ids_only: whether the file is kept although texts become other tokens; it then says so itself.
+
+    Raises:
+        ConfigError: when the extra `gguf` is not installed.
+        RC1Error: when the target is there already, or the export is not as its manifest says.
+        UnlikeGGUFError: when llama.cpp says something else; nothing is kept.
+    """
+    if target.exists() or target.is_symlink():
+        raise RC1Error(f"{target}: is there already, and an export replaces nothing; give another folder with --to")
+    _check_export(exported)
+    merged = exported / export.MERGED
+    tokenizer = AutoTokenizer.from_pretrained(merged)
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(merged, dtype=torch.float32)
+    model.train(False)
+    form = ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
+    rows = select_rows(run, form).held_out[:prompts]
+    asked, most = [_opening(form, row) for row in rows], run.config.rollout_len
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_folder.new_folder(target) as folder:
+        name = f"{target.name}.gguf"
+        write_gguf(merged, folder / name, kind, _IDS_ONLY if ids_only else "")
+        llama = LlamaCpp(folder / name, max(map(len, asked)) + most, run.config.training.threads)
+        found = gguf_likeness(llama, kind, model, tokenizer, asked, _texts(rows), most)
+        del llama
+        if not found.tokens_passed or not (found.texts_passed or ids_only):
+            raise UnlikeGGUFError(found)
+        write_json(folder / MANIFEST, _manifest(exported, folder / name, found, ids_only))
+    return ExportedGGUF(target / name, found)
+
+
+def _check_export(exported: Path) -> None:
+    """The merged model has to be what was compared with the policy, no file more and none less.
+
+    Raises:
+        RC1Error: naming what is otherwise.
+    """
+    manifest = exported / export.MANIFEST
+    try:
+        files: dict[str, str] = read_json(manifest)["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RC1Error(f"{manifest}: expected the manifest of an export; write one with rc1 ckpt export") from None
+    vouched = {name: sha256 for name, sha256 in files.items() if name.startswith(f"{export.MERGED}/")}
+    there = [path for path in (exported / export.MERGED).rglob("*") if not path.is_dir()]
+    found = {path.relative_to(exported).as_posix(): sha256_file(path) for path in there}
+    changed = sorted(name for name in vouched.keys() | found.keys() if vouched.get(name) != found.get(name))
+    if changed:
+        raise RC1Error(f"{exported / changed[0]}: is not what was exported; export again with rc1 ckpt export")
+
+
+def _opening(form: ChatFormat, row: MeasuredRow) -> list[int]:
+    return form.prompt_ids(list(takewhile(lambda message: message["role"] != "assistant", row["messages"])))
+
+
+def _texts(rows: Sequence[MeasuredRow]) -> list[str]:
+    return [str(message["content"]) for row in rows for message in row["messages"] if message["content"]]
+
+
+def _manifest(exported: Path, file: Path, found: GGUFLikeness, ids_only: bool) -> dict[str, Any]:
+    return {
+        "file": file.name,
+        "sha256": sha256_file(file),
+        "bytes": file.stat().st_size,
+        "token_ids_only": ids_only,
+        "export_sha256": sha256_file(exported / export.MANIFEST),
+        "likeness": found.body(),
+    }

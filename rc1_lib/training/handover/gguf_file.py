@@ -1,0 +1,158 @@
+"""A merged model as one GGUF file for llama.cpp: Qwen3's weights, its tokenizer and its chat template.
+
+The keys and names are those of llama.cpp's own converter for the architecture `qwen3`
+(https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). Vectors, which are norms, stay in fp32.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
+from transformers import AutoConfig
+
+from rc1_lib.errors import ConfigError, RC1Error
+
+if TYPE_CHECKING:
+    from gguf import GGUFWriter
+
+INSTALL = "is not installed; install RC1 with its extra 'gguf': pip install 'rc1[gguf]'"
+_ARCHITECTURE = "qwen3"
+_PRE_TOKENIZER = "qwen2"
+"""How llama.cpp cuts texts before it looks for tokens. It knows some ways by name, and no file can bring its own."""
+_BLOCK = 32
+"""Weights that share a scale in Q8_0: a row of another length stays in fp16."""
+
+
+class GGUFType(StrEnum):
+    """How matrices are stored."""
+
+    F32 = "f32"
+    F16 = "f16"
+    Q8_0 = "q8_0"
+
+
+def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "") -> None:
+    """Write a folder that `AutoModelForCausalLM` loads as one GGUF file.
+
+    Args:
+        model: the folder: configuration, safetensors, tokenizer.
+        target: the file.
+        kind: how matrices are stored.
+        description: for whoever looks into the file.
+
+    Raises:
+        ConfigError: when the library `gguf` is not installed.
+        RC1Error: when the model is no Qwen3, or its tokenizer no byte-level BPE.
+    """
+    try:
+        from gguf import GGUFWriter
+    except ImportError:
+        raise ConfigError(f"the library gguf {INSTALL}") from None
+
+    config = AutoConfig.from_pretrained(model)
+    _check(model, config)
+    writer = GGUFWriter(target, _ARCHITECTURE)
+    try:
+        _say_shape(writer, config, kind)
+        if description:
+            writer.add_description(description)
+        _say_tokenizer(writer, model, config)
+        _add_weights(writer, model, int(config.num_hidden_layers), kind)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+    finally:
+        writer.close()
+
+
+def _check(model: Path, config: Any) -> None:
+    if config.model_type != _ARCHITECTURE:
+        raise RC1Error(f"{model}: is a model of type '{config.model_type}', expected '{_ARCHITECTURE}'")
+    if config.rope_parameters.get("rope_type", "default") != "default" or config.use_sliding_window:
+        raise RC1Error(f"{model}: scales its positions or has a sliding window, which this writer has no keys for")
+
+
+def _say_shape(writer: GGUFWriter, config: Any, kind: GGUFType) -> None:
+    import gguf
+
+    stored = {
+        GGUFType.F32: gguf.LlamaFileType.ALL_F32,
+        GGUFType.F16: gguf.LlamaFileType.MOSTLY_F16,
+        GGUFType.Q8_0: gguf.LlamaFileType.MOSTLY_Q8_0,
+    }
+    writer.add_file_type(stored[kind])
+    writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_key_length(config.head_dim)
+    writer.add_value_length(config.head_dim)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+
+
+def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any) -> None:
+    """Every id of the embedding gets a name: `[PADi]` where no token has it, as llama.cpp's converter does."""
+    from gguf import TokenType
+
+    body = json.loads((model / "tokenizer.json").read_text(encoding="utf-8"))
+    if body["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(body["pre_tokenizer"]):
+        raise RC1Error(f"{model / 'tokenizer.json'}: is no byte-level BPE, which a Qwen3 has")
+    names = [f"[PAD{number}]" for number in range(config.vocab_size)]
+    kinds = [TokenType.UNUSED] * config.vocab_size
+    for name, number in body["model"]["vocab"].items():
+        names[number], kinds[number] = name, TokenType.NORMAL
+    for added in body["added_tokens"]:
+        names[added["id"]] = added["content"]
+        kinds[added["id"]] = TokenType.CONTROL if added["special"] else TokenType.USER_DEFINED
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(_PRE_TOKENIZER)
+    writer.add_token_list(names)
+    writer.add_token_types(kinds)
+    writer.add_token_merges([one if isinstance(one, str) else " ".join(one) for one in body["model"]["merges"]])
+    writer.add_add_bos_token(False)
+    writer.add_eos_token_id(config.eos_token_id)
+    if config.pad_token_id is not None:
+        writer.add_pad_token_id(config.pad_token_id)
+    template = model / "chat_template.jinja"
+    if template.is_file():
+        writer.add_chat_template(template.read_text(encoding="utf-8"))
+
+
+def _add_weights(writer: GGUFWriter, model: Path, layers: int, kind: GGUFType) -> None:
+    import gguf
+
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN3, layers)
+    for name, weights in _weights(model):
+        called = names.get_name(name, try_suffixes=(".weight",))
+        if called is None:
+            raise RC1Error(f"{model}: holds the tensor '{name}', which no Qwen3 has")
+        stored = _stored(weights, kind)
+        writer.add_tensor(called, gguf.quants.quantize(weights, stored), raw_dtype=stored)
+
+
+def _stored(weights: NDArray[np.float32], kind: GGUFType) -> Any:
+    from gguf import GGMLQuantizationType
+
+    if weights.ndim == 1 or kind is GGUFType.F32:
+        return GGMLQuantizationType.F32
+    whole = weights.shape[-1] % _BLOCK == 0
+    return GGMLQuantizationType.Q8_0 if kind is GGUFType.Q8_0 and whole else GGMLQuantizationType.F16
+
+
+def _weights(model: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Every tensor in fp32, by name, one at a time."""
+    for path in sorted(model.glob("*.safetensors")):
+        with safe_open(path, framework="pt") as opened:
+            for name in opened.keys():  # noqa: SIM118
+                yield name, opened.get_tensor(name).float().numpy()

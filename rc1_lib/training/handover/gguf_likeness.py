@@ -1,0 +1,104 @@
+"""Whether llama.cpp says with a GGUF file what PyTorch says with the model that it was written from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from rc1_lib.progress import tell
+from rc1_lib.training.handover.gguf_file import GGUFType
+from rc1_lib.training.handover.llama_cpp import LlamaCpp
+
+STAGE = "gguf"
+MIN_SAME_TOKENS = 0.99
+MAX_LOGPROB_DIFFERENCE = {GGUFType.F32: 0.001, GGUFType.F16: 0.002, GGUFType.Q8_0: 0.02}
+"""Of a said token, on average: some fifteen times what was found. llama.cpp keeps keys and values in fp16 even where
+weights are in fp32, and Q8_0 rounds every weight."""
+
+
+@dataclass(frozen=True, slots=True)
+class GGUFLikeness:
+    """How like a model what llama.cpp reads is.
+
+    Attributes:
+        kind: how its matrices are stored.
+        prompts: that were continued greedily, given as token ids.
+        tokens: that llama.cpp said behind them.
+        same_tokens: share of these that the model finds likeliest too, behind the same tokens.
+        logprob_difference: mean of |Δ log p| over these.
+        texts: that both tokenised.
+        same_texts: how many of them became the same tokens.
+    """
+
+    kind: GGUFType
+    prompts: int
+    tokens: int
+    same_tokens: float
+    logprob_difference: float
+    texts: int
+    same_texts: int
+
+    @property
+    def tokens_passed(self) -> bool:
+        """Whether it says the same behind the same token ids."""
+        near = self.logprob_difference <= MAX_LOGPROB_DIFFERENCE[self.kind]
+        return self.tokens > 0 and self.same_tokens >= MIN_SAME_TOKENS and near
+
+    @property
+    def texts_passed(self) -> bool:
+        """Whether it may be given texts."""
+        return 0 < self.texts == self.same_texts
+
+    def body(self) -> dict[str, Any]:
+        """As JSON."""
+        bounds = {"min": MIN_SAME_TOKENS, "max_logprob_difference": MAX_LOGPROB_DIFFERENCE[self.kind]}
+        return {**asdict(self), **bounds, "tokens_pass": self.tokens_passed, "texts_pass": self.texts_passed}
+
+
+@torch.no_grad()
+def gguf_likeness(
+    llama: LlamaCpp,
+    kind: GGUFType,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    prompts: Sequence[Sequence[int]],
+    texts: Sequence[str],
+    most: int,
+) -> GGUFLikeness:
+    """Compare on token ids, so that only the weights can differ, and apart from that how texts become tokens.
+
+    Args:
+        llama: holds the file.
+        kind: how it stores matrices.
+        model: what the file was written from, in fp32 on the CPU.
+        tokenizer: of the model.
+        prompts: token ids, each up to where a turn of the assistant begins.
+        texts: any.
+        most: tokens of a continuation.
+    """
+    same, differences = 0, []
+    for number, prompt in enumerate(prompts):
+        tell(STAGE, number, len(prompts), "greedy continuations")
+        said = llama.greedy(prompt, most)
+        ids_1T = torch.tensor([[*prompt, *said.ids]])
+        logprobs_SV = _behind(model, ids_1T, len(said.ids))
+        same += int((logprobs_SV.argmax(dim=-1) == torch.tensor(said.ids)).sum())
+        ours_S = logprobs_SV.gather(1, torch.tensor(said.ids)[:, None])[:, 0]
+        differences += (ours_S - torch.tensor(said.logprobs)).abs().tolist()
+    encode = cast(Any, tokenizer).encode
+    alike = sum(llama.token_ids(text) == encode(text, add_special_tokens=False) for text in texts)
+    count = len(differences)
+    share, mean = (same / count, math.fsum(differences) / count) if count else (math.nan, math.nan)
+    return GGUFLikeness(kind, len(prompts), count, share, mean, len(texts), alike)
+
+
+def _behind(model: PreTrainedModel, ids_1T: Tensor, count: int) -> Tensor:
+    """Log-probabilities (count, V) of the last `count` tokens' places."""
+    logits_1TV = model(input_ids=ids_1T).logits
+    return torch.log_softmax(logits_1TV[0, -count - 1 : -1].float(), dim=-1)

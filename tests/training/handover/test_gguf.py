@@ -1,0 +1,131 @@
+"""GGUF: what llama.cpp says with the file is what the policy says, or nothing is written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from rc1_lib.artifacts import sha256_file
+from rc1_lib.errors import RC1Error
+from rc1_lib.run import Run
+from rc1_lib.training.handover import gguf_export
+from rc1_lib.training.handover.export import export_checkpoint
+from rc1_lib.training.handover.gguf_export import UnlikeGGUFError, export_gguf
+from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
+from rc1_lib.training.handover.llama_cpp import LlamaCpp
+from rc1_lib.training.ppo_run import advance, prepare
+from tests.once import copy_of
+from tests.training.tiny_world import tiny_run
+
+Exported = tuple[Run, Path]
+QWEN2 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+TEXTS = (
+    "Anna's 3 apples cost 12.50 each!", "  two  spaces\n\n\tand a tab\r\n", "他买了三个苹果，共12元。",
+    "naïve café — “quoted”",
+    '{"name": "calc", "arguments": {"expression": "3*(4+5)"}}', "🙂🙂 done...?!",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def exported(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """A policy that was handed over. Never write into it."""
+
+    def make(root: Path) -> None:
+        shutil.copytree(tiny_workspace, root, dirs_exist_ok=True)
+        run = tiny_run(root)
+        checkpoint = advance(prepare(run), run.config.seeds[0], 2, lambda _: None)
+        export_checkpoint(run, checkpoint, root / "policy", 2)
+
+    root = copy_of("handed_over", make, tmp_path_factory)
+    return tiny_run(root), root / "policy"
+
+
+@pytest.mark.parametrize("kind", list(GGUFType))
+def test_llama_cpp_says_what_the_policy_says(exported: Exported, tmp_path: Path, kind: GGUFType) -> None:
+    run, policy = exported
+    done = export_gguf(run, policy, tmp_path / "out" / kind, kind, 8, ids_only=True)
+    assert done.found.tokens_passed and done.found.tokens > 50 and done.found.prompts == 8
+    manifest = json.loads((done.file.parent / "gguf.json").read_text())
+    assert (manifest["sha256"], manifest["token_ids_only"]) == (sha256_file(done.file), True)
+    assert b"Token ids only" in done.file.read_bytes()
+
+
+def test_a_tokenizer_that_llama_cpp_does_not_know_is_no_secret(exported: Exported, tmp_path: Path) -> None:
+    run, policy = exported
+    with pytest.raises(
+        UnlikeGGUFError, match="texts become other tokens; nothing is kept; for use with token ids"
+    ) as raised:
+        export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 4)
+    assert raised.value.found.tokens_passed and raised.value.found.same_texts < raised.value.found.texts
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("instead", ["the start without the adapter", "the adapter in another base"])
+def test_another_model_than_the_policy_is_seen_and_not_kept(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: str
+) -> None:
+    run, policy = exported
+    wrong = run.workspace.path("base")
+    if instead == "the adapter in another base":
+        wrong = tmp_path / "wrong"
+        model = Qwen3ForCausalLM.from_pretrained(policy / "merged")
+        with torch.no_grad():
+            model.model.layers[0].mlp.down_proj.weight.mul_(1.2)
+        model.save_pretrained(wrong)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            (wrong / name).write_bytes((policy / "merged" / name).read_bytes())
+    monkeypatch.setattr(gguf_export, "write_gguf", lambda _, *rest: write_gguf(wrong, *rest))
+    with pytest.raises(UnlikeGGUFError, match="it says other tokens; nothing is kept"):
+        export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 8, ids_only=True)
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_an_export_that_was_changed_since_is_refused_by_name(exported: Exported, tmp_path: Path) -> None:
+    run, policy = exported
+    own = shutil.copytree(policy, tmp_path / "policy")
+    (own / "merged/extra.safetensors").write_bytes(b"")
+    with pytest.raises(RC1Error, match=r"merged/extra\.safetensors: is not what was exported"):
+        export_gguf(run, own, tmp_path / "out", GGUFType.F32, 1)
+    with pytest.raises(RC1Error, match=r"export\.json: expected the manifest of an export"):
+        export_gguf(run, tmp_path, tmp_path / "out", GGUFType.F32, 1)
+    with pytest.raises(RC1Error, match="is there already, and an export replaces nothing"):
+        export_gguf(run, policy, own, GGUFType.F32, 1)
+
+
+def test_with_qwens_own_way_to_cut_texts_they_become_the_same_tokens(tmp_path: Path) -> None:
+    backend = Tokenizer(models.BPE())
+    backend.normalizer = normalizers.NFC()
+    split = pre_tokenizers.Split(Regex(QWEN2), "isolated")
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    backend.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, special_tokens=["<|im_end|>"])
+    backend.train_from_iterator(TEXTS, trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|im_end|>")
+    shape = Qwen3Config(
+        vocab_size=448, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=16, max_position_embeddings=128, tie_word_embeddings=False,
+        eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    Qwen3ForCausalLM(shape).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    write_gguf(tmp_path / "model", tmp_path / "model.gguf", GGUFType.Q8_0)
+    llama = LlamaCpp(tmp_path / "model.gguf", 128, 1)
+    for text in TEXTS:
+        assert llama.token_ids(text) == tokenizer.encode(text, add_special_tokens=False), text
+    composed, apart = "\u00e9", "e\u0301"
+    assert tokenizer.encode(apart) == tokenizer.encode(composed) == llama.token_ids(composed) != llama.token_ids(apart)
+    assert llama.token_ids("x<|im_end|>")[-1] == tokenizer.eos_token_id
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp cannot read it"):
+        LlamaCpp(tmp_path / "model.gguf", 128, 1)
