@@ -40,7 +40,7 @@ def logits(model: torch.nn.Module) -> Tensor:
     return model.eval()(input_ids=IDS_1T).logits
 
 
-@pytest.mark.parametrize("name", sorted(ENGINES))
+@pytest.mark.parametrize("name", ["torch_ppo", "torch_grpo"])
 def test_what_others_load_is_the_policy_and_no_longer_the_base(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name])
     checkpoint, target = trained(run), run.workspace.path("out/policy")

@@ -46,7 +46,7 @@ def test_two_processes_end_with_the_bytes_of_one_and_go_on_from_what_one_began(t
     assert end_of(run.workspace.root) == alone
 
 
-@pytest.mark.parametrize("name", sorted(ENGINES.keys() - {"torch_ppo"}))
+@pytest.mark.parametrize("name", ["torch_dpo", pytest.param("torch_grpo", marks=pytest.mark.long)])
 def test_two_processes_end_with_the_bytes_of_one_with_every_other_engine_too(tiny: Tiny, name: str) -> None:
     ends = []
     for processes in (1, 2):
