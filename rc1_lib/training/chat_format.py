@@ -57,6 +57,8 @@ class ChatFormat:
         self._plain = Tokenizer.from_str(self._backend.to_str())
         self._plain.encode_special_tokens = True
         self._newline = self._ids("\n")
+        added = sorted(token.content for token in self._backend.get_added_tokens_decoder().values())
+        self._mark = re.compile("|".join(map(re.escape, added)) or r"(?!)")
         self._fixed: dict[str, tuple[int, ...]] = {}
         self._shapes: dict[tuple[str, ...], str] = {}
 
@@ -107,6 +109,11 @@ class ChatFormat:
             place = after
         return ids, own
 
+    def holds_mark(self, messages: Sequence[Message]) -> bool:
+        """Whether an assistant's words would become a mark of the tokenizer's: learned, it could forge a turn."""
+        own = (message for message in messages if message["role"] == "assistant")
+        return any(self._mark.search(text) for message in own for text in _written(message))
+
     def count(self, text: str) -> int:
         """Tokens of a text."""
         return len(self._plain_ids(text))
@@ -152,14 +159,22 @@ class ChatFormat:
         return list(self._plain.encode(text, add_special_tokens=False).ids)
 
 
+def _written(message: Message) -> list[str]:
+    """What the assistant put into a turn; the marks around its calls are the template's."""
+    return [message.get("content") or "", *map(_body, message.get("tool_calls") or ())]
+
+
+def _body(call: Mapping[str, Any]) -> str:
+    function = call["function"]
+    body = {"name": function["name"], "arguments": json.loads(function["arguments"])}
+    return json.dumps(body, ensure_ascii=False)
+
+
 def turn_text(message: Message) -> str:
     """An assistant's message as Qwen3 writes it: the words, then every call between its marks."""
     content = message.get("content")
     parts = [content] if content else []
-    for call in message.get("tool_calls") or ():
-        function = call["function"]
-        body = {"name": function["name"], "arguments": json.loads(function["arguments"])}
-        parts.append(f"{CALL}\n{json.dumps(body, ensure_ascii=False)}\n{CALL_END}")
+    parts += [f"{CALL}\n{_body(call)}\n{CALL_END}" for call in message.get("tool_calls") or ()]
     return "\n".join(parts)
 
 

@@ -27,6 +27,8 @@ from rc1_lib.vouched import read_vouched
 
 NO_REPLIES = "without user_replies (rows of an older form, or from elsewhere)"
 """Why rows that are sound are left out: they cannot be played, since they do not hold what their user says."""
+HOLDS_MARK = "with a mark of the base's tokenizer in an assistant's words"
+"""Why rows are left out that `consistency` lets pass where a base has marks of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def _unfit(row: Row, words: int, config: RunConfig, form: ChatFormat) -> str:
     # Tokens are at least as many as words, so that most long rows need not be tokenised.
     if words > training.max_tokens or len(form.dialogue_ids(row["messages"])[0]) > training.max_tokens:
         return f"longer than {training.max_tokens} tokens"
-    return ""
+    return HOLDS_MARK if form.holds_mark(row["messages"]) else ""
 
 
 def _share_of(source_id: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -13,8 +14,8 @@ import pytest
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.rows import NO_REPLIES, Selection, select_rows
-from tests.training.tiny_world import tiny_run, write_pool
+from rc1_lib.training.rows import HOLDS_MARK, NO_REPLIES, Selection, select_rows
+from tests.training.tiny_world import learned_tokenizer, tiny_run, write_pool
 
 Select = Callable[..., Selection]
 
@@ -169,3 +170,22 @@ def test_without_a_pool_or_its_metrics_the_preflight_is_named(select: Select, wo
     (world / (config.seed_pool if key == "pool" else config.difficulty.metrics_path)).unlink()
     with pytest.raises(RC1Error, match="is not there; run `rc1 preflight`"):
         select()
+
+
+@pytest.mark.parametrize("place", ["content", "arguments"])
+def test_rows_whose_assistant_says_a_mark_of_this_tokenizer_are_left_out_and_counted(
+    world: Path, mixed_pool: list[dict[str, Any]], place: str
+) -> None:
+    """`consistency` knows the marks of Qwen3's form; another tokenizer may have some of its own."""
+    tokenizer = learned_tokenizer(mixed_pool)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["[TURN]"]})
+    rows = copy.deepcopy(mixed_pool)
+    forged = next(row for row in rows if row["lang"] == "en" and row["messages"][2].get("tool_calls"))
+    if place == "content":
+        forged["messages"][-1]["content"] += " [TURN]"
+    else:
+        forged["messages"][2]["tool_calls"][0]["function"]["arguments"] = r'{"query": "a \u005bTURN]"}'
+    write_pool(world, rows)
+    found = select_rows(tiny_run(world, "training.max_tokens=2000"), ChatFormat(tokenizer))
+    assert found.report["left_out"][HOLDS_MARK] == 1
+    assert forged["id"] not in ids([*found.train, *found.held_out])
