@@ -64,7 +64,8 @@ def read_layers(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: as `read_yaml` and `extended_by`, and when the other file extends a further one.
     """
-    tree, base = read_yaml(path), extended_by(path)
+    tree = read_yaml(path)
+    base = _base_of(tree, path)
     if base is None:
         return tree
     below = read_yaml(base)
@@ -81,7 +82,10 @@ def extended_by(path: Path) -> Path | None:
     Raises:
         ConfigError: when the file cannot be read, or the key is not the name of another file.
     """
-    tree = read_yaml(path)
+    return _base_of(read_yaml(path), path)
+
+
+def _base_of(tree: Mapping[str, Any], path: Path) -> Path | None:
     if EXTENDS not in tree:
         return None
     name = tree[EXTENDS]

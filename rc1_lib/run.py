@@ -119,7 +119,10 @@ def open_run(
     _check_live_mode(loaded)
     read = dict(reading or {})
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
-    return Run(place, _reading(loaded, read), path.resolve(), shown, extended_path=extended_by(path.resolve()))
+    extended = extended_by(path)  # beside the file as it was named: a link's target may lie elsewhere
+    return Run(
+        place, _reading(loaded, read), path.resolve(), shown, extended_path=extended.resolve() if extended else None
+    )
 
 
 def _check_live_mode(config: RunConfig) -> None:

@@ -324,6 +324,15 @@ def test_what_cannot_be_extended_is_refused(tmp_path: Path, text: str, sentence:
     assert sentence in str(refused.value)
 
 
+def test_the_extended_file_is_the_one_beside_the_name_that_was_given(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    there = grpo(tmp_path / "elsewhere", "extends: local.yaml\n")
+    (tmp_path / "mine.yaml").symlink_to(there)
+    shutil.copyfile(LOCAL, tmp_path / "local.yaml")
+    run = open_run(config=tmp_path / "mine.yaml", workspace=tmp_path)
+    assert run.config_files == (there.resolve(), tmp_path / "local.yaml")
+
+
 def test_a_file_that_extends_another_is_not_extended(tmp_path: Path) -> None:
     path = grpo(tmp_path, "extends: between.yaml\n")
     (tmp_path / "between.yaml").write_text("extends: local.yaml\n", encoding="utf-8")

@@ -16,12 +16,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.exceptions import Pause
 from prefect.flow_engine import run_flow as run_as_a_worker_does
-from prefect.settings import (
-    PREFECT_API_URL,
-    PREFECT_LOCAL_STORAGE_PATH,
-    PREFECT_LOGGING_TO_API_ENABLED,
-    temporary_settings,
-)
+from prefect.settings import PREFECT_API_URL
 
 from flows.scale_up import scale_up
 from rc1_lib.artifacts import read_json
@@ -30,6 +25,7 @@ from rc1_lib.scale_up.report import REPORT
 from rc1_lib.scale_up.rows import rows_artifact
 from rc1_lib.scale_up.sizes import sized
 from rc1_lib.workspace_lock import check_free
+from tests.flows.workers import at_the_server
 from tests.forks import this_interpreter
 
 SIZES = ("scale_up.sizes=[600, 1200]", "scale_up.judged=6")
@@ -46,10 +42,7 @@ def start(run: Run) -> State[Any]:
 
 def as_a_process(server: str, storage: str, workspace: str, *overrides: str) -> None:
     """Grow as a worker's process does."""
-    chosen: dict[Any, Any] = {
-        PREFECT_API_URL: server, PREFECT_LOCAL_STORAGE_PATH: storage, PREFECT_LOGGING_TO_API_ENABLED: False,
-    }  # fmt: skip
-    with temporary_settings(chosen):
+    with at_the_server(server, storage):
         state: State[Any] = scale_up(workspace=workspace, overrides=list(overrides), return_state=True)
     sys.exit(0 if state.is_completed() else 1)
 

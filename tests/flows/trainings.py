@@ -9,18 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from prefect import State
-from prefect.settings import (
-    PREFECT_API_URL,
-    PREFECT_LOCAL_STORAGE_PATH,
-    PREFECT_LOGGING_TO_API_ENABLED,
-    temporary_settings,
-)
 
 from flows.train import train
 from rc1_lib.artifacts import read_json
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.metrics_log import MetricsLog
+from tests.flows.workers import at_the_server
 
 RUN = "checkpoints/rc1"
 LAST = f"{RUN}/step_00004"
@@ -47,10 +42,7 @@ def start(run: Run, **parameters: Any) -> State[Any]:
 
 def as_a_process(server: str, storage: str, workspace: str, *overrides: str) -> None:
     """Train as a worker's process does, and end as it ends."""
-    chosen: dict[Any, Any] = {
-        PREFECT_API_URL: server, PREFECT_LOCAL_STORAGE_PATH: storage, PREFECT_LOGGING_TO_API_ENABLED: False,
-    }  # fmt: skip
-    with temporary_settings(chosen):
+    with at_the_server(server, storage):
         state: State[Any] = train(workspace=workspace, overrides=list(overrides), evaluate=False, return_state=True)
     print(state.name, state.message)
     sys.exit(0 if state.is_completed() else 1)

@@ -85,8 +85,7 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
         CheckpointError: when the checkpoint is damaged, a control's, or of another base or pool than the run's.
         UnlikeError: when something that was written is not the policy; nothing is kept.
     """
-    if target.exists() or target.is_symlink():
-        raise RC1Error(f"{target}: is there already, and an export replaces nothing; give another folder with --to")
+    check_absent(target)
     state = load_checkpoint(checkpoint)
     refuse_control(state, checkpoint.name)
     base = _start_of(run, state, checkpoint)
@@ -102,6 +101,16 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
                 raise UnlikeError(found)
             write_json(folder / MANIFEST, _manifest(run, state, checkpoint, base, folder, found))
     return Exported(target, found)
+
+
+def check_absent(target: Path) -> None:
+    """Refuse a folder that is there already, before anything is worked out for it.
+
+    Raises:
+        RC1Error: saying so.
+    """
+    if target.exists() or target.is_symlink():
+        raise RC1Error(f"{target}: is there already, and an export replaces nothing; give another folder with --to")
 
 
 def _start_of(run: Run, state: CheckpointState, checkpoint: Path) -> str:

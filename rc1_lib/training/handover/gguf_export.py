@@ -74,8 +74,7 @@ def export_gguf(
         RC1Error: when the target is there already, or the export is not as its manifest says.
         UnlikeGGUFError: when llama.cpp says something else; nothing is kept.
     """
-    if target.exists() or target.is_symlink():
-        raise RC1Error(f"{target}: is there already, and an export replaces nothing; give another folder with --to")
+    export.check_absent(target)
     _check_export(exported)
     merged = exported / export.MERGED
     tokenizer = AutoTokenizer.from_pretrained(merged)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rc1_lib.training.updates.kl import kl_k3
+
 
 @dataclass(frozen=True, slots=True)
 class Loss:
@@ -65,7 +67,7 @@ def clipped_surrogate(
         sums = {
             "ratio": ratio.sum(),
             "ratio_squared": ratio.square().sum(),
-            "approxkl": (torch.expm1(log_ratio) - log_ratio).sum(),
+            "approxkl": kl_k3(old_logprobs, logprobs).sum(),
             "gap": log_ratio.abs().sum(),
             "clipped": (clipped < plain).sum().to(plain.dtype),
         }
