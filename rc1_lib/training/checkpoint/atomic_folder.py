@@ -57,7 +57,7 @@ def alone(folder: Path) -> Iterator[None]:
 def new_folder(target: Path) -> Iterator[Path]:
     """A temporary sibling of `target` that becomes `target` in one rename when the block ends well.
 
-    Every file in it is fsynced, then the folder, then the rename. The caller holds `alone(target.parent)`.
+    Every file in it is fsynced, then the folder, then the rename. The caller is the only writer in `target.parent`.
     """
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{_NEW}{target.name}."))
     try:
@@ -93,7 +93,7 @@ def needs_recovery(folder: Path) -> bool:
 
 
 def recover(folder: Path, homes: re.Pattern[str] = CHECKPOINTS) -> None:
-    """Put back what stepped aside, and remove what killed writers left. The caller holds `alone(folder)`.
+    """Put back what stepped aside, and remove what killed writers left. The caller is the only writer in `folder`.
 
     Args:
         folder: where to look.

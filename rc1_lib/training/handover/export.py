@@ -14,12 +14,11 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rc1_lib.artifacts import sha256_file, write_json
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import ConfigError
 from rc1_lib.hub_name import name_and_commit
 from rc1_lib.progress import tell
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_base
-from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
@@ -27,6 +26,7 @@ from rc1_lib.training.control import refuse_control
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.device import to_device
 from rc1_lib.training.episode_engine import EpisodeEngine
+from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.likeness import Likeness, likeness
 from rc1_lib.training.handover.merge import merged_model
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
@@ -92,8 +92,7 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
     engine = _engine_of(run, base, state)
     with closing(engine):
         greedy = _played(run, engine, state, checkpoint, prompts)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_folder.new_folder(target) as folder:
+        with absent_folder(target) as folder:
             section = model_section(run.config, base)
             _write(run, engine, section, folder)
             found = _compared(engine, section, folder, greedy)
@@ -101,16 +100,6 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
                 raise UnlikeError(found)
             write_json(folder / MANIFEST, _manifest(run, state, checkpoint, base, folder, found))
     return Exported(target, found)
-
-
-def check_absent(target: Path) -> None:
-    """Refuse a folder that is there already, before anything is worked out for it.
-
-    Raises:
-        RC1Error: saying so.
-    """
-    if target.exists() or target.is_symlink():
-        raise RC1Error(f"{target}: is there already, and an export replaces nothing; give another folder with --to")
 
 
 def _start_of(run: Run, state: CheckpointState, checkpoint: Path) -> str:

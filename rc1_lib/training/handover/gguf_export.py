@@ -16,8 +16,8 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.handover import export
+from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
 from rc1_lib.training.handover.gguf_likeness import GGUFLikeness, gguf_likeness
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
@@ -74,7 +74,7 @@ def export_gguf(
         RC1Error: when the target is there already, or the export is not as its manifest says.
         UnlikeGGUFError: when llama.cpp says something else; nothing is kept.
     """
-    export.check_absent(target)
+    check_absent(target)
     _check_export(exported)
     merged = exported / export.MERGED
     tokenizer = AutoTokenizer.from_pretrained(merged)
@@ -83,8 +83,7 @@ def export_gguf(
     form = ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
     rows = select_rows(run, form).held_out[:prompts]
     asked, most = [_opening(form, row) for row in rows], run.config.rollout_len
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_folder.new_folder(target) as folder:
+    with absent_folder(target) as folder:
         name = f"{target.name}.gguf"
         write_gguf(merged, folder / name, kind, _IDS_ONLY if ids_only else "")
         llama = LlamaCpp(folder / name, max(map(len, asked)) + most, run.config.training.threads)
