@@ -14,6 +14,7 @@ from rc1_lib.cli import (
     config,
     dev,
     difficulty,
+    doctor,
     failures,
     judge,
     labels,
@@ -92,6 +93,7 @@ for _name, _function in (
     ("failpack", failures.failpack),
 ):
     command(app, _name, _function)
+command(app, "doctor", doctor.doctor, writes=False)
 command(app, "label", labels.label, without=("as_json",))
 command(app, "verify", release.verify, without=("config", "profile", "overrides"))
 command(app, "serve", serve.serve, without=("config", "profile", "overrides", "as_json"))

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -34,7 +34,9 @@ _SHOWN = 100
 """Characters of a path that are repeated."""
 
 
-def command(app: typer.Typer, name: str, function: Function, without: Collection[str] = ()) -> None:
+def command(
+    app: typer.Typer, name: str, function: Function, without: Collection[str] = (), *, writes: bool = True
+) -> None:
     """Register `function(session, **own options) -> exit code` with the shared options added to its own.
 
     Args:
@@ -42,6 +44,7 @@ def command(app: typer.Typer, name: str, function: Function, without: Collection
         name: the command's name.
         function: its body.
         without: shared options (by the names of `shared`) that would have no effect here and are left out.
+        writes: whether it may write at all; what does not has no log either, and leaves nothing behind when it fails.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
     common = [given for given in inspect.signature(shared).parameters.values() if given.name not in without]
@@ -49,7 +52,7 @@ def command(app: typer.Typer, name: str, function: Function, without: Collection
 
     def entry(**values: Any) -> None:
         options = shared(**{parameter.name: values.pop(parameter.name) for parameter in common})
-        sys.exit(run_command(function, options, values))
+        sys.exit(run_command(function, options, values, writes=writes))
 
     parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in (*own, *common)]
     entry.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -58,17 +61,18 @@ def command(app: typer.Typer, name: str, function: Function, without: Collection
     app.command(name)(entry)
 
 
-def run_command(function: Function, options: Options, values: dict[str, Any]) -> int:
-    """Run a command with everything it prints logged, and return its exit code."""
+def run_command(function: Function, options: Options, values: dict[str, Any], *, writes: bool = True) -> int:
+    """Run a command with everything it prints logged if it may write, and return its exit code."""
     try:
         _check_threads()
         for name, value in (*_files_of(options), *values.items()):
             _check_path(name, value)
         if root_of(options).is_file():
             raise RC1Error(f"--workspace {options.workspace}: is a file, expected a folder")
-        with logbook(root_of(options)) as log:
+        with logbook(root_of(options)) if writes else nullcontext() as log:
             session = Session(options, sys.stdout)
-            _log_command(log)
+            if log is not None:
+                _log_command(log)
             with redirect_stdout(sys.stderr if options.as_json else sys.stdout):
                 return _guarded(function, session, values, log)
     except RC1Error as error:  # raised before there is a log to write to
@@ -101,7 +105,7 @@ def _check_path(name: str, value: Any) -> None:
             raise RC1Error(f"{name.replace('_', '-')} {shown}: {_NO_PATH[error.errno]}") from None
 
 
-def _guarded(function: Function, session: Session, values: dict[str, Any], log: Path) -> int:
+def _guarded(function: Function, session: Session, values: dict[str, Any], log: Path | None) -> int:
     code, words = FAULT, ""
     try:
         return function(session, **values)
@@ -116,8 +120,10 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
         words = _words(error)
         print(f"FATAL: {words}", file=sys.stderr)
-        _leave("error report", partial(write_error, session.workspace, error, log))
-    package = _leave("failure package", partial(failure_package, session)) if code == FAULT or session.started else None
+        if log is not None:
+            _leave("error report", partial(write_error, session.workspace, error, log))
+    packed = log is not None and (code == FAULT or session.started)
+    package = _leave("failure package", partial(failure_package, session)) if packed else None
     if not session.documented:
         session.document({"exit_code": code, "error": words, "failpack": package})
     return code

@@ -87,22 +87,29 @@ class Prepared:
 
     def facts(self, seed: int) -> dict[str, Any]:
         """What decides every bit of a run, as its checkpoints carry it."""
-        config = self.run.config.model_dump(mode="json")
-        free = {*_FREE, *_updates_of_others(config["training"]["engine"])}
-        training = {key: value for key, value in config["training"].items() if key not in free}
-        training["engine"] = own_name(training["engine"])
-        top = ("priority_sampling", "use_overclar_penalty", "overclar", "difficulty_beta", "target_kl", "steps", "lr")
-        more = ("clip", "kl_coef", "batch_size", "rollout_len", "finetune")
         return {
-            "config": {**{key: config[key] for key in (*top, *more)}, "training": training},
-            "seed": seed,
+            **configured_facts(self.run, seed),
             "reference": self.reference.sha256,
             "pool": self.selection.pool_sha256,
             "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
             "judge": None if self.judge is None else self.judge.sha256,
             FACT: None if self.control is None else self.control.kind,
-            "code": CHECKPOINT.code,
         }
+
+
+def configured_facts(run: Run, seed: int) -> dict[str, Any]:
+    """What decides a run before anything of it is prepared: its settings, its seed and the code."""
+    config = run.config.model_dump(mode="json")
+    free = {*_FREE, *_updates_of_others(config["training"]["engine"])}
+    training = {key: value for key, value in config["training"].items() if key not in free}
+    training["engine"] = own_name(training["engine"])
+    top = ("priority_sampling", "use_overclar_penalty", "overclar", "difficulty_beta", "target_kl", "steps", "lr")
+    more = ("clip", "kl_coef", "batch_size", "rollout_len", "finetune")
+    return {
+        "config": {**{key: config[key] for key in (*top, *more)}, "training": training},
+        "seed": seed,
+        "code": CHECKPOINT.code,
+    }
 
 
 def prepare(run: Run) -> Prepared:

@@ -25,14 +25,15 @@ ROOMS = {
     "calibration": "attacks difficulty environment gates labels pool reward rows scoring sources",
     "preflight": "calibration evidence gates labels pool scoring",
     "scale_up": "difficulty evidence gates pool preflight reward rows scoring",
+    "doctor": "gates preflight scoring training",
     "release": "calibration difficulty evaluation evidence preflight reward training",
     "training": "calibration difficulty environment pool reward rows scoring sources",
     "evaluation": "environment gates reward scoring training",
     "evidence": "calibration difficulty evaluation labels pool rows scoring training",
     "testing": "scoring",
     "cli": (
-        "calibration difficulty evaluation evidence labels pool preflight release reward rows scale_up scoring testing "
-        "training"
+        "calibration difficulty doctor evaluation evidence labels pool preflight release reward rows scale_up scoring "
+        "testing training"
     ),
 }
 """Room -> the rooms that it may import, and every one of these it does import.

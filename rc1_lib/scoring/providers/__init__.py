@@ -14,23 +14,30 @@ from rc1_lib.scoring.providers.settings import ProviderSettings, endpoint
 
 __all__ = ["KEY_VARIABLE", "LIVE", "PROVIDERS", "ProviderSettings", "open_provider"]
 
+_ADDRESSES = {
+    "openai": "https://api.openai.com/v1",
+    "deepseek_r1": "https://api.deepseek.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+}
+"""Where each live provider is, unless the configuration names another server."""
+
 
 def _openai(settings: ProviderSettings) -> Provider:
-    reached = endpoint(settings, "https://api.openai.com/v1")
+    reached = endpoint(settings, _ADDRESSES["openai"])
     from rc1_lib.scoring.providers.openai_protocol import OPENAI, OpenAIProtocol
 
     return OpenAIProtocol(settings, reached, OPENAI)
 
 
 def _deepseek_r1(settings: ProviderSettings) -> Provider:
-    reached = endpoint(settings, "https://api.deepseek.com")
+    reached = endpoint(settings, _ADDRESSES["deepseek_r1"])
     from rc1_lib.scoring.providers.openai_protocol import DEEPSEEK, OpenAIProtocol
 
     return OpenAIProtocol(settings, reached, DEEPSEEK)
 
 
 def _gemini(settings: ProviderSettings) -> Provider:
-    reached = endpoint(settings, "https://generativelanguage.googleapis.com")
+    reached = endpoint(settings, _ADDRESSES["gemini"])
     from rc1_lib.scoring.providers.gemini import Gemini
 
     return Gemini(settings, reached)
@@ -46,7 +53,7 @@ PROVIDERS: Mapping[str, Callable[[ProviderSettings], Provider]] = MappingProxyTy
     {"openai": _openai, "deepseek_r1": _deepseek_r1, "gemini": _gemini, "rubric": _rubric}
 )
 """How each provider is opened, by its name in `judge.provider`."""
-LIVE = frozenset({"openai", "deepseek_r1", "gemini"})
+LIVE = frozenset(_ADDRESSES)
 """The providers that bill."""
 
 
@@ -60,6 +67,11 @@ def open_provider(settings: ProviderSettings) -> Provider:
     if settings.name in LIVE:
         check_proxies()
     return PROVIDERS[settings.name](settings)
+
+
+def address_of(name: str, base_url: str | None) -> str:
+    """Where a live provider is asked."""
+    return base_url or _ADDRESSES[name]
 
 
 def check_provider(name: str) -> None:

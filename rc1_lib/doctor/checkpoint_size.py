@@ -1,0 +1,53 @@
+"""How large the checkpoints of a configuration become, from the shapes of what is trained and from when it is saved."""
+
+from __future__ import annotations
+
+import math
+
+from rc1_lib.config import RunConfig
+from rc1_lib.doctor.base_files import BaseFiles
+from rc1_lib.errors import ConfigError
+from rc1_lib.learners import ENGINES, own_name
+
+FLOAT = 4
+"""Bytes of a trained number, of its two moments in AdamW, and of a weight of the warm start: all are fp32."""
+_MOMENTS = 2
+_REST = 192 * 2**10
+"""Bytes for everything else of a checkpoint (at the shipped size 80,000 to 130,000): names, the optimizer's plan,
+positions in the pool, the states of generators, the manifest."""
+
+
+def trained_parameters(config: RunConfig, base: BaseFiles) -> int:
+    """How many numbers are trained: two matrices of LoRA for each layer that is named, and PPO's value head.
+
+    Raises:
+        ConfigError: when a target names no layer of the base.
+    """
+    adapter = config.training.adapter
+    layers = {
+        target: [shape for name, shape in base.shapes.items() if f".{name}".endswith(f".{target}.weight")]
+        for target in adapter.targets
+    }
+    strange = [target for target, found in layers.items() if not found]
+    if strange:
+        raise ConfigError(f"training.adapter.targets: {', '.join(strange)} names no layer of {base.folder.name}")
+    lora = sum(adapter.rank * sum(shape) for found in layers.values() for shape in found)
+    has_values = ENGINES[own_name(config.training.engine)].update == "ppo"
+    return lora + (base.hidden_size**2 + 2 * base.hidden_size + 1 if has_values else 0)
+
+
+def checkpoint_bytes(config: RunConfig, base: BaseFiles) -> int:
+    """A checkpoint: what is trained, its optimizer's moments, and the little beside them."""
+    return trained_parameters(config, base) * FLOAT * (1 + _MOMENTS) + _REST
+
+
+def saved_count(config: RunConfig) -> int:
+    """How many checkpoints a seed keeps: at every multiple of either size, and at the end.
+
+    All stay, since the segments of the training stand on them. Those that `every_minutes` adds hang on how fast steps
+    are, and are not among them.
+    """
+    training, steps = config.training, config.steps
+    sizes = (training.checkpoints.every_steps, training.segment_steps)
+    multiples = sum(steps // size for size in sizes) - steps // math.lcm(*sizes)
+    return multiples + (0 if any(steps % size == 0 for size in sizes) else 1)

@@ -1,0 +1,54 @@
+"""Disk: room for every checkpoint that the configuration keeps, for every one of its seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rc1_lib.doctor.base_files import BaseFiles, read_base
+from rc1_lib.doctor.checkpoint_size import FLOAT, checkpoint_bytes, saved_count
+from rc1_lib.doctor.finding import Finding, gib
+from rc1_lib.gates.machine import free_gb
+from rc1_lib.run import Run
+from rc1_lib.training.run_paths import SFT, paths_of
+
+
+def look_at_disk(run: Run) -> Finding:
+    """Whether everything that training keeps has room beside what is there."""
+    config, base = run.config, read_base(run)
+    one, count = checkpoint_bytes(config, base), saved_count(config) + 1  # and one kept for good
+    missing = max(0, bytes_kept(run, base) - _bytes_there(run))
+    least = config.gates.resources.min_free_gb * 2**30
+    free = free_gb(existing(run.workspace.root)) * 2**30
+    found = (
+        f"{gib(free)} free; {len(config.seeds)} seeds x {count:,} checkpoints of {one / 2**20:,.1f} MiB: "
+        f"{gib(missing)} still to be written; the gate resources wants more than {gib(least)} free"
+    )
+    if free > max(missing, least):
+        return Finding(found)
+    return Finding(
+        found,
+        "free some space, put the workspace on another disk with --workspace, or save less often "
+        "(training.checkpoints.every_steps, training.segment_steps)",
+    )
+
+
+def bytes_kept(run: Run, base: BaseFiles) -> int:
+    """All checkpoints of all seeds, one of each kept for good, and the warm start's weights."""
+    config = run.config
+    checkpoints = len(config.seeds) * (saved_count(config) + 1) * checkpoint_bytes(config, base)
+    return checkpoints + (base.parameters * FLOAT if config.training.warm_start.steps else 0)
+
+
+def _bytes_there(run: Run) -> int:
+    folders = [run.workspace.path(paths_of(run, seed).checkpoints) for seed in run.config.seeds]
+    return sum(
+        path.lstat().st_size
+        for folder in (*folders, run.workspace.path(SFT))
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    )
+
+
+def existing(path: Path) -> Path:
+    """The path itself, or the nearest folder above it that is there."""
+    return path if path.exists() else existing(path.parent)

@@ -1,0 +1,78 @@
+"""Who has to be reached: the judge's server, and the Prefect server that the environment names. Nothing is sent."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import urllib.error
+import urllib.request
+
+from rc1_lib.addresses import KEY_VARIABLE, read_address
+from rc1_lib.doctor.finding import Finding
+from rc1_lib.errors import RC1Error
+from rc1_lib.preflight.ticket_key import ticket_key
+from rc1_lib.run import TICKET_KEY, Run
+from rc1_lib.scoring.judge import check_judge
+from rc1_lib.scoring.providers import LIVE, address_of
+
+_TIMEOUT_S = 3.0
+_PREFECT = "PREFECT_API_URL"
+_WEBHOOK = "RC1_WEBHOOK_SECRET_URL"
+_SECRET = "rc1-scorer-api-key"
+
+
+def look_at_keys(run: Run) -> Finding:
+    """Whether the keys that this run needs are there and can be used; which, and never what they are."""
+    there = [name for name in (KEY_VARIABLE, TICKET_KEY, _WEBHOOK) if os.environ.get(name)]
+    found = f"set: {', '.join(there) or 'none'}; needed by the judge {run.config.judge.provider}: "
+    try:
+        ticket_key(run)
+    except RC1Error as error:
+        return Finding(f"set: {', '.join(there)}", str(error))
+    try:
+        check_judge(run)
+    except RC1Error as error:
+        return Finding(
+            f"{found}what is missing", f"{error} The Prefect secret {_SECRET} does as well, and is not looked at here."
+        )
+    return Finding(f"{found}{'nothing more' if run.config.judge.provider in LIVE else 'none'}")
+
+
+def look_at_judge(run: Run) -> Finding:
+    """Whether the judge's server answers at all."""
+    judge = run.config.judge
+    if judge.provider not in LIVE:
+        return Finding(f"none: {judge.provider} is asked in this process")
+    address = address_of(judge.provider, judge.base_url)
+    host = read_address(address).hostname
+    why = unreachable(address)
+    if not why:
+        return Finding(f"{judge.provider} at {host} answers")
+    return Finding(
+        f"{judge.provider} at {host}: {why}",
+        "start the server, mend judge.base_url (SCORER_BASE_URL), or let this machine through to it",
+    )
+
+
+def look_at_prefect(_: Run) -> Finding:
+    """Whether the Prefect server answers that deployments would be started on."""
+    named = os.environ.get(_PREFECT, "")
+    if not named:
+        return Finding(f"{_PREFECT} names none: a command starts its own where none serves the workspace")
+    why = unreachable(f"{named.rstrip('/')}/health")
+    if not why:
+        return Finding(f"the server of {_PREFECT} answers")
+    return Finding(f"the server of {_PREFECT}: {why}", f"start it (make serve), or unset {_PREFECT}")
+
+
+def unreachable(address: str) -> str:
+    """Why nobody answers there in time; "" where anybody does, whatever it says. The address is not repeated."""
+    try:
+        with urllib.request.urlopen(address, timeout=_TIMEOUT_S):
+            return ""
+    except urllib.error.HTTPError:
+        return ""
+    except urllib.error.URLError as error:
+        return str(getattr(error.reason, "strerror", None) or error.reason)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return f"{type(error).__name__}"

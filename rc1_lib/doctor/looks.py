@@ -1,0 +1,44 @@
+"""Every look, in the order in which a run would come to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from rc1_lib.doctor.disk import look_at_disk
+from rc1_lib.doctor.endpoints import look_at_judge, look_at_keys, look_at_prefect
+from rc1_lib.doctor.finding import Finding, Look
+from rc1_lib.doctor.machine import look_at_folders, look_at_memory, look_at_versions
+from rc1_lib.doctor.signatures import look_at_signatures
+from rc1_lib.doctor.start import look_at_base, look_at_resume, look_at_ticket
+from rc1_lib.errors import RC1Error
+from rc1_lib.run import Run
+
+LOOKS: Mapping[str, Look] = MappingProxyType(
+    {
+        "versions": look_at_versions,
+        "folders": look_at_folders,
+        "ticket": look_at_ticket,
+        "base": look_at_base,
+        "signatures": look_at_signatures,
+        "keys": look_at_keys,
+        "judge": look_at_judge,
+        "prefect": look_at_prefect,
+        "resume": look_at_resume,
+        "disk": look_at_disk,
+        "memory": look_at_memory,
+    }
+)
+
+
+def examined(run: Run) -> dict[str, Finding]:
+    """What every look found. What a run would be refused for is a finding, in the refusal's own words."""
+    found, refusals = dict[str, Finding](), dict[str, str]()
+    for name, look in LOOKS.items():
+        try:
+            found[name] = look(run)
+        except RC1Error as error:
+            first = refusals.setdefault(str(error), name)
+            advice = str(error) if first == name else f"mend the {first} first"
+            found[name] = Finding("refused" if first == name else "cannot be told", advice)
+    return found

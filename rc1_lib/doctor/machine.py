@@ -1,0 +1,117 @@
+"""The machine: folders that can be written, memory, and the versions that the code was tested with."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib.metadata import distributions
+from pathlib import Path
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.doctor.base_files import read_base
+from rc1_lib.doctor.checkpoint_size import FLOAT, trained_parameters
+from rc1_lib.doctor.disk import existing
+from rc1_lib.doctor.finding import Finding, gib
+from rc1_lib.run import Run
+
+_WRITTEN = ("data", "reports", "logs", "checkpoints", "configs", ".prefect")
+_TRAINED_COPIES = 4
+"""Of every trained number: itself, its gradient, and two moments."""
+_NF4_BYTES = 0.52
+"""Bytes of a weight in NF4 with its doubly quantised scales: (4 + 0.127) / 8 (Dettmers et al. 2023, section 3)."""
+_MEMORY = Path("/proc/meminfo")
+_CONSTRAINTS = "constraints.txt"
+_SHOWN = 4
+
+
+def look_at_folders(run: Run) -> Finding:
+    """Whether everything that a run writes to can be written."""
+    faults = {name: fault for name in _WRITTEN if (fault := _unwritable(run.workspace.path(name)))}
+    if not faults:
+        return Finding(f"{', '.join(_WRITTEN)} below {run.workspace.root}")
+    return Finding(
+        "; ".join(f"{name}: {fault}" for name, fault in faults.items()),
+        "move the file away or give yourself the right to write there, or name another --workspace",
+    )
+
+
+def _unwritable(path: Path) -> str:
+    place = existing(path)
+    if not place.is_dir():
+        return f"{place} is no folder"
+    return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} cannot be written"
+
+
+def look_at_memory(run: Run) -> Finding:
+    """Whether the weights and what is trained have room; what else a step takes comes on top."""
+    from rc1_lib.training.device import get_device
+    from rc1_lib.training.ranks.processes import processes_of
+
+    base, device = read_base(run), get_device().type
+    processes = processes_of(run.config.training)
+    least = processes * least_memory(run, base.parameters, trained_parameters(run.config, base), device)
+    free, where = _free_memory(device)
+    found = (
+        f"{gib(free)} free on {where}; {processes} process{'es' if processes > 1 else ''} with weights, adapter and "
+        f"optimizer: at least {gib(least)}, episodes and activations on top"
+    )
+    if free > least:
+        return Finding(found)
+    return Finding(
+        found, "end other programs, take fewer training.processes, finetune.method qlora, or a smaller base_model"
+    )
+
+
+def least_memory(run: Run, parameters: int, trained: int, device: str) -> float:
+    """Bytes that one process holds before it plays its first episode."""
+    plain = FLOAT if device == "cpu" else FLOAT / 2
+    weight = _NF4_BYTES if run.config.finetune.method == "qlora" else plain
+    return parameters * weight + trained * FLOAT * _TRAINED_COPIES
+
+
+def _free_memory(device: str) -> tuple[float, str]:
+    if device == "cuda":
+        import torch
+
+        return float(torch.cuda.mem_get_info()[0]), torch.cuda.get_device_name()
+    if _MEMORY.is_file():
+        available = re.search(r"MemAvailable:\s+(\d+) kB", _MEMORY.read_text())
+        assert available, f"{_MEMORY} tells what is available since Linux 3.14"
+        return int(available[1]) * 2.0**10, "this machine"
+    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")), "this machine (its whole memory)"
+
+
+def look_at_versions(_: Run) -> Finding:
+    """Whether what is installed is what the code was tested with."""
+    pinned = _pins(PROJECT_ROOT / _CONSTRAINTS)
+    installed = {_normal(one.name): one.version for one in distributions()}
+    with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
+        needed = [_normal(re.split(r"[\[=<>~! ]", one)[0]) for one in tomllib.load(stream)["project"]["dependencies"]]
+    faults = version_faults(pinned, installed, needed)
+    if not faults:
+        return Finding(f"{sum(name in installed for name in pinned)} packages as {_CONSTRAINTS} has them")
+    shown = "; ".join(faults[:_SHOWN]) + (f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else "")
+    return Finding(shown, f"install what was tested: pip install -e . -c {_CONSTRAINTS} (make setup)")
+
+
+def version_faults(pinned: Mapping[str, str], installed: Mapping[str, str], needed: Iterable[str]) -> list[str]:
+    """What is missing or another version than the pinned one; `2.13.0+cpu` is a build of 2.13.0 (PEP 440)."""
+    faults = [f"{name} is missing" for name in needed if name not in installed]
+    for name, version in pinned.items():
+        found = installed.get(name, version)
+        if version not in (found, found.partition("+")[0]):
+            faults.append(f"{name} {found}, tested with {version}")
+    return faults
+
+
+def _pins(path: Path) -> dict[str, str]:
+    lines = (line.split("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
+    pairs = (line.split(";")[0].strip().partition("==") for line in lines if "==" in line)
+    return {_normal(name): version for name, _, version in pairs}
+
+
+def _normal(name: str) -> str:
+    """A package's name as registries compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()

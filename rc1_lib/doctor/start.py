@@ -1,0 +1,37 @@
+"""What a training would begin with: its ticket, its base, and the checkpoint that it would go on from."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rc1_lib.doctor.base_files import read_base
+from rc1_lib.doctor.finding import Finding
+from rc1_lib.preflight.ticket import verify_ticket
+from rc1_lib.run import Run
+from rc1_lib.training.run_paths import paths_of
+
+
+def look_at_ticket(run: Run) -> Finding:
+    """Whether the ticket opens a training of this very configuration."""
+    ticket = verify_ticket(run)
+    left = (datetime.fromisoformat(ticket["expires"]) - datetime.now(UTC)).total_seconds() / 3600
+    return Finding(f"valid, of profile {ticket['profile']}, for {left:.1f} h more")
+
+
+def look_at_base(run: Run) -> Finding:
+    """Whether the base is there and whole."""
+    base = read_base(run)
+    return Finding(f"{run.config.base_model}: {base.parameters:,} parameters in {len(base.shapes)} weights, whole")
+
+
+def look_at_resume(run: Run) -> Finding:
+    """The step that every seed would go on from; a checkpoint that is damaged is none to rely on."""
+    if not any(run.workspace.path(paths_of(run, seed).checkpoints).is_dir() for seed in run.config.seeds):
+        return Finding(f"from the start: no seed of {', '.join(map(str, run.config.seeds))} has a checkpoint")
+    from rc1_lib.doctor.resume import resume_of
+
+    found = {seed: resume_of(run, seed) for seed in run.config.seeds}
+    damaged = [fault for one in found.values() for fault in one.damaged]
+    words = "; ".join(f"seed {seed}: {one.words}" for seed, one in found.items())
+    advice = f"{'; '.join(damaged)}. It would be trained again from the one before; move it away to be sure"
+    return Finding(words, advice if damaged else "")

@@ -1,0 +1,41 @@
+"""`doctor` from the command line: its table, its exit codes, and that it writes nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.cli.session import WIDTH
+from rc1_lib.run import Run
+
+from .conftest import Rc1
+
+
+def test_it_shows_a_table_that_fits_and_writes_nothing(
+    opened: Run, rc1: Rc1, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    root = opened.workspace.root
+    settings = [part for override in opened.overrides for part in ("--set", override)]
+    before = sorted(root.rglob("*"))
+    done = rc1("doctor", "--workspace", str(root), *settings)
+    assert done.code == 0, done.out
+    assert "ticket     │ ok" in done.out and "red" not in done.out.replace("redis", "")
+    assert sorted(root.rglob("*")) == before
+
+    elsewhere = tmp_path / "w"  # where there is nothing
+    red = rc1("doctor", "--workspace", str(elsewhere))
+    assert red.code == 1
+    assert max(map(len, red.out.splitlines())) <= WIDTH
+    assert "there is no ticket" in " ".join(red.out.replace("│", " ").split())
+    body = json.loads(rc1("doctor", "--workspace", str(elsewhere), "--json").out)
+    assert (body["exit_code"], body["looks"]["ticket"]["red"], body["looks"]["folders"]["red"]) == (1, True, False)
+    assert not elsewhere.exists()
+
+
+def test_bad_input_is_refused_in_a_sentence_and_leaves_nothing(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("doctor", "--workspace", str(tmp_path / "w"), "--set", "steps=none")
+    assert (done.code, "steps" in done.err, "Traceback" in done.err) == (2, True, False)
+    assert not (tmp_path / "w").exists()

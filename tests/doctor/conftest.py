@@ -1,0 +1,33 @@
+"""A workspace with a ticket and a tiny base, at which a training could begin."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.run import Run, open_run
+
+FROM_OUTSIDE = ("PREFECT_API_URL", "RC1_WEBHOOK_SECRET_URL", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in FROM_OUTSIDE:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def own(opened: Run, tmp_path: Path) -> Run:
+    """A copy that a test may damage."""
+    root = tmp_path / "workspace"
+    shutil.copytree(opened.workspace.root, root, ignore=shutil.ignore_patterns("logs"))
+    return open_run(profile="local", workspace=root, overrides=opened.overrides)
+
+
+def with_settings(run: Run, *overrides: str) -> Run:
+    """The same workspace under other settings, which its ticket is not for."""
+    changed = open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *overrides))
+    return replace(changed, vouched=run.vouched)

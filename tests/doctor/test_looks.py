@@ -1,0 +1,258 @@
+"""Every look is green where all is well, and red alone where just that is damaged."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from deployments.server import free_port
+from rc1_lib.artifacts import sha256_file
+from rc1_lib.doctor import endpoints, machine
+from rc1_lib.doctor.base_files import read_base
+from rc1_lib.doctor.checkpoint_size import checkpoint_bytes, saved_count, trained_parameters
+from rc1_lib.doctor.looks import LOOKS, examined
+from rc1_lib.doctor.signatures import misfits, policy_fault
+from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.run import Run
+from rc1_lib.training.api import Engine
+from rc1_lib.training.checkpoint.names import folder_name
+from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointState
+from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.ppo_run import configured_facts
+from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
+from rc1_lib.training.setups import EpisodeSetup
+
+from .conftest import with_settings
+
+
+def reds(run: Run) -> set[str]:
+    return {name for name, one in examined(run).items() if one.red}
+
+
+def everything(root: Path) -> dict[Path, int]:
+    return {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
+
+
+def revoked(run: Run) -> None:
+    revoke_ticket(run, "a test")
+
+
+def a_file_for_the_logs(run: Run) -> None:
+    run.workspace.path("logs").write_text("")
+
+
+def a_torn_base(run: Run) -> None:
+    weights = run.workspace.path("base/model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-1])
+
+
+def no_tokenizer(run: Run) -> None:
+    run.workspace.path("base/tokenizer.json").unlink()
+
+
+def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened: Run) -> None:
+    before = everything(opened.workspace.root)
+    found = examined(opened)
+    assert {name: one.advice for name, one in found.items() if one.red} == {}
+    assert list(found) == list(LOOKS)
+    assert everything(opened.workspace.root) == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "red", "words"),
+    [
+        (revoked, {"ticket"}, "it was revoked"),
+        (a_file_for_the_logs, {"folders"}, "logs is no folder"),
+        # What is told from the base cannot be told any more, and the ticket vouches for it.
+        (a_torn_base, {"ticket", "base", "disk", "memory"}, "was cut off or written into"),
+        (no_tokenizer, {"ticket", "base", "disk", "memory"}, "lacks tokenizer.json"),
+    ],
+)
+def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None], red: set[str], words: str) -> None:
+    damage(own)
+    found = examined(own)
+    assert {name for name, one in found.items() if one.red} == red
+    assert any(words in f"{one.found} {one.advice}" for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("settings", "red"),
+    [
+        (("gates.resources.min_free_gb=1e9",), "disk"),
+        (("steps=1000000000", "training.checkpoints.every_steps=1"), "disk"),
+        (("judge.provider=openai", "judge.model=m", "judge.base_url=http://127.0.0.1:{closed}/v1"), "judge"),
+        (("gates.reward_hacking.own=[own/two.py]",), "signatures"),
+    ],
+)
+def test_settings_that_cannot_be_met_are_red(own: Run, settings: tuple[str, ...], red: str) -> None:
+    policy = own.workspace.path("own/two.py")
+    policy.parent.mkdir()
+    policy.write_text('def play(scene, more):\n    """Takes too much."""\n')
+    chosen = [one.format(closed=free_port()) for one in settings]
+    # The ticket is for other settings, and says so.
+    assert reds(with_settings(own, *chosen)) == {red, "ticket"}
+
+
+def test_a_named_prefect_server_that_does_not_answer_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{free_port()}/api")
+    assert reds(opened) == {"prefect"}
+
+
+def test_too_little_memory_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = tmp_path / "meminfo"
+    told.write_text("MemTotal: 16 kB\nMemAvailable:    64 kB\n")
+    monkeypatch.setattr(machine, "_MEMORY", told)
+    assert reds(opened) == {"memory"}
+
+
+def test_another_version_than_the_tested_one_is_red(
+    opened: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pins = tmp_path / "constraints.txt"
+    pins.write_text("orjson==0.0.1\n")
+    monkeypatch.setattr(machine, "_CONSTRAINTS", str(pins))
+    found = machine.look_at_versions(opened)
+    assert found.red and "tested with 0.0.1" in found.found
+    installed = {"torch": "2.13.0+cpu", "trl": "1.0"}
+    assert machine.version_faults({"torch": "2.13.0", "trl": "1.1"}, installed, ["peft"]) == [
+        "peft is missing", "trl 1.0, tested with 1.1",
+    ]  # fmt: skip
+
+
+def test_keys_are_named_and_never_shown(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = ("judge.provider=openai", "judge.model=m", "judge.base_url=https://judge.example.com/v1")
+    run = with_settings(opened, *live)
+    lacking = LOOKS["keys"](run)
+    assert lacking.red and "set SCORER_API_KEY" in lacking.advice
+    monkeypatch.setenv("SCORER_API_KEY", "sk-very-secret")
+    there = LOOKS["keys"](run)
+    assert not there.red and "set: SCORER_API_KEY" in there.found
+    assert "very-secret" not in f"{lacking}{there}"
+    monkeypatch.setenv("RC1_TICKET_KEY", "/nowhere/ticket.pem")
+    assert LOOKS["keys"](opened).red
+
+
+@pytest.fixture
+def answering() -> Iterator[str]:
+    """The address of a server that has nothing to give."""
+
+    class Nothing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Nothing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_server_that_answers_anything_is_reached(answering: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert endpoints.unreachable(answering) == ""
+    assert endpoints.unreachable(f"http://127.0.0.1:{free_port()}") == "Connection refused"
+    monkeypatch.setattr(endpoints, "_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the connection and says nothing
+        assert endpoints.unreachable(f"http://127.0.0.1:{silent.getsockname()[1]}") != ""
+
+
+def saved(run: Run, step: int, **other: Any) -> Path:
+    """A checkpoint of this run, but for what is given."""
+    facts = configured_facts(run, run.config.seeds[0]) | {
+        "pool": sha256_file(run.workspace.path(run.config.seed_pool)), **other,
+    }  # fmt: skip
+    state = CheckpointState.build(step, {"adapter": {"a": torch.ones(3)}}, {}, facts)
+    return save_checkpoint(state, run.workspace.path(CHECKPOINTS), run.workspace.path(LEDGER))
+
+
+def test_the_step_to_resume_from_is_the_newest_whole_one_of_this_run(own: Run) -> None:
+    assert LOOKS["resume"](own).found.startswith("from the start")
+    saved(own, 2)
+    path = saved(own, 3)
+    assert "seed 20250820: from step 3; seed 20250821: from the start" in LOOKS["resume"](own).found
+    saved(own, 4, seed=1)
+    found = LOOKS["resume"](own)
+    assert not found.red and "from step 3; step 4 is of another run (seed differ) and will be replaced" in found.found
+    (path / "adapter.safetensors").write_bytes(b"torn")
+    torn = LOOKS["resume"](own)
+    assert torn.red and "from step 2" in torn.found and folder_name(3) in torn.advice
+
+
+def test_a_checkpoint_is_as_large_as_computed(opened: Run, tmp_path: Path) -> None:
+    """Against one that the engine's own state makes, its optimizer stepped once."""
+    base = read_base(opened)
+    engine = TorchPPO()
+    engine.setup(EpisodeSetup(opened.config, str(base.folder), 1))
+    for group in engine.optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+    engine.optimizer.step()
+    trained = sum(p.numel() for group in engine.optimizer.param_groups for p in group["params"])
+    assert trained_parameters(opened.config, base) == trained
+    assert base.parameters == sum(p.numel() for p in engine.policy.causal.parameters()) - trained + sum(
+        p.numel() for p in engine.policy.value_head.parameters()
+    )
+    state = engine.state_dict()
+    flat = {name: state.pop(name) for name in ("adapter", "value_head")}
+    written = save_checkpoint(CheckpointState.build(1, flat, state, {}), tmp_path / "c", tmp_path / "ledger")
+    size = sum(path.stat().st_size for path in written.iterdir())
+    assert 0 <= checkpoint_bytes(opened.config, base) - size < 192 * 2**10
+
+
+@pytest.mark.parametrize(
+    ("steps", "every", "segment", "count"), [(48, 12, 12, 4), (10, 4, 3, 6), (10, 4, 20, 3), (1, 5, 5, 1)]
+)
+def test_checkpoints_are_counted(opened: Run, steps: int, every: int, segment: int, count: int) -> None:
+    settings = (f"steps={steps}", f"training.checkpoints.every_steps={every}", f"training.segment_steps={segment}")
+    config = with_settings(opened, *settings).config
+    saved_at = {step for step in range(1, steps + 1) if step % every == 0 or step % segment == 0 or step == steps}
+    assert saved_count(config) == count == len(saved_at)
+
+
+class Narrow:
+    """An engine whose `train_step` takes no batch, and that cannot be put back."""
+
+    def setup(self, setup: Any) -> None: ...
+
+    def train_step(self) -> None: ...
+
+    def state_dict(self) -> None: ...
+
+
+def test_what_cannot_be_called_as_the_trainer_calls_it_is_named() -> None:
+    names = ("setup", "train_step", "state_dict", "load_state_dict")
+    faults = misfits(Narrow, Engine, names)
+    assert len(faults) == 2
+    assert faults[0].startswith("train_step(self)") and faults[1].startswith("has no load_state_dict(self, state")
+    assert misfits(TorchPPO, Engine, (*names, "eval_step")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ('def play(scene):\n    """Well."""', ""),
+        ('def play(scene, times=2):\n    """Well."""', ""),
+        ('def play(*scenes):\n    """Well."""', ""),
+        ("def play(scene):\n    pass", "docstring"),
+        ('def plays(scene):\n    """No."""', "no function play"),
+        ('def play():\n    """No."""', "does not take one scene"),
+        ('def play(scene, *, more):\n    """No."""', "does not take one scene"),
+        ("def play(scene:", "is no Python"),
+        ("raise SystemExit  # it is read, not run", "no function play"),
+    ],
+)
+def test_a_policy_of_ones_own_is_read_and_not_run(tmp_path: Path, source: str, fault: str) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(source)
+    found = policy_fault(path)
+    assert (found == "") == (fault == "") and fault in found
+    assert "cannot be read" in policy_fault(tmp_path / "missing.py")
