@@ -79,14 +79,12 @@ def build_pool(
 def _build(session: Session, run: Run, rebuild: bool) -> int:
     from rc1_lib.artifacts import read_manifest
     from rc1_lib.pool.derived import PARTS
-    from rc1_lib.pool.seed import build_seed
+    from rc1_lib.pool.seed import build_due
     from rc1_lib.rows.playable import about_unplayable
 
     paths = {part: artifact.where(run) for part, artifact in PARTS.items()}
     with session.progress("building the pool") as report:
-        wanted = [part for part, artifact in PARTS.items() if artifact.to_write(run, rebuild)]
-        if wanted:
-            build_seed(run, wanted, report)
+        wanted = build_due(run, rebuild=rebuild, progress=report)
     manifests: dict[str, Any] = {part: read_manifest(run.workspace, path) for part, path in paths.items()}
     for part, path in paths.items():
         done = "written" if part in wanted else "unchanged: it is already what this configuration makes"

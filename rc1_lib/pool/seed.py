@@ -38,6 +38,23 @@ def build_seed(
         return _build(run, parts, progress)
 
 
+def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = None) -> tuple[Part, ...]:
+    """Build the parts that are not what this configuration makes, and say which those were.
+
+    Args:
+        run: whose configuration and workspace.
+        rebuild: build all of them, also over a file that somebody altered or brought along.
+        progress: called with (rows written, rows planned) of the pool.
+
+    Raises:
+        RC1Error: when one of them is somebody else's, and `rebuild` was not given; else what `build_seed` raises.
+    """
+    due = tuple(part for part, artifact in PARTS.items() if artifact.to_write(run, rebuild))
+    if due:
+        build_seed(run, due, progress)
+    return due
+
+
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
     questions, skipped = load_questions(run.config, run.workspace)
     beside = held_out_beside(run.config, run.workspace)

@@ -35,6 +35,7 @@ ROOMS = {
         "calibration difficulty doctor evaluation evidence labels pool preflight release reward rows scale_up scoring "
         "testing training"
     ),
+    "notebook": "calibration cli difficulty evidence pool preflight rows scoring",
 }
 """Room -> the rooms that it may import, and every one of these it does import.
 
@@ -90,7 +91,7 @@ def test_single_modules_import_no_room() -> None:
         for module in imports(path)
         if module.startswith("rc1_lib.") and module.split(".")[1] in rooms
     }
-    assert reaching == set()
+    assert reaching == {"__init__"}, "but the package itself, which gives what a notebook calls when asked for it"
 
 
 def test_task_specs_lie_below_the_configuration() -> None:

@@ -1,0 +1,107 @@
+"""Scoring dialogues with the run's judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from rc1_lib.errors import RC1Error, RowError
+from rc1_lib.notebook.cards import Card, Shown
+from rc1_lib.notebook.off_the_loop import off_the_loop
+from rc1_lib.records import Message
+from rc1_lib.run import Run
+from rc1_lib.scoring.judge import check_judge, open_judge, open_store
+from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.test_double import NOTICE
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scores(Shown):
+    """What the judge made of dialogues.
+
+    Attributes:
+        rows: one row a dialogue, in the order given: `id` (its place from 0 where it came without), `dialogue` (SHA-256
+            of its content), `scored`, `reason` (why not), and by dimension the median of the judge's samples in [0, 1],
+            under its own name, and `{dimension}_variance`; all null where unscored. Further columns: see
+            `rc1_lib.scoring.judged.Judged`.
+        dimensions: the names of those that the judge grades.
+        coverage: share of the dialogues that are scored.
+        complete: whether they may be relied on: coverage is enough, and the judge did not stop early.
+        why: why not; empty where they may.
+        calls: calls that were sent; what was stored costs none.
+        usd: what they cost.
+        test_double: whether RC1's own test double had a part in it.
+    """
+
+    rows: pl.DataFrame
+    dimensions: tuple[str, ...]
+    coverage: float
+    complete: bool
+    why: str
+    calls: int
+    usd: float
+    test_double: bool
+
+    def card(self) -> Card:
+        """How many are scored, what it cost, and of each dimension the mean of the medians."""
+        head = f"{int(self.rows['scored'].sum())} of {self.rows.height} dialogues scored"
+        lines = [f"{self.calls} calls, {self.usd:.2f} USD", *([self.why] if self.why else [])]
+        means = pl.DataFrame(
+            {
+                "dimension": self.dimensions,
+                "mean of medians": [self.rows[name].mean() for name in self.dimensions],
+                "mean variance": [self.rows[f"{name}_variance"].mean() for name in self.dimensions],
+            },
+            schema_overrides={"mean of medians": pl.Float64, "mean variance": pl.Float64},
+        )
+        return Card(head if self.complete else f"{head}, INCOMPLETE", [*[NOTICE] * self.test_double, *lines], [means])
+
+
+def score_dialogues(run: Run, dialogues: pl.DataFrame | Sequence[Sequence[Message]], *, fresh: bool = False) -> Scores:
+    """Score dialogues with the judge that the configuration names, as `rc1 score` does.
+
+    Nothing is written but the judge's store: what was paid for is kept there, so that the same call again costs
+    nothing. Works on a running event loop, as in Jupyter.
+
+    Args:
+        run: from `open_run`: its judge, its key and budget, its store.
+        dialogues: rows with a column `messages`, and `id` if they have names; or the chat messages of each.
+        fresh: ask for everything, whatever is stored.
+
+    Raises:
+        RC1Error: when one of them is no dialogue, or the judge cannot be asked at all; nothing was asked then.
+    """
+    names, messages = _dialogues(dialogues)
+    judged, dimensions = off_the_loop(lambda: _score(run, messages, fresh))
+    try:
+        judged.require(run.config.gates.stability.min_coverage)
+        why = ""
+    except RC1Error as error:
+        why = str(error)
+    return Scores(
+        judged.rows.insert_column(0, names), dimensions, judged.coverage, not why, why, judged.calls, judged.usd,
+        judged.test_double,
+    )  # fmt: skip
+
+
+def _dialogues(given: pl.DataFrame | Sequence[Sequence[Message]]) -> tuple[pl.Series, list[Sequence[Message]]]:
+    messages: list[Sequence[Message]]
+    if isinstance(given, pl.DataFrame):
+        if "messages" not in given.columns:
+            raise RowError("the frame of dialogues: has no column 'messages'; expected chat messages in it")
+        messages = given["messages"].to_list()
+        names = given["id"].cast(pl.String) if "id" in given.columns else None
+    else:
+        messages, names = list(given), None
+    if not messages:
+        raise RowError("there is no dialogue to score, expected at least one")
+    return pl.Series("id", [str(place) for place in range(len(messages))]) if names is None else names, messages
+
+
+def _score(run: Run, messages: Sequence[Sequence[Message]], fresh: bool) -> tuple[Judged, tuple[str, ...]]:
+    check_judge(run)
+    with open_store(run) as store:
+        judge = open_judge(run, store)
+        return judge.score(messages, fresh=fresh), tuple(judge.spec.dimensions)

@@ -1,0 +1,63 @@
+"""Verifying a ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+from rc1_lib.notebook.cards import Card, Shown
+from rc1_lib.preflight import ticket as tickets
+from rc1_lib.run import Run
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ticket(Shown):
+    """A ticket that holds: everything it vouches for is what it was.
+
+    Attributes:
+        profile: that it was issued for.
+        issued: when.
+        expires: when it stops to open anything.
+        signed_by: the key's id; None where it is not signed.
+        waived: gate -> why it was waived.
+        files: one row a file that it vouches for: `name, path, sha256`.
+    """
+
+    profile: str
+    issued: datetime
+    expires: datetime
+    signed_by: str | None
+    waived: Mapping[str, str]
+    files: pl.DataFrame
+
+    def card(self) -> Card:
+        """Until when it holds, what was waived, and the files."""
+        signed = f"signed by key {self.signed_by[:16]}" if self.signed_by else "not signed"
+        waived = [f"waived: {name} ({why})" for name, why in self.waived.items()]
+        title = f"valid ticket of profile {self.profile} until {self.expires.isoformat(sep=' ')}"
+        return Card(title, [f"issued {self.issued.isoformat(sep=' ')}, {signed}", *waived], [self.files])
+
+
+def verify_ticket(run: Run) -> Ticket:
+    """Check everything that the workspace's ticket vouches for against what is there now, as `rc1 ticket verify` does.
+
+    Args:
+        run: from `open_run`, with the settings of the preflight: another configuration is another run.
+
+    Raises:
+        RC1Error: when there is no ticket, or it is refused, naming every cause.
+    """
+    body = tickets.verify_ticket(run)
+    signatures = (body.get("envelope") or {}).get("signatures") or []
+    files = [{"name": name, **{key: file[key] for key in ("path", "sha256")}} for name, file in body["files"].items()]
+    return Ticket(
+        body["profile"],
+        datetime.fromisoformat(body["issued"]),
+        datetime.fromisoformat(body["expires"]),
+        signatures[0]["keyid"] if signatures else None,
+        body["waived"],
+        pl.DataFrame(files, schema={"name": pl.String, "path": pl.String, "sha256": pl.String}),
+    )
