@@ -47,12 +47,16 @@ def crash_leftovers(pool: str) -> int:
 
 
 def watch_heartbeats() -> None:
-    """Let the server mark a run as crashed that stops sending heartbeats without having ended."""
+    """Let the server mark a run of RC1 as crashed that stops sending heartbeats without having ended.
+
+    Runs of others end in ways that are not known here.
+    """
     endings = {f"prefect.flow-run.{name}" for name in (*_PREFECTS_OWN, *ENDINGS)}
     watch = AutomationCore(
         name=NAME,
         trigger=EventTrigger(
             match=ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"}),
+            match_related=ResourceSpecification({"prefect.resource.role": "flow", "prefect.resource.name": "rc1"}),
             for_each={"prefect.resource.id"},
             after={_HEARTBEAT},
             expect={_HEARTBEAT, *endings},

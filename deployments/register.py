@@ -10,10 +10,12 @@ from typing import Any
 from prefect import Flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.exceptions import ObjectNotFound
 from prefect.schedules import Cron
 from prefect.workers.process import ProcessWorker
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.errors import RC1Error
 
 ENTRYPOINT = "flows/preflight.py:preflight"
 CALIBRATE_ENTRYPOINT = "flows/calibrate.py:calibrate"
@@ -23,13 +25,57 @@ NIGHTLY_CRON = "0 3 * * *"
 NIGHTLY: dict[str, Any] = {"build": "never", "refresh": True, "ticket": False, "recheck": True, "on_red_revoke": True}
 
 
-def register(workspace: Path, pool: str) -> None:
-    """Create the work pool (one run at a time) and register the deployments for the workspace."""
-    template = ProcessWorker.get_default_base_job_template()
+def create_pool(pool: str) -> None:
+    """Create the process work pool, one run at a time, or make it what it was at first."""
     with get_client(sync_client=True) as client:
-        client.create_work_pool(
-            WorkPoolCreate(name=pool, type="process", base_job_template=template, concurrency_limit=1), overwrite=True
+        client.create_work_pool(_new_pool(pool), overwrite=True)
+
+
+def join_pool(pool: str) -> None:
+    """Create the process work pool where it is not there; one that is there keeps its limit and its template.
+
+    Raises:
+        RC1Error: when it is there for another kind of worker.
+    """
+    with get_client(sync_client=True) as client:
+        try:
+            found = client.read_work_pool(pool)
+        except ObjectNotFound:
+            client.create_work_pool(_new_pool(pool))
+            return
+    if found.type != "process":
+        raise RC1Error(
+            f"the server's work pool {pool} is of type {found.type}, expected process; delete it, or register the "
+            f"deployments for containers instead"
         )
+
+
+def check_served_here(workspace: Path) -> None:
+    """Look whether the server's deployments may be registered for a workspace.
+
+    Raises:
+        RC1Error: when they are registered for another one, whose runs would come here.
+    """
+    with get_client(sync_client=True) as client:
+        try:
+            parameters = client.read_deployment_by_name("rc1/preflight").parameters
+        except ObjectNotFound:
+            return
+    there = parameters.get("workspace") or str(PROJECT_ROOT)
+    if there != str(workspace):
+        raise RC1Error(
+            f"--workspace {workspace}: the server's rc1/preflight works in {there}; serve that one, or remove it there "
+            f"with `prefect deployment delete rc1/preflight`"
+        )
+
+
+def _new_pool(pool: str) -> WorkPoolCreate:
+    template = ProcessWorker.get_default_base_job_template()
+    return WorkPoolCreate(name=pool, type="process", base_job_template=template, concurrency_limit=1)
+
+
+def register(workspace: Path, pool: str) -> None:
+    """Register the deployments for the workspace, on a pool that is there."""
     here = {"workspace": str(workspace)}
     entries = (ENTRYPOINT, CALIBRATE_ENTRYPOINT, TRAIN_ENTRYPOINT, SCALE_UP_ENTRYPOINT)
     preflight, calibrate, train, scale_up = (_flow(entry) for entry in entries)

@@ -1,6 +1,7 @@
-"""One command that serves RC1: `python -m deployments.serve [--workspace DIR] [--port 4200]`.
+"""One command that serves RC1: `python -m deployments.serve [--workspace DIR] [--port 4200 | --server ADDRESS]`.
 
-It brings up the Prefect server, a process work pool, both deployments and a worker, and ends them all on Ctrl-C.
+It brings up the Prefect server, or joins one that runs already; then a process work pool, the deployments and a worker.
+Ctrl-C ends what it brought up.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from deployments import children
@@ -20,6 +22,7 @@ from deployments.server import (
     check_port,
     forget_server,
     healthy,
+    joined_server,
     record_server,
     running_server,
     settings,
@@ -36,40 +39,76 @@ _BREATH_S = 2.0
 """Between two looks at the children, and before a worker that died is started again."""
 
 
-def serve(workspace: Path, port: int = PORT) -> int:
+def serve(workspace: Path, port: int = PORT, joined: str = "") -> int:
     """Serve a workspace until interrupted; returns the exit code.
 
+    Args:
+        workspace: which.
+        port: where a server of its own listens.
+        joined: the address of a server that runs already; empty: a server of its own is started.
+
     Raises:
-        RC1Error: when the workspace is served already, or the port is taken.
+        RC1Error: when the workspace is served already, the port is taken, or the server to be joined is not there or
+            has other work under these names.
         ServerFault: when the server does not come up.
     """
     if workspace.exists() and not workspace.is_dir():
         raise RC1Error(f"--workspace {workspace}: is a file, expected a folder")
     if url := running_server(workspace):
         raise RC1Error(f"{workspace} is served already, at {url}; use that server, or end it first")
-    check_port(port)
     webhook = os.environ.pop(WEBHOOK, "")  # before a process is started that has no use for it
     ended = _listen_for_the_end()
+    with _server(workspace, port, joined, ended) as (url, own):
+        os.environ.update(settings(workspace, url))
+        _set_up(workspace, webhook, alone=own is not None)
+        record_server(workspace, url)
+        try:
+            _tell(url, own is not None)
+            return _keep_working(own, url, ended)
+        finally:
+            forget_server(workspace)
+
+
+@contextmanager
+def _server(
+    workspace: Path, port: int, joined: str, ended: threading.Event
+) -> Iterator[tuple[str, subprocess.Popen[bytes] | None]]:
+    """The address of the server, and its process where it is our own, which ends with the block."""
+    if joined:
+        yield joined_server(joined), None
+        return
+    check_port(port)
     print(f"starting the Prefect server for {workspace} ...", flush=True)
     server = start_server(workspace, port, wanted=lambda: not ended.is_set())
     try:
-        record_server(workspace, server.url)
-        os.environ.update(settings(workspace, server.url))
-        from deployments.crashed_runs import crash_leftovers, watch_heartbeats
-        from deployments.notify import tell_when_red
-        from deployments.register import register
-
-        register(workspace, POOL)
-        watch_heartbeats()
-        if tell_when_red(webhook):
-            print("a run that does not end green is told of by the webhook", flush=True)
-        if lost := crash_leftovers(POOL):
-            print(f"{lost} run(s) that an earlier server left unfinished are now marked as crashed", flush=True)
-        _tell(server.url)
-        return _keep_working(server.process, server.url, ended)
+        yield server.url, server.process
     finally:
-        forget_server(workspace)
         children.stop(server.process)
+
+
+def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
+    """Give the server what RC1 needs of it.
+
+    Args:
+        workspace: that is served.
+        webhook: address of the webhook, or empty.
+        alone: nobody else has work on this server: what is under way there has been left by an earlier life of ours.
+    """
+    from deployments.crashed_runs import crash_leftovers, watch_heartbeats
+    from deployments.notify import tell_when_red
+    from deployments.register import check_served_here, create_pool, join_pool, register
+
+    if alone:
+        create_pool(POOL)
+    else:
+        check_served_here(workspace)
+        join_pool(POOL)
+    register(workspace, POOL)
+    watch_heartbeats()
+    if tell_when_red(webhook):
+        print("a run that does not end green is told of by the webhook", flush=True)
+    if alone and (lost := crash_leftovers(POOL)):
+        print(f"{lost} run(s) that an earlier server left unfinished are now marked as crashed", flush=True)
 
 
 def _listen_for_the_end() -> threading.Event:
@@ -79,13 +118,13 @@ def _listen_for_the_end() -> threading.Event:
     return ended
 
 
-def _keep_working(server: subprocess.Popen[bytes], url: str, ended: threading.Event) -> int:
-    """Keep a worker alive until we are told to end (0) or the server is gone (1)."""
+def _keep_working(own: subprocess.Popen[bytes] | None, url: str, ended: threading.Event) -> int:
+    """Keep a worker alive until we are told to end (0) or our own server is gone (1); one we joined may come back."""
     worker = _start_worker()
     try:
         while not ended.wait(_BREATH_S):
-            if server.poll() is not None and not healthy(url):
-                print(f"the Prefect server ended (exit code {server.returncode})", file=sys.stderr)
+            if own is not None and own.poll() is not None and not healthy(url):
+                print(f"the Prefect server ended (exit code {own.returncode})", file=sys.stderr)
                 return 1
             if worker.poll() is not None:
                 print(f"the worker ended (exit code {worker.returncode}); starting another one", file=sys.stderr)
@@ -100,12 +139,12 @@ def _start_worker() -> subprocess.Popen[bytes]:
     return children.start(command, os.environ, None)
 
 
-def _tell(url: str) -> None:
+def _tell(url: str, own: bool) -> None:
     print(
         f"\nRC1 is served at {url}\nin another terminal:\n"
         f"  export PREFECT_API_URL={url}/api\n"
         f"  {Path(sys.executable).with_name('prefect')} deployment run rc1/preflight --watch\n"
-        "Ctrl-C ends server, worker and runs.",
+        f"Ctrl-C ends {'server, ' if own else ''}worker and runs.",
         flush=True,
     )
 
@@ -115,9 +154,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m deployments.serve", description=__doc__)
     parser.add_argument("--workspace", type=Path, default=PROJECT_ROOT, help="what is served; default: the project")
     parser.add_argument("--port", type=int, default=PORT, help="where the server listens, on this machine only")
+    parser.add_argument("--server", default="", help="a server that runs already, by the address of its API")
     chosen = parser.parse_args(arguments)
     try:
-        return serve(chosen.workspace.resolve(), chosen.port)
+        return serve(chosen.workspace.resolve(), chosen.port, chosen.server)
     except RC1Error as refusal:
         print(refusal, file=sys.stderr)
         return 2

@@ -59,8 +59,6 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
         "PREFECT_PROFILES_PATH": str(_prefect() / "settings/profiles.toml"),
         database: os.environ.get(database) or f"sqlite+aiosqlite:///{home / 'prefect.db'}",
         "PREFECT_API_URL": api_of(url),
-        "PREFECT_SERVER_API_HOST": HOST,
-        "PREFECT_SERVER_API_PORT": url.rpartition(":")[2],
         "PREFECT_LOGGING_EXTRA_LOGGERS": "rc1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
@@ -101,7 +99,8 @@ def start_server(
         "prefect.server.api.server:create_app",
     ]
     address = ["--host", HOST, "--port", str(port), "--timeout-graceful-shutdown", "5", "--log-level", "warning"]
-    environment = {**os.environ, **settings(workspace, url), "PREFECT__SERVER_FINAL": "1"}
+    listening = {"PREFECT_SERVER_API_HOST": HOST, "PREFECT_SERVER_API_PORT": str(port), "PREFECT__SERVER_FINAL": "1"}
+    environment = {**os.environ, **settings(workspace, url), **listening}
     with log.open("ab") as output:
         process = children.start([sys.executable, "-m", "uvicorn", *application, *address], environment, output)
     server = Server(url, process)
@@ -202,3 +201,19 @@ def check_port(port: int) -> None:
 def api_of(url: str) -> str:
     """The API's address of a server's address."""
     return f"{url}/api"
+
+
+def joined_server(address: str) -> str:
+    """The address of a server that runs already, named by its own address or its API's.
+
+    Raises:
+        RC1Error: when no Prefect server answers there.
+    """
+    url = address.rstrip("/").removesuffix("/api")
+    if not url.startswith(("http://", "https://")):
+        raise RC1Error(f"--server {address}: is no address, expected one as http://HOST:4200/api")
+    if not healthy(url):
+        raise RC1Error(
+            f"--server {address}: no Prefect server answers at {api_of(url)}/health; start it, or mend the name"
+        )
+    return url

@@ -12,12 +12,15 @@ from rc1_lib.cli.session import Session
 def serve(
     session: Session,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Where the server listens, on this machine only.")] = 4200,
+    server: Annotated[
+        str, typer.Option(help="Join a Prefect server that runs already, by the address of its API.", metavar="ADDRESS")
+    ] = "",
 ) -> int:
-    """Start a Prefect server with RC1's deployments, and serve them until interrupted.
+    """Start a Prefect server with RC1's deployments, or join one that runs already, and serve them until interrupted.
 
     A webhook at the address in RC1_WEBHOOK_SECRET_URL, or in the block rc1-webhook, is told of every run that does not
     end green.
     """
     from deployments.serve import serve as serve_until_interrupted
 
-    return serve_until_interrupted(session.workspace.root, port)
+    return serve_until_interrupted(session.workspace.root, port, server)

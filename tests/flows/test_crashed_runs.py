@@ -8,13 +8,14 @@ from prefect.client.orchestration import get_client
 from prefect.states import Running
 
 from deployments.crashed_runs import NAME, crash_leftovers, watch_heartbeats
-from deployments.register import NIGHTLY, NIGHTLY_CRON, register
+from deployments.register import NIGHTLY, NIGHTLY_CRON, create_pool, register
 from flows.endings import ENDINGS
 
 POOL = "rc1-test"
 
 
 def test_a_run_left_over_by_an_earlier_server_frees_the_pool(tmp_path: Path) -> None:
+    create_pool(POOL)
     register(tmp_path, POOL)
     with get_client(sync_client=True) as client:
         assert client.read_work_pool(POOL).concurrency_limit == 1

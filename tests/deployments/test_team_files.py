@@ -1,0 +1,176 @@
+"""Pools, images, compose and Helm values: as Prefect wants them, consistent with each other, and without a secret."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+import inspect
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker.utils.build import PatternMatcher
+from prefect.cli.deploy._config import _load_deploy_configs_and_actions
+from prefect.utilities.templating import apply_values
+from rich.console import Console
+
+from deployments.server import settings
+from rc1_lib.artifacts import PROJECT_ROOT
+
+from .team_files import (
+    DEPLOYMENTS,
+    POOLS,
+    faults_of_dockerfile,
+    faults_of_template,
+    instructions,
+    prefects_own,
+    secrets_in,
+    template,
+    written,
+)
+
+BUILT = {"build_image": {"image": "team/rc1:abc", "image_name": "team/rc1", "tag": "abc"}, "name": "rc1"}
+"""What `prefect deploy` knows once the image is built."""
+DOCKERFILE = (DEPLOYMENTS / "containers/Dockerfile").read_text()
+
+
+def pin(package: str) -> str:
+    """The version of a package that constraints.txt has."""
+    pins = dict(line.split("==") for line in (PROJECT_ROOT / "constraints.txt").read_text().split() if "==" in line)
+    return {name.lower(): version for name, version in pins.items()}[package]
+
+
+def loaded(name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Deployments and steps of a file, as `prefect deploy` reads it."""
+    with Console(record=True) as console:
+        deployments, actions = _load_deploy_configs_and_actions(DEPLOYMENTS / name, console=console)
+    assert console.export_text() == ""
+    return deployments, actions
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_a_pools_template_is_prefects_own_but_for_what_rc1_needs(kind: str) -> None:
+    assert faults_of_template(template(kind), prefects_own(kind)) == []
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_a_damaged_template_is_told_of(kind: str) -> None:
+    ours, theirs = template(kind), prefects_own(kind)
+    deaf, odd, idle = copy.deepcopy(ours), copy.deepcopy(ours), copy.deepcopy(ours)
+    deaf["job_configuration"]["command"] = "sleep 1"
+    odd["variables"]["properties"]["env"]["type"] = "string"
+    idle["variables"]["properties"]["gpu"] = {"type": "string"}
+    assert "('command',): not as Prefect has it" in faults_of_template(deaf, theirs)
+    assert faults_of_template(odd, theirs) == ["env: not as Prefect has it"]
+    assert faults_of_template(idle, theirs) == ["gpu: decides nothing, or is no variable"]
+
+
+def test_deployments_in_containers_are_those_of_the_process_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RC1_POOL", "rc1-docker")
+    plain, _ = loaded("prefect.yaml")
+    contained, steps = loaded("containers/prefect.yaml")
+    for one in contained:
+        assert one["parameters"].pop("workspace") == "/workspace"
+        where = apply_values(apply_values(one.pop("work_pool"), {}, remove_notset=False), BUILT)
+        assert where == {"name": "rc1-docker", "job_variables": {"image": "team/rc1:abc"}}
+    for one in plain:
+        assert one.pop("work_pool") == {"name": "rc1-local"}
+    assert contained == plain
+    (pull,) = apply_values(steps["pull"], BUILT)
+    assert pull["prefect.deployments.steps.set_working_directory"]["directory"] == "/opt/prefect/rc1"
+    assert ("WORKDIR", "/opt/prefect/rc1") in instructions(DOCKERFILE)
+
+
+def test_every_step_of_prefects_is_there_and_takes_what_it_is_given() -> None:
+    if importlib.util.find_spec("prefect_docker") is None:
+        pytest.skip("prefect-docker (extra `docker`) is not installed: its steps cannot be looked at")
+    _, steps = loaded("containers/prefect.yaml")
+    for name, given in ((name, given) for kind in steps.values() for step in kind for name, given in step.items()):
+        module, _, function = name.rpartition(".")
+        arguments = {key: value for key, value in given.items() if key not in ("id", "requires")}
+        inspect.signature(getattr(importlib.import_module(module), function)).bind(**arguments)
+
+
+def test_the_image_is_made_from_pins_and_runs_as_nobody_special() -> None:
+    assert faults_of_dockerfile(DOCKERFILE) == []
+    project = tomllib.loads((PROJECT_ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["docker"]]
+    assert all(pin(re.split(r"[\[=]", one)[0]) for one in needed)
+    given = "".join(what for name, what in instructions(DOCKERFILE) if name == "RUN" and "tomllib" in what)
+    code = (
+        given.partition('"')[2]
+        .partition('"')[0]
+        .replace("/opt/pins/pyproject.toml", str(PROJECT_ROOT / "pyproject.toml"))
+    )
+    shown: list[Any] = []
+    exec(code.strip(), {"print": lambda *each, sep: shown.extend(each)})
+    assert shown == needed
+
+
+@pytest.mark.parametrize(
+    ("whole", "damaged", "said"),
+    [
+        (" -c /opt/pins/constraints.txt", "", "from no pins"),
+        ("3.11-slim-bookworm", "latest", "of no version"),
+        ("USER rc1", "", "runs as root"),
+    ],
+)
+def test_a_damaged_dockerfile_is_told_of(whole: str, damaged: str, said: str) -> None:
+    (fault,) = faults_of_dockerfile(DOCKERFILE.replace(whole, damaged))
+    assert said in fault
+
+
+def test_runs_in_an_image_have_the_settings_of_the_local_server(tmp_path: Path) -> None:
+    (text,) = (what for name, what in instructions(DOCKERFILE) if name == "ENV")
+    chosen, here = dict(one.split("=") for one in text.split()), settings(tmp_path, "http://127.0.0.1:4200")
+    both = set(chosen) & set(here) - {"PREFECT_HOME"}
+    assert both >= {"DO_NOT_TRACK", "PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "PREFECT_LOGGING_EXTRA_LOGGERS"}
+    assert {name: chosen[name] for name in both} == {name: here[name] for name in both}
+
+
+def test_nothing_that_git_has_is_kept_from_the_image() -> None:
+    rules = [line for line in (PROJECT_ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    tracked = subprocess.run(["git", "ls-files"], cwd=PROJECT_ROOT, capture_output=True, text=True, check=True)
+    kept = PatternMatcher(rules)
+    assert len(tracked.stdout.split()) > 500
+    assert [path for path in tracked.stdout.split() if kept.matches(path)] == []
+    private = (".venv/bin/python", ".prefect/prefect.db", "data/judge/store.db", "configs/weights.json")
+    assert [path for path in private if not kept.matches(path)] == []
+
+
+def test_compose_helm_and_pools_name_the_same_things() -> None:
+    compose, docker, cluster = written("containers/compose.yaml"), template("docker"), template("kubernetes")
+    variables = docker["variables"]["properties"]
+    assert [compose["networks"]["rc1"]["name"]] == variables["networks"]["default"]
+    assert [f"{compose['volumes']['workspace']['name']}:/workspace"] == variables["volumes"]["default"]
+    assert "--base-job-template=deployments/pools/docker.json" in compose["services"]["worker"]["command"]
+    server, worker = written("helm/server.yaml"), written("helm/worker.yaml")["worker"]
+    claim = written("helm/workspace.yaml")["metadata"]["name"]
+    assert claim == cluster["variables"]["properties"]["workspace_claim"]["default"]
+    assert worker["apiConfig"] == "selfHostedServer"
+    assert worker["selfHostedServerApiConfig"]["basicAuth"] == server["server"]["basicAuth"]
+    tags = (server["global"]["prefect"]["image"]["prefectTag"], worker["image"]["prefectTag"])
+    assert tags == (f"{pin('prefect')}-python3.11", f"{pin('prefect')}-python3.11-kubernetes")
+    assert {written(name)["prefect-version"] for name in ("prefect.yaml", "containers/prefect.yaml")} == {
+        pin("prefect")
+    }
+
+
+@pytest.mark.parametrize(
+    "path", sorted(DEPLOYMENTS.rglob("*.yaml")), ids=lambda path: str(path.relative_to(DEPLOYMENTS))
+)
+def test_no_file_holds_a_secret(path: Path) -> None:
+    assert secrets_in(written(str(path.relative_to(DEPLOYMENTS)))) == []
+
+
+def test_a_secret_in_a_file_is_told_of() -> None:
+    compose = written("containers/compose.yaml")
+    compose["services"]["server"]["environment"]["PREFECT_SERVER_API_AUTH_STRING"] = "admin:hunter2"
+    compose["services"]["database"]["environment"]["POSTGRES_PASSWORD"] = "${RC1_DATABASE_PASSWORD:-prefect}"
+    assert secrets_in(compose) == [
+        "services.database.environment.POSTGRES_PASSWORD", "services.server.environment.PREFECT_SERVER_API_AUTH_STRING",
+    ]  # fmt: skip

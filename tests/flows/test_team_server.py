@@ -1,0 +1,94 @@
+"""A server that a team has already: what is registered there, what is left as it is, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.exceptions import PrefectHTTPStatusError
+from prefect.settings import PREFECT_API_URL
+
+from deployments import serve
+from deployments.crashed_runs import NAME, watch_heartbeats
+from deployments.register import check_served_here, create_pool, join_pool, register
+from deployments.server import joined_server
+from flows.preflight import preflight
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.errors import RC1Error
+
+POOL = "rc1-team"
+
+
+@pytest.mark.parametrize("kind", ["process", "docker", "kubernetes"])
+def test_the_server_takes_the_pools_template_and_holds_deployments_to_it(kind: str) -> None:
+    template = json.loads((PROJECT_ROOT / f"deployments/pools/{kind}.json").read_text())
+    pool = f"{POOL}-{kind}"
+    with get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name=pool, type=kind, base_job_template=template), overwrite=True)
+        flow_id = client.create_flow_from_name("of-the-team")
+        asked = {"name": kind, "work_pool_name": pool, "enforce_parameter_schema": False}
+        client.create_deployment(flow_id, **asked, job_variables={"env": {"RUN_MODE": "local"}, "name": "rc1"})
+        with pytest.raises(PrefectHTTPStatusError, match="Validation failed for field"):
+            client.create_deployment(flow_id, **asked, job_variables={"env": "RUN_MODE=local"})
+
+
+def test_a_pool_that_is_there_keeps_its_limit() -> None:
+    create_pool(POOL)
+    with get_client(sync_client=True) as client:
+        template = client.read_work_pool(POOL).base_job_template
+        wider = WorkPoolCreate(name=POOL, type="process", base_job_template=template, concurrency_limit=3)
+        client.create_work_pool(wider, overwrite=True)
+        join_pool(POOL)
+        assert client.read_work_pool(POOL).concurrency_limit == 3
+        create_pool(POOL)
+        assert client.read_work_pool(POOL).concurrency_limit == 1
+
+
+def test_a_pool_that_is_not_there_is_created_for_one_run_at_a_time() -> None:
+    join_pool(f"{POOL}-new")
+    with get_client(sync_client=True) as client:
+        assert client.read_work_pool(f"{POOL}-new").concurrency_limit == 1
+
+
+def test_a_pool_for_another_kind_of_worker_is_refused() -> None:
+    with get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name=f"{POOL}-other", type="docker"), overwrite=True)
+    with pytest.raises(RC1Error, match=r"rc1-team-other is of type docker, expected process"):
+        join_pool(f"{POOL}-other")
+
+
+def test_a_server_that_works_in_another_workspace_is_refused(tmp_path: Path) -> None:
+    create_pool(POOL)
+    register(tmp_path / "first", POOL)
+    check_served_here(tmp_path / "first")
+    with pytest.raises(RC1Error, match=r"rc1/preflight works in .*first; serve that one"):
+        check_served_here(tmp_path / "second")
+
+
+def test_runs_of_other_flows_are_not_taken_for_crashed() -> None:
+    watch_heartbeats()
+    with get_client(sync_client=True) as client:
+        (watch,) = client.read_automations_by_name(NAME)
+    related = watch.trigger.match_related  # type: ignore[union-attr]
+    assert dict(related.items()) == {
+        "prefect.resource.role": ["flow"], "prefect.resource.name": [preflight.name]
+    }  # fmt: skip
+
+
+def test_a_server_is_joined_by_its_own_address_or_its_apis() -> None:
+    api = str(PREFECT_API_URL.value())
+    assert joined_server(api) == joined_server(f"{api}/") == joined_server(api.removesuffix("/api"))
+
+
+@pytest.mark.parametrize(
+    ("address", "said"), [("team:4200", "is no address"), ("http://127.0.0.1:9", "no Prefect server")]
+)
+def test_a_server_that_is_not_there_is_refused(
+    address: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert serve.main(["--workspace", str(tmp_path), "--server", address]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
