@@ -176,6 +176,19 @@ class Rollout(Section):
     """Tokens of prompts that are read at once, padding included: a matter of memory."""
 
 
+class Parity(Section):
+    """How near sampling and learning have to come to each other; beyond either bound training ends.
+
+    Both are measured at every step, before its first update: there the policy that learns is the one that sampled, so
+    that whatever differs is a fault of the arithmetic or of the weights.
+    """
+
+    mean: Annotated[float, Field(gt=0)]
+    """Most that a token's log-probability may differ on average, in nats."""
+    far_share: Share
+    """Most tokens, as a share, whose probabilities may differ by more than a tenth (0.1 nats)."""
+
+
 class Checkpoints(Section):
     """When checkpoints are written. All stay: the segments of the training flow stand on them."""
 
@@ -244,6 +257,7 @@ class Training(Section):
     grpo: GRPO
     dpo: DPO
     rollout: Rollout
+    parity: Parity
     checkpoints: Checkpoints
     held_out: HeldOut
     control: ControlSettings

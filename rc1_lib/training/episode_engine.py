@@ -36,6 +36,7 @@ from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.kl_control import kl_control
+from rc1_lib.training.updates.parity import check_parity
 
 
 class EpisodeEngine(Engine[EpisodeSetup], Player):
@@ -114,6 +115,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         self._begin(setup, load_base(section, self.device, self.precision), section.lora)
         self.policy.train(False)  # nothing random may be active between sampling and update
         self.playground = Playground(config, form)
+        self._parity = training.parity
         self._kl = kl_control(config.kl_coef, config.target_kl, training.update)
         self._dealer = torch.Generator().manual_seed(self.seed)
         self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
@@ -150,9 +152,15 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         self.policy.load_adapter_state(adapter)
 
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        """One update from the batch's `trajectories` and `scores`; `step` counts the finished ones."""
+        """One update from the batch's `trajectories` and `scores`; `step` counts the finished ones.
+
+        Raises:
+            ParityError: when the tokens were sampled with other probabilities than they are learned with; the engine
+                has learned from them then, and is of no more use.
+        """
         rates = [group["lr"] for group in self.optimizer.param_groups]
         metrics = self._together("_learn", self._collated(batch), self._kl.coef, batch["step"], rates)
+        check_parity(metrics, self._parity, batch["step"])
         self._kl.update(metrics["objective/kl_per_token"])
         return {**metrics, "lr": rates[0]}
 

@@ -47,7 +47,7 @@ from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
 from rc1_lib.vouched import check_vouched
 
-_FREE = ("checkpoints", "segment_steps", "held_out", "control", "processes")
+_FREE = ("checkpoints", "segment_steps", "held_out", "control", "processes", "parity")
 """Keys of the section `training` that change nothing that a step learns."""
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+import rc1_lib.training.rollout.roll_out as roll_out_module
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.curriculum import Curriculum
@@ -19,7 +21,9 @@ from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
+from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.updates.parity import ParityError, check_parity
 from tests.training.tiny_world import ENGINES
 
 Tiny = Callable[..., Run]
@@ -76,6 +80,55 @@ def test_sampling_and_learning_agree_on_every_probability(tiny: Tiny, name: str)
     engine = engine_of(run)
     for step in range(2):
         assert engine.train_step(played(engine, run, step))["policy/sampling_gap"] < 1e-5
+
+
+@contextmanager
+def one_update_late(engine: EpisodeEngine, stale: dict[str, Tensor], model: Any) -> Iterator[None]:
+    """Merged weights as a copy has them that nobody wrote anew after the last update."""
+    fresh = engine.policy.adapter_state()
+    engine.policy.load_adapter_state(stale)
+    with merged(model):
+        yield
+    engine.policy.load_adapter_state(fresh)
+
+
+@every_engine
+def test_weights_that_sample_one_update_late_end_the_training(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run = tiny(*ENGINES[name])
+    engine = engine_of(run)
+    engine.train_step(played(engine, run))
+    before = engine.policy.adapter_state()
+    engine.train_step(played(engine, run, 1))
+    monkeypatch.setattr(roll_out_module, "merged", lambda model: one_update_late(engine, before, model))
+    batch = played(engine, run, 2)
+    monkeypatch.undo()
+    with pytest.raises(ParityError, match=r"step 3: .* \(at most 0\.001, training\.parity\.mean\)"):
+        engine.train_step(batch)
+
+
+def test_at_a_rate_of_0_the_same_tokens_come_again(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["torch_ppo"])
+    engine = engine_of(run)
+    engine.train_step(played(engine, run))  # an adapter that is not zero, so that merging has something to leave behind
+    for group in engine.optimizer.param_groups:
+        group["lr"] = 0.0
+    weights = copy.deepcopy(engine.policy.state_dict())
+    first = played(engine, run, 1)
+    assert engine.train_step(dict(first))["grad_norm"] > 0
+    assert played(engine, run, 1)["trajectories"] == first["trajectories"]
+    assert same(engine.policy.state_dict(), weights)
+
+
+def test_a_few_tokens_far_off_end_the_training_even_where_the_mean_is_small(tiny: Tiny) -> None:
+    close, far = {"policy/sampling_gap": 1e-6, "policy/sampling_far": 0.0}, {"policy/sampling_far": 0.002}
+    bounds = tiny().config.training.parity
+    check_parity(close, bounds, 0)
+    with pytest.raises(ParityError, match=r"by more than 0\.1 at 0\.20% of the tokens"):
+        check_parity(close | far, bounds, 0)
+    with pytest.raises(ParityError):
+        check_parity(close | {"policy/sampling_gap": math.nan}, bounds, 0)
 
 
 def test_while_the_value_head_warms_up_the_adapter_stays(tiny: Tiny) -> None:

@@ -13,6 +13,9 @@ from torch import Tensor
 
 from rc1_lib.training.updates.kl import kl_k3
 
+FAR = 0.1
+"""Nats between two log-probabilities of a token that count as far apart: the ratio leaves 0.905 to 1.105."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loss:
@@ -57,7 +60,8 @@ def clipped_surrogate(
 
     Returns:
         The gains; sums `ratio`, `ratio_squared`, `approxkl` (the never negative k3 estimate of the KL between the
-        policy as sampled and now), `gap` (absolute log-ratios), `clipped` (tokens whose gradient the clipping ended).
+        policy as sampled and now), `gap` (absolute log-ratios), `far` (tokens whose log-ratio is beyond `FAR`),
+        `clipped` (tokens whose gradient the clipping ended).
     """
     log_ratio = logprobs - old_logprobs
     ratio = log_ratio.exp()
@@ -69,6 +73,7 @@ def clipped_surrogate(
             "ratio_squared": ratio.square().sum(),
             "approxkl": kl_k3(old_logprobs, logprobs).sum(),
             "gap": log_ratio.abs().sum(),
+            "far": (log_ratio.abs() > FAR).sum().to(plain.dtype),
             "clipped": (clipped < plain).sum().to(plain.dtype),
         }
     return Surrogate(torch.minimum(plain, clipped), sums)

@@ -29,16 +29,22 @@ class Taken:
         tally: of all minibatches that were looked at.
         gap: mean absolute log-ratio before the first step: 0 where sampling and learning agree on what a token's
             probability is.
+        far: share of tokens before the first step whose log-ratio is beyond `losses.FAR`.
         stopped: whether the KL ended the update.
     """
 
     tally: Tally
     gap: float
+    far: float
     stopped: bool
 
     def metrics(self) -> dict[str, float]:
-        """`update/stopped` (1 when the KL ended the update) and `policy/sampling_gap`."""
-        return {"update/stopped": float(self.stopped), "policy/sampling_gap": self.gap}
+        """`update/stopped` (1 when the KL ended the update), `policy/sampling_gap` and `policy/sampling_far`."""
+        return {
+            "update/stopped": float(self.stopped),
+            "policy/sampling_gap": self.gap,
+            "policy/sampling_far": self.far,
+        }
 
 
 def take_steps(
@@ -61,11 +67,11 @@ def take_steps(
         DivergedError: when gradients are not finite and no scaler is there to skip the step.
     """
     _check_still(policy)
-    tally, gap, stopped = Tally(), math.nan, False
+    tally, gap, far, stopped = Tally(), math.nan, math.nan, False
     for rows in minibatches:
         seen = _gradients_of(policy, lesson, rows, stepper, shards)
         if not tally.minibatches:
-            gap = seen.mean("gap")
+            gap, far = seen.mean("gap"), seen.mean("far")
         tally.absorb(seen)
         stopped = seen.mean("approxkl") > lesson.update.kl_stop
         if stopped:
@@ -73,7 +79,7 @@ def take_steps(
             break
         with span(Part.OPTIMIZER):
             stepper.step()
-    return Taken(tally, gap, stopped)
+    return Taken(tally, gap, far, stopped)
 
 
 def dealt(rows: int, update: Update, generator: torch.Generator) -> Iterator[list[int]]:

@@ -95,6 +95,7 @@ def test_a_gap_between_sampling_and_learning_is_reported() -> None:
     shifted = replace(batch, old_logprobs=batch.old_logprobs - 0.25 * batch.own)
     metrics = update(policy, shifted, rate=0.0)
     assert metrics["policy/sampling_gap"] == pytest.approx(0.25)
+    assert metrics["policy/sampling_far"] == 1
     assert metrics["ratio"] == metrics["val/ratio"] == pytest.approx(math.exp(0.25))
     assert metrics["val/ratio_var"] == pytest.approx(0, abs=1e-9)
 
