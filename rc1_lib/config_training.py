@@ -228,6 +228,18 @@ class ControlSettings(Section):
     """Steps that a control is trained for."""
 
 
+class Cap(Section):
+    """What the training of one seed may take, its evaluation apart.
+
+    At a bound it pauses with a checkpoint; a ticket with a higher one lets it go on.
+    """
+
+    hours: Annotated[float, Field(gt=0)] | None
+    """Most hours of its steps; null sets no bound."""
+    usd: Annotated[float, Field(gt=0)] | None
+    """Most USD that the judge of its episodes is paid; null sets no bound."""
+
+
 class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
@@ -259,6 +271,7 @@ class Training(Section):
     rollout: Rollout
     parity: Parity
     checkpoints: Checkpoints
+    cap: Cap
     held_out: HeldOut
     control: ControlSettings
     segment_steps: Positive

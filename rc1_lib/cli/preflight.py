@@ -12,7 +12,7 @@ from rc1_lib.cli import tables
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
-from rc1_lib.cli.plan import after_preflight, preflight_plan
+from rc1_lib.cli.outline import after_preflight, preflight_outline
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
@@ -95,7 +95,7 @@ def _run(
 
         check_issuable(run)
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
-    session.show(*preflight_plan(run, rounds, ticket=ticket))
+    session.show(*preflight_outline(run, rounds, ticket=ticket))
     outcome = run_flow_of(
         session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket
     )

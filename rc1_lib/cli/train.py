@@ -14,7 +14,7 @@ from rc1_lib.cli import tables
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Sources, overrides, source
-from rc1_lib.cli.plan import after_training, training_plan
+from rc1_lib.cli.outline import after_training, training_outline
 from rc1_lib.cli.preflight import Verbose
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session, root_of
@@ -100,7 +100,7 @@ def _train(
 ) -> int:
     before = stamps(run, _REPORT, _EVALUATIONS)
     chosen = list(run.config.seeds) if isinstance(seeds, str) else seeds or [run.config.seeds[0]]
-    session.show(*training_plan(run, chosen, _last_seconds(run), evaluate=evaluate))
+    session.show(*training_outline(run, chosen, _last_seconds(run), evaluate=evaluate))
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
     outcome = run_flow_of(
         session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -30,6 +30,7 @@ from rc1_lib.scoring.prompt import dialogue_sha256
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double import NOTICE
 from rc1_lib.scoring.unbilled import score_unbilled
+from rc1_lib.training.callbacks.cap import USD
 
 _LOG = logging.getLogger("rc1.reward")
 REPLIES = "replies.sqlite"
@@ -43,10 +44,14 @@ class EpisodeScores:
     Attributes:
         values: in [0, 1], in the order of the episodes; None where an episode is unscored.
         unstable: how many of the scored ones the judge's samples disagree on.
+        calls: that were sent for them; none where they were scored before.
+        usd: that these cost.
     """
 
     values: tuple[float | None, ...]
     unstable: int
+    calls: int = field(default=0, compare=False)
+    usd: float = field(default=0.0, compare=False)
 
     @property
     def scored(self) -> int:
@@ -54,12 +59,17 @@ class EpisodeScores:
         return sum(value is not None for value in self.values)
 
     def metrics(self) -> dict[str, float]:
-        """`judge/score`, the mean; and shares of the step: `judge/scored`, and `judge/unstable` of those that are."""
+        """`judge/score`, the mean; and shares of the step: `judge/scored`, and `judge/unstable` of those that are.
+
+        And what they cost: `costs/judge_calls`, `costs/judge_usd`.
+        """
         known = [value for value in self.values if value is not None]
         return {
             **({"judge/score": fmean(known)} if known else {}),
             "judge/scored": self.scored / len(self.values),
             "judge/unstable": self.unstable / self.scored if self.scored else 0.0,
+            "costs/judge_calls": float(self.calls),
+            USD: self.usd,
         }
 
 
@@ -115,9 +125,11 @@ class EpisodeJudge:
         scores = EpisodeScores(
             _steadied(found, self._run.config.reward.unstable_weight),
             sum(one.unstable for one in found if one.reward is not None),
+            judged.calls,
+            judged.usd,
         )
         self._check_coverage(scores, judged)
-        write_json(path, asdict(scores))
+        write_json(path, {"values": scores.values, "unstable": scores.unstable})
         return scores
 
     def audit(self, dialogues: Sequence[Sequence[Message]]) -> tuple[float | None, ...]:

@@ -20,6 +20,7 @@ from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.callbacks.cap import PausedError, SpendingCap
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
@@ -47,7 +48,7 @@ from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
 from rc1_lib.vouched import check_vouched
 
-_FREE = ("checkpoints", "segment_steps", "held_out", "control", "processes", "parity")
+_FREE = ("checkpoints", "segment_steps", "held_out", "control", "processes", "parity", "cap")
 """Keys of the section `training` that change nothing that a step learns."""
 
 
@@ -176,6 +177,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
 
     Raises:
         RC1Error: when the configuration is refused.
+        PausedError: when the cap is reached; the step that it was reached at has a checkpoint.
         DivergedError: when training leaves the finite numbers.
     """
     run, config = prepared.run, prepared.run.config
@@ -198,6 +200,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
             _Segment(prepared, last),
             LRSchedule("linear", 0),
             Logging(run.workspace.path(places.metrics), run.workspace.path(places.tensorboard), log),
+            SpendingCap(config.training.cap, run.workspace.path(places.metrics)),
             Checkpoints(folder, run.workspace.path(LEDGER), rule, None, log),
         ],
         config.steps,
@@ -207,8 +210,20 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     began = time.monotonic()
     log.line(f"seed {seed}: from step {0 if state is None else state.step} to {last} of {config.steps}")
     trainer.fit(state)
+    if trainer.step < last:
+        paused = _paused(seed, trainer, folder)
+        log.line(str(paused))
+        raise paused
     log.line(f"seed {seed}: step {last} after {time.monotonic() - began:.0f} s")
     return folder / folder_name(last)
+
+
+def _paused(seed: int, trainer: Trainer, folder: Path) -> PausedError:
+    return PausedError(
+        f"seed {seed}: paused at step {trainer.step} of {trainer.max_steps}: {trainer.stop_reason}. What was learned "
+        f"is kept in {folder.name}/{folder_name(trainer.step)}. To go on from there raise the cap, run the preflight "
+        f"again for a ticket that holds it, and train again"
+    )
 
 
 def resumable(prepared: Prepared, seed: int, name: str) -> Path:

@@ -338,3 +338,11 @@ def test_weights_instructions_and_version_decide_the_fingerprint(tiny: Tiny) -> 
     mine.write_text((PROJECT_ROOT / "configs/judge/v1.yaml").read_text().replace("clear, complete", "complete"))
     found.add(EpisodeJudge(weigh(run, OF_JUDGE, ["another-version"])).sha256)
     assert len(found) == 4
+
+
+def test_what_a_step_cost_is_among_its_metrics_and_is_paid_once(tiny: Tiny, server: JudgeServer) -> None:
+    judge = EpisodeJudge(live(tiny, server, "judge.prices={input: 1, output: 2}"))
+    first, again = (judge.score(dialogues(2), SEED) for _ in range(2))
+    assert first.metrics()["costs/judge_calls"] == server.stats().requests == 6
+    assert first.metrics()["costs/judge_usd"] > 0
+    assert (again.values, again.calls, again.usd) == (first.values, 0, 0.0)

@@ -18,6 +18,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
+from rc1_lib.training.callbacks.cap import PausedError
 from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
@@ -84,6 +85,20 @@ def test_a_step_that_is_there_is_not_trained_again(tiny: Tiny, whole: Path) -> N
     before = (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns
     assert go(run, 4) == ["goes on from step_00004"]
     assert (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns == before
+
+
+def test_at_the_cap_it_pauses_with_a_checkpoint_and_under_a_higher_one_it_ends_with_the_same_bytes(
+    tiny: Tiny, whole: Path
+) -> None:
+    run = tiny("training.cap.hours=1e-9")
+    with pytest.raises(PausedError, match=r"at step 1 of 4: .* hours are spent, and training.cap.hours is 1e-09"):
+        go(run, 2)
+    assert list(steps(run.workspace.path("checkpoints/rc1"))) == measured(run.workspace.root) == [1]
+    with pytest.raises(PausedError, match="paused at step 1 of 4"):
+        go(run, 2)  # what is spent is known to another process, and no step more is done
+    assert measured(run.workspace.root) == [1]
+    assert go(tiny("training.cap.hours=1"), 4)[0] == "goes on from step_00001"
+    assert end_of(run.workspace.root) == end_of(whole)
 
 
 def test_a_damaged_checkpoint_is_told_and_trained_again(tiny: Tiny, whole: Path) -> None:

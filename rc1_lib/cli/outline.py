@@ -1,4 +1,4 @@
-"""What a long command will do, told before it starts, and what comes next, told when it has ended."""
+"""What a long command will do, outlined before it starts, and what comes next, told when it has ended."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BOTH = (1, 2)
 _TICKET = Stage("ticket", "opens training")
 
 
-def preflight_plan(run: Run, rounds: Sequence[int], *, ticket: bool) -> list[str]:
+def preflight_outline(run: Run, rounds: Sequence[int], *, ticket: bool) -> list[str]:
     """What a preflight will do, a line a stage."""
     stages = (*_BEFORE_ROUNDS, *(_ROUNDS[number] for number in rounds), *([_TICKET] if ticket else []))
     title = f"{run.config.pool.n:,} rows, profile {run.config.profile}; nothing fresh is done again"
@@ -56,7 +56,7 @@ def after_preflight(session: Session, rounds: Sequence[int], *, passed: bool) ->
     return f"next: {command_line(session, 'round2' if command == 'round1' else 'train')}"
 
 
-def training_plan(run: Run, seeds: Sequence[int], last: Mapping[str, float], *, evaluate: bool) -> list[str]:
+def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], *, evaluate: bool) -> list[str]:
     """What a training will do, a line a stage.
 
     Args:
