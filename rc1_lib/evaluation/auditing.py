@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import Played
+from rc1_lib.evaluation.episodes import MODES
 from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import check_judge
@@ -77,15 +78,27 @@ def check_audit(run: Run, seeds: int) -> None:
     if judge.provider not in LIVE or not held_out.judged:
         return
     check_judge(run)
-    on_the_way = held_out.between.checkpoints * min(held_out.between.prompts, held_out.judged)
-    episodes = min(held_out.judged, held_out.prompts) * (1 + seeds) + on_the_way * seeds
-    most, needed = judge.budget.max_calls, episodes * judge.samples
+    most, needed = judge.budget.max_calls, judged_episodes(run, seeds) * judge.samples
     if most is not None and most < needed:
         raise ConfigError(
             f"judge.budget.max_calls is {most:,}, but the evaluation of {seeds} of `seeds` may have to ask {needed:,} "
             f"times (judge.samples for each judged episode, without retries); raise it, or lower "
             f"training.held_out.judged (0: nobody is asked) or training.held_out.between"
         )
+
+
+def judged_episodes(run: Run, seeds: int) -> int:
+    """How many episodes an evaluation of so many runs has judged, those of checkpoints on the way among them."""
+    held_out = run.config.training.held_out
+    on_the_way = held_out.between.checkpoints * min(held_out.between.prompts, held_out.judged)
+    return min(held_out.judged, held_out.prompts) * (1 + seeds) + on_the_way * seeds
+
+
+def played_episodes(run: Run, seeds: int) -> int:
+    """How many episodes an evaluation of so many runs plays, in both modes, those on the way among them."""
+    held_out = run.config.training.held_out
+    on_the_way = held_out.between.checkpoints * min(held_out.between.prompts, held_out.prompts)
+    return len(MODES) * held_out.prompts * (1 + seeds) + on_the_way * seeds
 
 
 def rows_on_the_way(prepared: Prepared) -> list[MeasuredRow]:

@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 from rc1_lib.artifacts import write_json
 from rc1_lib.errors import ConfigError
 from rc1_lib.progress import tell
-from rc1_lib.training.curriculum import Curriculum
-from rc1_lib.training.ppo_run import Prepared, check_read
+from rc1_lib.training.forgotten import forgotten_run
+from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.spans import Part, Timing
@@ -31,10 +31,6 @@ class Timed(Protocol):
 
     def timings(self) -> list[list[Timing]]:
         """What was kept since, by process."""
-        ...
-
-    def close(self) -> None:
-        """Let go of whatever was started."""
         ...
 
 
@@ -60,24 +56,17 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
         raise ConfigError(
             f"--profile-step: the engine '{config.training.engine}' does not keep the time of its parts; take torch_ppo"
         )
-    engine.setup(prepared.setup(seed))
-    try:
-        check_read(prepared)
-        strategy = prepared.strategy(seed)
-        strategy.attach_engine(engine)
-        batches = Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed)
+    with forgotten_run(prepared, seed, engine) as run:
         for number in range(2):
             tell(STAGE, number, 2, "a step to warm up" if number == 0 else "the step that is timed")
-            batch = batches.next() | {"step": config.training.ppo.value_warm_up + number}
+            batch = run.next_batch()
             engine.start_timing()
             began = time.perf_counter()
-            strategy.on_batch(batch)
+            run.strategy.on_batch(batch)
             engine.train_step(batch)
             ended = time.perf_counter()
             kept = engine.timings()
         tell(STAGE, 2, 2)
-    finally:
-        engine.close()
     report = _report(kept, ended - began, config.batch_size)
     write_json(prepared.run.workspace.path(REPORT), report)
     write_json(prepared.run.workspace.path(TRACE), _trace(kept, began))

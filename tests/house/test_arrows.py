@@ -26,14 +26,15 @@ ROOMS = {
     "preflight": "calibration evidence gates labels pool scoring",
     "scale_up": "difficulty evidence gates pool preflight reward rows scoring",
     "doctor": "gates preflight scoring training",
+    "forecast": "evaluation scoring training",
     "release": "calibration difficulty evaluation evidence preflight reward training",
     "training": "calibration difficulty environment pool reward rows scoring sources",
     "evaluation": "environment gates reward scoring training",
     "evidence": "calibration difficulty evaluation labels pool rows scoring training",
     "testing": "scoring",
     "cli": (
-        "calibration difficulty doctor evaluation evidence labels pool preflight release reward rows scale_up scoring "
-        "testing training"
+        "calibration difficulty doctor evaluation evidence forecast labels pool preflight release reward rows "
+        "scale_up scoring testing training"
     ),
     "notebook": "calibration cli difficulty evidence pool preflight rows scoring",
 }

@@ -1,0 +1,108 @@
+"""`plan`: what a training will take, from a pilot of a few of its steps."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from rc1_lib.cli.options import Sources, overrides, source
+from rc1_lib.cli.quiet import quieten
+from rc1_lib.cli.session import Session
+from rc1_lib.cli.stages import stages
+from rc1_lib.workspace_lock import holding
+
+if TYPE_CHECKING:
+    from rc1_lib.forecast.bill import Bill
+    from rc1_lib.forecast.estimate import Estimate
+    from rc1_lib.forecast.pilot import Pilot
+    from rc1_lib.run import Run
+
+_REPORT = "reports/train_plan.json"
+_PILOT = 4
+_OVER_CAP = 2
+
+
+def plan(
+    session: Session,
+    all_seeds: Annotated[bool, typer.Option("--all-seeds", help="Of every one of `seeds`, not of one.")] = False,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate/--no-evaluate", help="With the evaluation on the held-out prompts.")
+    ] = True,
+    pilot_steps: Annotated[int, typer.Option(min=2, help="Steps that are timed, behind one to warm up.")] = _PILOT,
+    sources: Sources = None,
+    pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
+) -> int:
+    """Tell what a training will take: hours, GPU-hours, calls of the judge and USD, each with an interval.
+
+    A few of its steps are played, learned and forgotten; no checkpoint is written. A live judge is asked about their
+    episodes. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.
+    """
+    run = session.open(overrides({"sources.use": source(sources), "pool.seed": pool_seed}))
+    session.started = True
+    from rc1_lib.preflight.ticket import verify_ticket, vouched_by
+
+    run = replace(run, vouched=vouched_by(verify_ticket(run)))
+    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    from rc1_lib.artifacts import now, write_json
+    from rc1_lib.forecast.bill import beside_cap, evaluation_bill, training_bill
+    from rc1_lib.forecast.judge_rates import judge_rates
+    from rc1_lib.forecast.pilot import run_pilot
+    from rc1_lib.training.ppo_run import prepare
+
+    with holding(run.workspace, "a pilot of training"), stages():
+        pilot = run_pilot(prepare(run), run.config.seeds[0], pilot_steps)
+    rates, seeds = judge_rates(run), len(run.config.seeds) if all_seeds else 1
+    one = training_bill(run, pilot, rates)
+    parts = {"training": one * seeds, **({"evaluation": evaluation_bill(run, seeds, pilot, rates)} if evaluate else {})}
+    verdicts = beside_cap(one, run.config.steps, run.config.training.cap)
+    code = _OVER_CAP if any(verdict.certain for verdict in verdicts) else 0
+    body = _body(run, pilot, parts, seeds) | {"time": now(), "cap": [asdict(verdict) for verdict in verdicts]}
+    write_json(run.workspace.path(_REPORT), body)
+    session.show(_table(run, parts, seeds, pilot), *(verdict.words for verdict in verdicts))
+    session.show(f"report: {run.workspace.path(_REPORT)}")
+    session.document({"exit_code": code, **body})
+    return code
+
+
+def _body(run: Run, pilot: Pilot, parts: dict[str, Bill], seeds: int) -> dict[str, Any]:
+    return {
+        "config_sha256": run.config_sha256,
+        "profile": run.config.profile,
+        "seeds": seeds,
+        "steps": run.config.steps,
+        "pilot": asdict(pilot),
+        "parts": {name: asdict(bill) for name, bill in parts.items()},
+    }
+
+
+def _table(run: Run, parts: dict[str, Bill], seeds: int, pilot: Pilot) -> Table:
+    title = f"{seeds} x {run.config.steps:,} steps on {pilot.device}, by {len(pilot.steps)} steps of a pilot (95 %)"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in ("", "hours", "GPU-hours", "judge calls", "USD"):
+        table.add_column(head, justify="right" if head else "left")
+    whole = None
+    for name, bill in parts.items():
+        table.add_row(name, *_cells(bill))
+        whole = bill if whole is None else whole + bill
+    if len(parts) > 1 and whole is not None:
+        table.add_section()
+        table.add_row("all", *_cells(whole))
+    return table
+
+
+def _cells(bill: Bill) -> list[str]:
+    return [_figure(one) for one in (bill.hours, bill.gpu_hours, bill.judge_calls, bill.usd)]
+
+
+def _figure(one: Estimate) -> str:
+    if one.low == one.high:
+        return _rounded(one.value)
+    return f"{_rounded(one.value)} [{_rounded(one.low)}, {_rounded(one.high)}]"
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

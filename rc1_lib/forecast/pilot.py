@@ -1,0 +1,62 @@
+"""A pilot: a few steps of the training that is planned, timed, and forgotten."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from rc1_lib.progress import tell
+from rc1_lib.scoring.prompt import dialogue_sha256
+from rc1_lib.training.device import get_device
+from rc1_lib.training.forgotten import forgotten_run
+from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.training.registry import make_engine
+from rc1_lib.training.setups import EpisodeSetup
+
+STAGE = "pilot"
+
+
+@dataclass(frozen=True, slots=True)
+class PilotStep:
+    """What a step took.
+
+    Attributes:
+        seconds: all of it.
+        playing: of them, until the episodes were played and judged.
+        dialogues: how many different ones were played; the judge is asked about each of them.
+    """
+
+    seconds: float
+    playing: float
+    dialogues: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """What was tried.
+
+    Attributes:
+        steps: those that were timed; the first one of all is not among them.
+        device: where, as torch calls its kind.
+    """
+
+    steps: tuple[PilotStep, ...]
+    device: str
+
+
+def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
+    """Play and learn one step to warm up and `steps` to be timed. A live judge is asked, and its replies are kept."""
+    engine = make_engine(prepared.run.config.training.engine, EpisodeSetup)
+    timed: list[PilotStep] = []
+    with forgotten_run(prepared, seed, engine) as run:
+        for number in range(steps + 1):
+            tell(STAGE, number, steps + 1, "to warm up" if number == 0 else "")
+            batch = run.next_batch()
+            began = time.perf_counter()
+            run.strategy.on_batch(batch)
+            played = time.perf_counter()
+            engine.train_step(batch)
+            dialogues = len({dialogue_sha256(one.messages) for one in batch["trajectories"]})
+            timed.append(PilotStep(time.perf_counter() - began, played - began, dialogues))
+    tell(STAGE, steps + 1, steps + 1)
+    return Pilot(tuple(timed[1:]), get_device().type)

@@ -1,0 +1,49 @@
+"""A few steps of a run that is then forgotten: the same rows, start, engine and judge, and nothing of it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from rc1_lib.training.api import Batches, Engine, Strategy
+from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.player import Player
+from rc1_lib.training.ppo_run import Prepared, check_read
+from rc1_lib.training.setups import EpisodeSetup
+
+
+@dataclass(slots=True)
+class ForgottenRun:
+    """A run under way that nobody keeps.
+
+    Attributes:
+        strategy: plays.
+        engine: learns, and is set up.
+    """
+
+    strategy: Strategy
+    engine: Engine[EpisodeSetup]
+    _batches: Batches
+    _first: int
+    _given: int = 0
+
+    def next_batch(self) -> dict[str, Any]:
+        """The rows of the next step, numbered behind the value head's warm-up: the adapter learns in all of them."""
+        batch = self._batches.next() | {"step": self._first + self._given}
+        self._given += 1
+        return batch
+
+
+@contextmanager
+def forgotten_run(prepared: Prepared, seed: int, engine: Engine[EpisodeSetup]) -> Iterator[ForgottenRun]:
+    """Begin a run with an engine that is not set up yet; the engine is let go of when the block ends."""
+    config = prepared.run.config
+    with closing(engine) if isinstance(engine, Player) else nullcontext():
+        engine.setup(prepared.setup(seed))
+        check_read(prepared)
+        strategy = prepared.strategy(seed)
+        strategy.attach_engine(engine)
+        batches = Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed)
+        yield ForgottenRun(strategy, engine, batches, config.training.ppo.value_warm_up)

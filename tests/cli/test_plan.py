@@ -1,0 +1,34 @@
+"""`plan` from the command line."""
+
+from __future__ import annotations
+
+import json
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.run import Run
+
+from .conftest import Rc1
+from .test_train import own
+
+__all__ = ["own"]
+
+
+def test_a_plan_is_a_table_and_a_report_and_needs_the_ticket(rc1: Rc1, own: Run) -> None:
+    settings = [part for override in own.overrides for part in ("--set", override)]
+    call = ("plan", "--workspace", str(own.workspace.root), *settings, "--pilot-steps", "2")
+    done = rc1(*call, "--json")
+    body = json.loads(done.out)
+    assert (done.code, body["exit_code"], body["seeds"]) == (0, 0, 1), done.err
+    assert body.keys() - {"exit_code"} == read_json(own.workspace.path("reports/train_plan.json")).keys()
+    hours = body["parts"]["training"]["hours"]
+    assert 0 <= hours["low"] <= hours["value"] <= hours["high"] and hours["value"] > 0
+    assert body["parts"]["training"]["gpu_hours"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert body["parts"].keys() == {"training", "evaluation"}
+    assert not own.workspace.path("checkpoints/rc1").exists()
+
+    revoke_ticket(own, "a test")
+    refused = rc1(*call)
+    assert (refused.code, "the ticket is refused" in refused.err) == (2, True)
+    short = rc1(*call[:-1], "1")
+    assert short.code == 2 and "pilot-steps" in short.err

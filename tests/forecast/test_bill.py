@@ -1,0 +1,81 @@
+"""The bill: hand-worked sums, intervals that hold the truth, and where the cap lies."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, replace
+
+import polars as pl
+import pytest
+
+from rc1_lib.config_training import Cap
+from rc1_lib.errors import RC1Error
+from rc1_lib.forecast.bill import Bill, beside_cap, evaluation_bill, training_bill
+from rc1_lib.forecast.estimate import NOTHING, Estimate, exactly, mean_of
+from rc1_lib.forecast.judge_rates import JudgeRates, rates_of
+from rc1_lib.forecast.pilot import Pilot, PilotStep
+from rc1_lib.run import Run
+
+FREE = JudgeRates(NOTHING, NOTHING)
+STEADY = (PilotStep(36.0, 18.0, 8),) * 3
+
+
+def with_steps(opened: Run, **config: int) -> Run:
+    return replace(opened, config=opened.config.model_copy(update=config))
+
+
+def test_a_steady_pilot_is_multiplied_out(opened: Run) -> None:
+    run = with_steps(opened, steps=1000, batch_size=8)
+    bill = training_bill(run, Pilot(STEADY, "cuda"), JudgeRates(exactly(1.25), exactly(0.01)))
+    assert bill.hours == bill.gpu_hours == exactly(10.0)
+    assert bill.judge_calls == exactly(1000 * 8 * run.config.judge.samples * 1.25)
+    assert bill.usd.value == pytest.approx(0.01 * bill.judge_calls.value)
+    assert training_bill(run, Pilot(STEADY, "cpu"), FREE) == Bill(exactly(10.0), NOTHING, NOTHING, NOTHING)
+
+
+def test_the_evaluation_is_every_episode_that_it_plays_and_judges(opened: Run) -> None:
+    run = with_steps(opened, batch_size=8)
+    held = run.config.training.held_out
+    one, three = (evaluation_bill(run, seeds, Pilot(STEADY, "cpu"), FREE) for seeds in (1, 3))
+    on_the_way = held.between.checkpoints * min(held.between.prompts, held.prompts)
+    assert one.hours.value == pytest.approx((4 * held.prompts + on_the_way) * 18 / 8 / 3600)
+    assert three.hours.value == pytest.approx((8 * held.prompts + 3 * on_the_way) * 18 / 8 / 3600)
+    judged = evaluation_bill(run, 1, Pilot(STEADY, "cpu"), JudgeRates(exactly(1.0), exactly(0.5)))
+    judged_on_the_way = held.between.checkpoints * min(held.between.prompts, held.judged)
+    episodes = 2 * min(held.judged, held.prompts) + judged_on_the_way
+    assert judged.judge_calls.value == run.config.judge.samples * episodes
+
+
+def test_the_interval_holds_the_true_mean_as_often_as_it_says() -> None:
+    rng = random.Random(3)
+    found = [mean_of([rng.gauss(10, 2) for _ in range(4)]) for _ in range(1000)]
+    held = sum(one.low <= 10 <= one.high for one in found)
+    assert 930 <= held <= 970, held
+    assert mean_of([1.0, 1.0]) == exactly(1.0) and mean_of([0.0, 9.0]).low == 0.0
+
+
+def test_rates_come_from_replies_that_were_paid_for() -> None:
+    paid = pl.DataFrame({"outcome": ["ok", "bad_reply", "ok", "ok"], "cost_usd": [0.02, 0.04, 0.03, 0.03]})
+    rates = rates_of(paid)
+    assert rates.calls == exactly(4 / 3) and rates.usd.value == pytest.approx(0.03)
+    assert rates.usd.low < 0.03 < rates.usd.high
+    with pytest.raises(RC1Error, match="has 1 replies about episodes"):
+        rates_of(paid.head(1))
+
+
+@pytest.mark.parametrize(
+    ("cap", "certain", "words"),
+    [
+        (Cap(hours=None, usd=None), [], ""),
+        (Cap(hours=13, usd=7), [], ""),
+        (Cap(hours=11, usd=None), [False], "may pause there, close to its end"),
+        (Cap(hours=5, usd=None), [True], "will pause there, at about step 50 of 100"),
+        (Cap(hours=5, usd=4.5), [True, False], "training.cap.usd is 4.5"),
+    ],
+)
+def test_the_cap_is_set_beside_what_is_expected(cap: Cap, certain: list[bool], words: str) -> None:
+    bill = Bill(Estimate(10, 8, 12), NOTHING, NOTHING, Estimate(5, 4, 6))
+    found = beside_cap(bill, 100, cap)
+    assert [one.certain for one in found] == certain
+    assert words in (found[-1].words if found else "")
+    assert all(asdict(one) for one in found)
