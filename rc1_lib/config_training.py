@@ -95,7 +95,7 @@ class AdapterSettings(Section):
     """Names of the linear layers that get an adapter; one that names no layer is refused."""
 
 
-class Update(Section):
+class Steps(Section):
     """What the update of every engine has that learns from episodes."""
 
     epochs: Positive
@@ -104,10 +104,15 @@ class Update(Section):
     """Updates of one pass; each needs an episode."""
     micro_tokens: Positive
     """Padded tokens of one forward pass: a matter of memory and time, and of the last bits alone."""
-    entropy_coef: NotNegative
-    """Weight of the entropy bonus."""
     max_grad_norm: Annotated[float, Field(gt=0)]
     """The gradient's norm is clipped to it."""
+
+
+class Update(Steps):
+    """What the update of an engine has beside that whose loss is RC1's own."""
+
+    entropy_coef: NotNegative
+    """Weight of the entropy bonus."""
     kl_stop: Annotated[float, Field(gt=0)]
     """Mean KL per token between the policy before an update and now, beyond which the update ends."""
     adaptive_kl: bool
@@ -139,14 +144,14 @@ class PPO(Update):
     """Whether a step's advantages are brought to mean 0 and deviation 1 over the policy's own tokens."""
 
 
-class GroupUpdate(Update):
-    """The update of an engine that compares takes of the same prompt."""
+class Grouped(Section):
+    """For an engine that compares takes of the same prompt."""
 
     group_size: Annotated[int, Field(ge=2)]
     """Takes of every prompt in a step; `batch_size` is a multiple of it."""
 
 
-class GRPO(GroupUpdate):
+class GRPO(Grouped, Update):
     """GRPO beside `lr`, `clip`, `kl_coef`, `target_kl`, `batch_size` and `rollout_len`: for `torch_grpo` alone.
 
     The names and choices are those of TRL's `GRPOConfig`.
@@ -161,8 +166,15 @@ class GRPO(GroupUpdate):
     """How far the ratio may go above 1; null: as far as below it, `clip`."""
 
 
-class DPO(GroupUpdate):
+class DPO(Grouped, Update):
     """DPO on the best and the worst take of every prompt, for `torch_dpo` alone; its beta is `kl_coef`."""
+
+
+class TrlDPO(Grouped, Steps):
+    """The same on takes of the policy that training begins with, by TRL's `DPOTrainer`: for `trl_dpo` alone."""
+
+    loss_type: Literal["sigmoid", "hinge", "ipo", "apo_zero", "apo_down", "sigmoid_norm"]
+    """TRL's name of the loss of a pair: `sigmoid` is DPO's own, `ipo` and `apo_*` are those of their papers."""
 
 
 class Rollout(Section):
@@ -244,7 +256,8 @@ class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
     engine: Annotated[str, _of_episodes(ENGINES)]
-    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it), `torch_grpo` or `torch_dpo`."""
+    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it), `torch_grpo`, `torch_dpo` or
+    `trl_dpo`."""
     strategy: Annotated[str, _of_episodes(STRATEGIES)]
     """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several of it (GRPO, DPO)."""
     threads: Positive
@@ -268,6 +281,7 @@ class Training(Section):
     ppo: PPO
     grpo: GRPO
     dpo: DPO
+    trl_dpo: TrlDPO
     rollout: Rollout
     parity: Parity
     checkpoints: Checkpoints
@@ -283,12 +297,12 @@ class Training(Section):
         return f"training.{ENGINES[own_name(self.engine)].update}"
 
     @property
-    def update(self) -> Update:
+    def update(self) -> Steps:
         """The settings of the engine's update."""
-        section: Update = getattr(self, ENGINES[own_name(self.engine)].update)
+        section: Steps = getattr(self, ENGINES[own_name(self.engine)].update)
         return section
 
     @property
     def group_size(self) -> int:
         """Takes of every prompt in a step."""
-        return self.update.group_size if isinstance(self.update, GroupUpdate) else 1
+        return self.update.group_size if isinstance(self.update, Grouped) else 1

@@ -16,7 +16,9 @@ from rc1_lib.run import PUBLISHED, open_run, published_config
 LOCAL = PROJECT_ROOT / "configs/local.yaml"
 
 
-@pytest.mark.parametrize("name", ["local.yaml", "ppo_scale.yaml", "grpo_local.yaml", "dpo_local.yaml"])
+@pytest.mark.parametrize(
+    "name", ["local.yaml", "ppo_scale.yaml", "grpo_local.yaml", "dpo_local.yaml", "trl_dpo_local.yaml"]
+)
 def test_every_shipped_configuration_loads(name: str) -> None:
     load_config(PROJECT_ROOT / "configs" / name)
 

@@ -49,6 +49,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         seed: of the run; it decides the adapter's first weights, the minibatches and what is sampled.
         temperature: that episodes are sampled at.
         needs_states: whether it learns from the hidden states that tokens were sampled from.
+        plays_start: whether it learns from episodes of the policy that it started from, not from those of its own.
     """
 
     takes = EpisodeSetup
@@ -58,6 +59,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
     seed: int
     temperature: float
     needs_states: ClassVar[bool] = False
+    plays_start: ClassVar[bool] = False
     _crew: Crew | None = None
 
     @abstractmethod
@@ -131,18 +133,19 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         keep_states: bool = False,
     ) -> list[Trajectory]:
         """Play every row once, each shard as a batch of its own."""
-        keep = keep_states and self.needs_states
-        played: list[Trajectory] = self._together("_play", rows, keys, temperature, seed, iteration, keep)
+        keep, start = keep_states and self.needs_states, keep_states and self.plays_start
+        played: list[Trajectory] = self._together("_play", rows, keys, temperature, seed, iteration, keep, start)
         return played
 
     def _play(
         self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
-        keep_states: bool,
+        keep_states: bool, start: bool,
     ) -> list[Trajectory]:  # fmt: skip
-        return self.playground.play(
-            self.policy.causal, rows, keys,
-            temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
-        )  # fmt: skip
+        with self.policy.reference() if start else nullcontext():
+            return self.playground.play(
+                self.policy.causal, rows, keys,
+                temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
+            )  # fmt: skip
 
     def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
         """Play with these weights of the adapter from now on."""

@@ -326,7 +326,9 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("name", ["torch_grpo", pytest.param("torch_dpo", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["torch_grpo", *(pytest.param(name, marks=pytest.mark.long) for name in ("torch_dpo", "trl_dpo"))]
+)
 def test_a_run_of_every_other_engine_survives_kills_with_the_same_bytes_too(
     tiny: Tiny, forks: Forks, name: str
 ) -> None:

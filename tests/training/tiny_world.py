@@ -39,6 +39,7 @@ OVERRIDES = (
     "training.grpo.kl_stop=100.0",
     "training.dpo.group_size=4", "training.dpo.minibatches=2", "training.dpo.micro_tokens=2048",
     "training.dpo.kl_stop=100.0",
+    "training.trl_dpo.group_size=4", "training.trl_dpo.minibatches=2", "training.trl_dpo.micro_tokens=2048",
 )  # fmt: skip
 """A run of seconds. Only what decides how long it takes differs from the shipped configuration."""
 
@@ -47,6 +48,7 @@ ENGINES: dict[str, tuple[str, ...]] = {
     "torch_ppo": ("training.ppo.value_warm_up=0",),
     "torch_grpo": ("training.engine=torch_grpo", "training.strategy=groups"),
     "torch_dpo": ("training.engine=torch_dpo", "training.strategy=groups"),
+    "trl_dpo": ("training.engine=trl_dpo", "training.strategy=groups"),
 }
 """Every engine that learns from episodes -> what its run says otherwise, so that it learns from the first step on."""
 

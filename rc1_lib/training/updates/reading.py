@@ -95,7 +95,14 @@ def _read(policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], manner: 
 def episode_logprobs(
     policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], manner: Manner, shards: Shards = ONE
 ) -> Tensor:
-    """Log-probability (B,) of all own tokens of some episodes under the policy as it stands, 0 of the others.
+    """Log-probability (B,) of all own tokens of some episodes under the policy as it stands, 0 of the others."""
+    return policy_logprobs(policy, batch, rows, manner, shards).sum(dim=1)
+
+
+def policy_logprobs(
+    policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], manner: Manner, shards: Shards = ONE
+) -> Tensor:
+    """Log-probabilities (B, T) of the own tokens of some episodes under the policy as it stands, 0 elsewhere.
 
     Args:
         policy: not moved.
@@ -113,7 +120,7 @@ def episode_logprobs(
     for read in shards.exchange(mine):
         for own, logprobs_N in read:
             found_BT[own.rows, own.steps] = logprobs_N.to(found_BT.dtype)
-    return found_BT.sum(dim=1)
+    return found_BT
 
 
 def logprobs_of(policy: PolicyLike, batch: EpisodeBatch, own: OwnTokens, temperature: float) -> Tensor:

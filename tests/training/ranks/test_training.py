@@ -46,7 +46,9 @@ def test_two_processes_end_with_the_bytes_of_one_and_go_on_from_what_one_began(t
     assert end_of(run.workspace.root) == alone
 
 
-@pytest.mark.parametrize("name", ["torch_dpo", pytest.param("torch_grpo", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["torch_dpo", *(pytest.param(name, marks=pytest.mark.long) for name in ("torch_grpo", "trl_dpo"))]
+)
 def test_two_processes_end_with_the_bytes_of_one_with_every_other_engine_too(tiny: Tiny, name: str) -> None:
     ends = []
     for processes in (1, 2):

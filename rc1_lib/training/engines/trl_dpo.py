@@ -1,0 +1,111 @@
+"""DPO through TRL's `DPOTrainer` on pairs of the start policy's takes: the engine `trl_dpo`.
+
+TRL brings the loss, the reference's log-probabilities and the figures of the pairs. Playing, pairing, steps of the
+optimizer and everything around them are RC1's, so that checkpoints, processes and exact resuming are those of every
+other engine. The takes are the start policy's throughout, as DPO was published: what a step's are is decided by seed
+and step, so they are played when they are needed and need no file.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast
+
+from datasets import Dataset
+from peft import PeftModel
+from torch import Tensor
+from torch.optim import AdamW
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from trl.trainer.dpo_config import DPOConfig
+from trl.trainer.dpo_trainer import DPOTrainer
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.device import Precision
+from rc1_lib.training.dpo.trl_update import FIGURES, trl_dpo_update
+from rc1_lib.training.episode_engine import EpisodeEngine
+from rc1_lib.training.models import model_section
+from rc1_lib.training.policy import Policy
+from rc1_lib.training.ranks.shards import ONE, Shards
+from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.training.updates.reading import Manner, policy_logprobs
+from rc1_lib.training.updates.stepper import Stepper
+from rc1_lib.training.updates.tally import episode_metrics
+
+_COPY = "ref"
+"""TRL's name of its copy of an adapter."""
+
+
+class TrlDPO(EpisodeEngine):
+    """The engine `trl_dpo`; what it learns from are groups of the start policy's takes (strategy `groups`)."""
+
+    plays_start: ClassVar[bool] = True
+
+    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+        config = setup.config
+        if config.kl_coef == 0:
+            raise ConfigError("kl_coef: found 0, but it is DPO's beta, and at 0 nothing is learned; write 0.1")
+        self.policy = Policy(base, adapter, self.seed)
+        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=config.lr, weight_decay=0.0)
+        self._section = config.training.trl_dpo
+        arguments = DPOConfig(
+            output_dir=tempfile.gettempdir(),  # asked for, but nothing is saved through TRL
+            report_to="none",
+            disable_tqdm=True,
+            use_cpu=self.device.type == "cpu",
+            bf16=self.precision is Precision.BF16,
+            fp16=self.precision is Precision.FP16,
+            activation_checkpointing=False,
+            seed=self.seed % 2**32,
+            max_steps=1,
+            beta=config.kl_coef,
+            loss_type=[self._section.loss_type],
+            max_length=None,
+        )
+        tokenizer = load_tokenizer(model_section(config, setup.base))
+        self._losses = _Losses.over(self.policy.peft, tokenizer, arguments)
+
+    def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
+        before = self._seen(batch, kl_coef, self._shards)
+        stepper = Stepper(self.optimizer, self._section.max_grad_norm, self._scaler)
+        return before | trl_dpo_update(self._losses, batch, stepper, self._section, self._dealer, self._shards)
+
+    def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
+        return self._seen(batch, kl_coef, ONE)
+
+    def _seen(self, batch: EpisodeBatch, kl_coef: float, shards: Shards) -> dict[str, float]:
+        """What the episodes were like; since the start policy played them, the KL is the start's to the policy."""
+        manner = Manner(self._section.micro_tokens, self.temperature)
+        now_BT = policy_logprobs(self.policy, batch, range(len(batch)), manner, shards)
+        ratio_N = (now_BT - batch.old_logprobs)[batch.own].exp()
+        return episode_metrics(batch, now_BT, kl_coef) | {"ratio": float(ratio_N.mean())}
+
+
+class _Losses(DPOTrainer):
+    """TRL's trainer as a loss: nothing of its loop, its data or its checkpoints is used."""
+
+    @classmethod
+    def over(cls, model: PeftModel, tokenizer: PreTrainedTokenizerBase, arguments: DPOConfig) -> _Losses:
+        """The loss over a model whose adapter is fresh, so that the reference is the model without it."""
+        # The constructor wants rows; a dataset that is read as it goes is not tokenised with a bar of progress.
+        row = {"prompt": "a", "chosen": "b", "rejected": "c"}
+        made = cls(
+            model=model,
+            args=arguments,
+            train_dataset=Dataset.from_list([row]).to_iterable_dataset(),
+            processing_class=tokenizer,
+        )
+        # TRL copies an adapter that it did not make itself, to compare with; without the copy it switches ours off.
+        model.delete_adapter(_COPY)
+        return made
+
+    def loss_of(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
+        """The mean loss of pairs, and what TRL measured of them."""
+        loss = cast(Tensor, cast(Any, self).compute_loss(self.model, dict(inputs)))
+        measured = self._metrics["eval"]  # the policy stands still while it is read, as every engine's does
+        figures = {name: float(measured[name][-1]) for name in FIGURES}
+        measured.clear()
+        return loss, figures

@@ -1,0 +1,106 @@
+"""What `trl_dpo` alone does: TRL's loss says what RC1's own does, on takes of the start policy."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from rc1_lib.config_training import TrlDPO
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.run import Run
+from rc1_lib.training.dpo.trl_update import FIGURES, trl_dpo_update
+from rc1_lib.training.updates.batch import EpisodeBatch, collate
+from rc1_lib.training.updates.stepper import Stepper
+from tests.training.grpo.toys import takes
+from tests.training.test_episode_engines import engine_of, played, same
+from tests.training.tiny_world import ENGINES
+
+Tiny = Callable[..., Run]
+ONE_STEP = ("training.dpo.minibatches=1", "training.trl_dpo.minibatches=1", "kl_coef=0.1", "lr=0.001")
+
+
+def scored(batch: dict[str, Any]) -> dict[str, Any]:
+    """The batch with a score of its own for every take, so that every prompt has a best and a worst."""
+    return batch | {"scores": [0.1 * place for place in range(len(batch["scores"]))]}
+
+
+def test_trls_loss_and_ours_take_the_same_step(tiny: Tiny) -> None:
+    """At temperature 1, since TRL knows no other, and on a policy that has left its start already."""
+    warm = ("training.rollout.temperature=1.0", *ONE_STEP)
+    theirs, ours = (engine_of(tiny(*ENGINES[name], *warm)) for name in ("trl_dpo", "torch_dpo"))
+    batch = scored(played(theirs, tiny(*ENGINES["trl_dpo"], *warm)))
+    theirs.train_step(batch)
+    ours.load_state_dict(copy.deepcopy(theirs.state_dict()))
+    seen, expected = theirs.train_step(batch), ours.train_step(batch)
+    assert expected["pairs/differ"] == seen["pairs/differ"] > 0
+    assert abs(expected["rewards/margins"]) > 1e-3
+    for name in ("loss", "rewards/margins", "rewards/accuracies"):
+        assert seen[name] == pytest.approx(expected[name], abs=1e-5), name
+    # Ours counts pairs that teach nothing, theirs leaves them out: a matter of scale.
+    assert seen["grad_norm"] * seen["pairs/differ"] == pytest.approx(expected["grad_norm"], rel=1e-4)
+
+
+def test_it_learns_from_the_start_and_plays_with_what_it_has_learned(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["trl_dpo"])
+    engine = engine_of(run)
+    first = scored(played(engine, run))
+    metrics = engine.train_step(first)
+    assert metrics["objective/kl_k3"] == pytest.approx(0.0, abs=1e-6) and metrics["ratio"] == pytest.approx(1.0)
+    assert played(engine, run)["trajectories"] == first["trajectories"], "the start's, whatever was learned"
+    asked = {"temperature": 1.0, "seed": 5, "iteration": 0}
+    rows, keys = first["rows"], first["keys"]
+    assert engine.play(rows, keys, **asked) != engine.play(rows, keys, **asked, keep_states=True)
+    assert engine.train_step(first)["objective/kl_k3"] > 1e-4
+
+
+def test_takes_that_all_scored_the_same_teach_nothing(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["trl_dpo"])
+    engine = engine_of(run)
+    batch = played(engine, run)
+    before = engine.policy.adapter_state()
+    metrics = engine.train_step(batch | {"scores": [0.5] * len(batch["scores"])})
+    assert (metrics["pairs/differ"], metrics["loss"], metrics["update/steps"]) == (0, 0, 0)
+    assert same(engine.policy.adapter_state(), before)
+
+
+def test_a_beta_of_nothing_is_refused(tiny: Tiny) -> None:
+    with pytest.raises(ConfigError, match=r"kl_coef: found 0, but it is DPO's beta"):
+        engine_of(tiny(*ENGINES["trl_dpo"], "kl_coef=0"))
+
+
+class Margins:
+    """A loss in TRL's place that only counts: by its mean length a chosen take is longer."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self.weight, self.sizes = weight, list[int]()
+
+    def loss_of(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
+        pairs = len(inputs["input_ids"]) // 2
+        self.sizes.append(pairs)
+        return self.weight.sum() * inputs["completion_mask"][:pairs].sum() / pairs, dict.fromkeys(FIGURES, 1.0)
+
+
+def updated(batch: EpisodeBatch, micro_tokens: int) -> tuple[dict[str, float], Margins]:
+    plain: dict[str, Any] = dict(group_size=2, loss_type="sigmoid", epochs=1, minibatches=1, max_grad_norm=1e9)
+    section = TrlDPO(**plain, micro_tokens=micro_tokens)
+    losses = Margins(torch.nn.Parameter(torch.ones(2)))
+    stepper = Stepper(torch.optim.SGD([losses.weight], lr=1.0), section.max_grad_norm, None)
+    return trl_dpo_update(losses, batch, stepper, section, torch.Generator().manual_seed(1)), losses
+
+
+def test_a_step_is_the_mean_over_its_pairs_however_many_passes_it_takes() -> None:
+    batch = collate(*takes([2, 2, 2]), pad_id=0)
+    (wide, one), (narrow, many) = updated(batch, 10_000), updated(batch, 1)
+    assert (one.sizes, many.sizes) == ([3], [1, 1, 1])
+    assert narrow == pytest.approx(wide, rel=1e-6)
+    torch.testing.assert_close(many.weight, one.weight)
+
+
+def test_a_step_without_a_second_take_of_any_prompt_is_refused() -> None:
+    with pytest.raises(RC1Error, match="no prompt of this step has two scored takes"):
+        updated(collate(*takes([1, 1]), pad_id=0), 64)
