@@ -30,10 +30,9 @@ Tiny = Callable[..., Run]
 
 NAMES = (
     "loss", "kl", "ratio", "lr", "objective/kl", "objective/entropy", "objective/scores", "objective/non_score_reward",
-    "response_length/mean", "grad_norm",
+    "response_length/mean", "grad_norm", "policy/sampling_gap", "policy/sampling_far",
 )  # fmt: skip
-OF_RATIOS = {"policy/approxkl_avg", "policy/clipfrac_avg", "loss/policy_avg", "val/ratio", "val/ratio_var",
-             "policy/sampling_gap"}  # fmt: skip
+OF_RATIOS = {"policy/approxkl_avg", "policy/clipfrac_avg", "loss/policy_avg", "val/ratio", "val/ratio_var"}
 OF_PAIRS = {"rewards/margins", "rewards/accuracies", "pairs/differ"}
 OWN_NAMES = {
     "torch_ppo": OF_RATIOS | {"loss/value_avg", "val/clipfrac_avg", "critic/vf_explained_var", "lr/value"},
@@ -78,7 +77,7 @@ def test_a_step_measures_what_the_specification_and_other_trainers_name(tiny: Ti
     assert metrics["lr"] == run.config.lr
 
 
-@every_own_loss
+@every_engine
 def test_sampling_and_learning_agree_on_every_probability(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name])
     engine = engine_of(run)
@@ -96,7 +95,7 @@ def one_update_late(engine: EpisodeEngine, stale: dict[str, Tensor], model: Any)
     engine.policy.load_adapter_state(fresh)
 
 
-@every_engine
+@every_own_loss  # the others sample with the start, which no update makes stale
 def test_weights_that_sample_one_update_late_end_the_training(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

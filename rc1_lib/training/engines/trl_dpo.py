@@ -31,7 +31,8 @@ from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.reading import Manner, policy_logprobs
+from rc1_lib.training.updates.losses import FAR
+from rc1_lib.training.updates.reading import Manner, policy_logprobs, read_episodes
 from rc1_lib.training.updates.stepper import Stepper
 from rc1_lib.training.updates.tally import episode_metrics
 
@@ -77,11 +78,19 @@ class TrlDPO(EpisodeEngine):
         return self._seen(batch, kl_coef, ONE)
 
     def _seen(self, batch: EpisodeBatch, kl_coef: float, shards: Shards) -> dict[str, float]:
-        """What the episodes were like; since the start policy played them, the KL is the start's to the policy."""
+        """What the episodes were like; since the start policy played them, the KL is the start's to the policy.
+
+        `policy/sampling_gap` and `policy/sampling_far` compare how tokens were sampled with how the reference, which is
+        the start, reads them.
+        """
         manner = Manner(self._section.micro_tokens, self.temperature)
         now_BT = policy_logprobs(self.policy, batch, range(len(batch)), manner, shards)
-        ratio_N = (now_BT - batch.old_logprobs)[batch.own].exp()
-        return episode_metrics(batch, now_BT, kl_coef) | {"ratio": float(ratio_N.mean())}
+        off_N = (read_episodes(self.policy, batch, manner, shards).ref_logprobs - batch.old_logprobs)[batch.own].abs()
+        return episode_metrics(batch, now_BT, kl_coef) | {
+            "ratio": float((now_BT - batch.old_logprobs)[batch.own].exp().mean()),
+            "policy/sampling_gap": float(off_N.mean()),
+            "policy/sampling_far": float((off_N > FAR).float().mean()),
+        }
 
 
 class _Losses(DPOTrainer):

@@ -15,6 +15,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.dpo.trl_update import FIGURES, trl_dpo_update
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
+from rc1_lib.training.updates.parity import ParityError
 from rc1_lib.training.updates.stepper import Stepper
 from tests.training.grpo.toys import takes
 from tests.training.test_episode_engines import engine_of, played, same
@@ -31,7 +32,8 @@ def scored(batch: dict[str, Any]) -> dict[str, Any]:
 
 def test_trls_loss_and_ours_take_the_same_step(tiny: Tiny) -> None:
     """At temperature 1, since TRL knows no other, and on a policy that has left its start already."""
-    warm = ("training.rollout.temperature=1.0", *ONE_STEP)
+    anybodys = ("training.parity.mean=100", "training.parity.far_share=1")  # ours would learn from its own takes
+    warm = ("training.rollout.temperature=1.0", *anybodys, *ONE_STEP)
     theirs, ours = (engine_of(tiny(*ENGINES[name], *warm)) for name in ("trl_dpo", "torch_dpo"))
     batch = scored(played(theirs, tiny(*ENGINES["trl_dpo"], *warm)))
     theirs.train_step(batch)
@@ -52,10 +54,18 @@ def test_it_learns_from_the_start_and_plays_with_what_it_has_learned(tiny: Tiny)
     metrics = engine.train_step(first)
     assert metrics["objective/kl_k3"] == pytest.approx(0.0, abs=1e-6) and metrics["ratio"] == pytest.approx(1.0)
     assert played(engine, run)["trajectories"] == first["trajectories"], "the start's, whatever was learned"
-    asked = {"temperature": 1.0, "seed": 5, "iteration": 0}
-    rows, keys = first["rows"], first["keys"]
-    assert engine.play(rows, keys, **asked) != engine.play(rows, keys, **asked, keep_states=True)
     assert engine.train_step(first)["objective/kl_k3"] > 1e-4
+
+
+def test_takes_that_are_not_the_starts_end_the_training(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["trl_dpo"])
+    engine = engine_of(run)
+    batch = scored(played(engine, run))
+    engine.train_step(batch)
+    rows, keys = batch["rows"] * 2, [f"{place}" for place in range(2 * len(batch["rows"]))]
+    own = engine.play(rows, keys, temperature=engine.temperature, seed=5, iteration=0)
+    with pytest.raises(ParityError, match="sampled with other probabilities than they are learned with"):
+        engine.train_step(scored(batch | {"trajectories": own, "scores": [0.0] * len(own)}))
 
 
 def test_takes_that_all_scored_the_same_teach_nothing(tiny: Tiny) -> None:
