@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from rc1_lib.config_values import NotNegative, Positive, Section, Seed, Share, WrittenPath
-from rc1_lib.learners import ENGINES, PLAYED, STRATEGIES, Learner, names_of, own_name
+from rc1_lib.learners import ENGINES, OFFLINE, PLAYED, STRATEGIES, Learner, names_of, own_name
 from rc1_lib.records import Language
 
 
@@ -16,6 +16,8 @@ def _of_episodes(learners: Mapping[str, Learner]) -> AfterValidator:
     """A check that a name is one of those that a run can be trained by."""
 
     def check(name: str) -> str:
+        if learners is ENGINES and name in OFFLINE:
+            raise ValueError(f"found '{name}', but {OFFLINE[name]}; take {' or '.join(names_of(learners, *PLAYED))}")
         if name not in (names := names_of(learners, *PLAYED)):
             raise ValueError(
                 f"found '{name}', expected {' or '.join(names)}, since a run learns from episodes of its own; for "

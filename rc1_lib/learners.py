@@ -51,6 +51,8 @@ STRATEGIES: dict[str, Learner] = {
     "groups": Learner("rc1_lib.training.strategies.groups:Groups", LearnsFrom.GROUPS),
     "sft": Learner("rc1_lib.training.strategies.sft:SFT", LearnsFrom.ROWS),
 }
+OFFLINE = {"gguf": "llama.cpp plays what was trained already (rc1 evaluate --engine gguf) and cannot learn"}
+"""What plays policies in an evaluation alone -> why no run can be trained by it."""
 PLAYED = (LearnsFrom.EPISODES, LearnsFrom.GROUPS)
 """What the policy plays itself: what a run of RC1 learns from."""
 ControlKind = Literal["random", "constant"]

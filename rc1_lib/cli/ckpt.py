@@ -35,7 +35,7 @@ def diff(
     from rc1_lib.training.checkpoint.diff import diff_checkpoints
     from rc1_lib.training.checkpoint.load import load_checkpoint
 
-    paths = [_found(session, name) for name in (a, b)]
+    paths = [found_checkpoint(session, name) for name in (a, b)]
     found = diff_checkpoints(load_checkpoint(paths[0]), load_checkpoint(paths[1]), exact)
     session.show(*(f"{one.where}: {one.what}" for one in found[:_SHOWN]))
     if len(found) > _SHOWN:
@@ -87,7 +87,7 @@ def export(
     session.started = True
     from rc1_lib.training.handover.export import UnlikeError, export_checkpoint
 
-    found_at = _found(session, checkpoint)
+    found_at = found_checkpoint(session, checkpoint)
     target = run.workspace.path(to.as_posix() if to else f"models/export/{found_at.parent.name}-{found_at.name}")
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
     with stages():
@@ -170,7 +170,8 @@ def _likeness_table(found: Mapping[str, Likeness]) -> Table:
     return table
 
 
-def _found(session: Session, name: str) -> Path:
+def found_checkpoint(session: Session, name: str) -> Path:
+    """The checkpoint that a user names: latest, a step of checkpoints/rc1, or a path."""
     from rc1_lib.training.checkpoint.names import resolve
     from rc1_lib.training.run_paths import CHECKPOINTS
 

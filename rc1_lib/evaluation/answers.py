@@ -10,7 +10,7 @@ from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.evaluation.episodes import MODES, Mode
 from rc1_lib.progress import tell
 from rc1_lib.records import MeasuredRow
-from rc1_lib.training.player import Player
+from rc1_lib.training.player import Player, Plays
 from rc1_lib.training.ppo_run import Prepared
 
 STAGE = "evaluation"
@@ -60,11 +60,18 @@ def episodes_of(
 ) -> list[Played]:
     """What the player's policy does on held-out prompts; whoever plays draws by the same random numbers."""
     rows = prepared.selection.held_out if some is None else some
-    played = player.play(
-        rows,
-        [str(row["id"]) for row in rows],
-        temperature=temperature,
-        seed=prepared.run.config.training.held_out.seed,
-        iteration=0,
-    )
+    return played_by(player, rows, temperature, prepared.run.config.training.held_out.seed)
+
+
+def played_by(player: Plays, rows: Sequence[MeasuredRow], temperature: float, seed: int) -> list[Played]:
+    """What a policy does on rows.
+
+    Args:
+        player: plays it.
+        rows: of the pool's schema.
+        temperature: 0 is greedy.
+        seed: with a row's id it decides what is sampled.
+    """
+    keys = [str(row["id"]) for row in rows]
+    played = player.play(rows, keys, temperature=temperature, seed=seed, iteration=0)
     return [Played(one.row_id, one.outcome, one.messages) for one in played]

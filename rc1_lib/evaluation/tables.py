@@ -23,6 +23,7 @@ _WORDS = {
     "turns": "turns", "hops": "tool calls", "tokens": "tokens", "tool_errors": "failed calls",
     "malformed": "malformed turns",
 }  # fmt: skip
+_SIDES = ("before", "after")
 _OF_GROUP = ("success", "ask_recall", "overclar_rate", "turns")
 
 
@@ -93,6 +94,20 @@ def groups_rows(report: Report, mode: str) -> Rows:
         (name, f"{part['prompts']:,}", *(" / ".join(_pair(figure, part)) for figure in _OF_GROUP))
         for name, part in groups
     ]
+    return Rows(f"{mode}, {report['before']} / {report['after']}", head, rows)
+
+
+def success_rows(report: Report, mode: str) -> Rows:
+    """Success over all prompts and of every task, before and after, with the interval of its change."""
+    compared = report["modes"][mode]
+    rows = [
+        (
+            name, f"{part['prompts']:,}", *(_value("success", part[side]["success"]["value"]) for side in _SIDES),
+            *_change("success", part["change"]["success"]),
+        )
+        for name, part in [("all", compared["overall"]), *compared["by"]["task"].items()]
+    ]  # fmt: skip
+    head = ("success", "n", report["before"], report["after"], "change", f"{100 * report['confidence']:g} % interval")
     return Rows(f"{mode}, {report['before']} / {report['after']}", head, rows)
 
 

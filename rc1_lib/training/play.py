@@ -63,21 +63,24 @@ class Playground:
             shards: how the rows are dealt out. Every process that has a share calls this with the same arguments.
         """
         assert len(rows) == len(keys), f"{len(rows)} rows, {len(keys)} keys"
-        sampling = RolloutSampling(
-            temperature=temperature, turn_tokens=self._turn_tokens, seed=seed, iteration=iteration
-        )
+        sampling = self.sampling(temperature, seed, iteration)
         parts = shards.deal(range(len(rows)), [_prompt_length(row) for row in rows])
 
         def played(part: Sequence[int]) -> list[Trajectory]:
-            starts = [
-                Start(str(rows[at]["id"]), keys[at], Episode(World(rows[at]), self._limits, self.form.count))
-                for at in part
-            ]
+            starts = [self.start(rows[at], keys[at]) for at in part]
             return roll_out(model, self.form, starts, sampling, self._batching, keep_states=keep_states)
 
         found = shards.exchange({shard: played(parts[shard]) for shard in shards.mine})
         dealt = zip(itertools.chain(*parts), itertools.chain(*found), strict=True)
         return [trajectory for _, trajectory in sorted(dealt, key=itemgetter(0))]
+
+    def start(self, row: MeasuredRow, key: str) -> Start:
+        """A fresh episode on a row, whose random numbers bear this name."""
+        return Start(str(row["id"]), key, Episode(World(row), self._limits, self.form.count))
+
+    def sampling(self, temperature: float, seed: int, iteration: int) -> RolloutSampling:
+        """How tokens are sampled, within the bounds of the configuration."""
+        return RolloutSampling(temperature=temperature, turn_tokens=self._turn_tokens, seed=seed, iteration=iteration)
 
     def terms(self, trajectory: Trajectory, row: MeasuredRow, judged: float | None = None) -> RewardTerms:
         """What an episode on `row` was worth, every term apart.

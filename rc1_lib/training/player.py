@@ -12,6 +12,16 @@ from rc1_lib.training.play import Playground
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 
+class Plays(Protocol):
+    """What an evaluation needs to put questions: something whose policy plays episodes."""
+
+    def play(
+        self, rows: Sequence[MeasuredRow], keys: Sequence[str], *, temperature: float, seed: int, iteration: int
+    ) -> list[Trajectory]:
+        """Play every row once, see `Player.play`."""
+        ...
+
+
 @runtime_checkable
 class Player(Protocol):
     """An engine, set up, whose policy can play episodes.

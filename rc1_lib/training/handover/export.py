@@ -14,7 +14,6 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rc1_lib.artifacts import sha256_file, write_json
-from rc1_lib.errors import ConfigError
 from rc1_lib.hub_name import name_and_commit
 from rc1_lib.progress import tell
 from rc1_lib.run import Run
@@ -23,17 +22,15 @@ from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.control import refuse_control
-from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.device import to_device
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.likeness import Likeness, likeness
 from rc1_lib.training.handover.merge import merged_model
-from rc1_lib.training.models import base_name, fingerprint_of, model_section
-from rc1_lib.training.registry import make_engine
+from rc1_lib.training.handover.trained_policy import engine_of, start_of
+from rc1_lib.training.models import model_section
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rows import select_rows
-from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import ModelSection
 
 STAGE = "export"
@@ -88,8 +85,8 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
     check_absent(target)
     state = load_checkpoint(checkpoint)
     refuse_control(state, checkpoint.name)
-    base = _start_of(run, state, checkpoint)
-    engine = _engine_of(run, base, state)
+    base = start_of(run, state.values.get("reference"), str(checkpoint))
+    engine = engine_of(run, base, state)
     with closing(engine):
         greedy = _played(run, engine, state, checkpoint, prompts)
         with absent_folder(target) as folder:
@@ -100,33 +97,6 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
                 raise UnlikeError(found)
             write_json(folder / MANIFEST, _manifest(run, state, checkpoint, base, folder, found))
     return Exported(target, found)
-
-
-def _start_of(run: Run, state: CheckpointState, checkpoint: Path) -> str:
-    """The policy that the checkpoint's adapter is an adapter of."""
-    warm = bool(run.config.training.warm_start.steps)
-    base = str(REFERENCE.path(run)) if warm else base_name(run.config, run.workspace)
-    if warm and not Path(base).is_dir():
-        raise CheckpointError(f"{base}: the policy that was started from is not there; train again: rc1 train")
-    if fingerprint_of(run.config, base) != state.values.get("reference"):
-        raise CheckpointError(
-            f"{checkpoint}: was trained from another policy than {run.workspace.name(Path(base))} is now; give the "
-            f"flags of its own training, or train again"
-        )
-    return base
-
-
-def _engine_of(run: Run, base: str, state: CheckpointState) -> EpisodeEngine:
-    """The run's engine with the checkpoint's policy."""
-    name = run.config.training.engine
-    engine = make_engine(name, EpisodeSetup)
-    if not isinstance(engine, EpisodeEngine):
-        raise ConfigError(
-            f"training.engine: found '{name}', whose policy cannot be handed over; it has to be an EpisodeEngine"
-        )
-    engine.setup(EpisodeSetup(run.config, base, int(state.values["seed"])))
-    engine.load_adapter(state.tensors["adapter"])
-    return engine
 
 
 def _played(

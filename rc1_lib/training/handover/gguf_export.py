@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -75,7 +75,7 @@ def export_gguf(
         UnlikeGGUFError: when llama.cpp says something else; nothing is kept.
     """
     check_absent(target)
-    _check_export(exported)
+    told = _checked_export(exported)
     merged = exported / export.MERGED
     tokenizer = AutoTokenizer.from_pretrained(merged)
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(merged, dtype=torch.float32)
@@ -91,19 +91,20 @@ def export_gguf(
         del llama
         if not found.tokens_passed or not (found.texts_passed or ids_only):
             raise UnlikeGGUFError(found)
-        write_json(folder / MANIFEST, _manifest(exported, folder / name, found, ids_only))
+        write_json(folder / MANIFEST, _manifest(exported, told, folder / name, found, ids_only))
     return ExportedGGUF(target / name, found)
 
 
-def _check_export(exported: Path) -> None:
-    """The merged model has to be what was compared with the policy, no file more and none less.
+def _checked_export(exported: Path) -> dict[str, Any]:
+    """The manifest of an export whose merged model is what was compared with the policy, no file more and none less.
 
     Raises:
         RC1Error: naming what is otherwise.
     """
     manifest = exported / export.MANIFEST
     try:
-        files: dict[str, str] = read_json(manifest)["files"]
+        told: dict[str, Any] = read_json(manifest)
+        files = dict[str, str](told["files"])
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(f"{manifest}: expected the manifest of an export; write one with rc1 ckpt export") from None
     vouched = {name: sha256 for name, sha256 in files.items() if name.startswith(f"{export.MERGED}/")}
@@ -112,6 +113,7 @@ def _check_export(exported: Path) -> None:
     changed = sorted(name for name in vouched.keys() | found.keys() if vouched.get(name) != found.get(name))
     if changed:
         raise RC1Error(f"{exported / changed[0]}: is not what was exported; export again with rc1 ckpt export")
+    return told
 
 
 def _opening(form: ChatFormat, row: MeasuredRow) -> list[int]:
@@ -122,12 +124,15 @@ def _texts(rows: Sequence[MeasuredRow]) -> list[str]:
     return [str(message["content"]) for row in rows for message in row["messages"] if message["content"]]
 
 
-def _manifest(exported: Path, file: Path, found: GGUFLikeness, ids_only: bool) -> dict[str, Any]:
+def _manifest(
+    exported: Path, told: Mapping[str, Any], file: Path, found: GGUFLikeness, ids_only: bool
+) -> dict[str, Any]:
     return {
         "file": file.name,
         "sha256": sha256_file(file),
         "bytes": file.stat().st_size,
         "token_ids_only": ids_only,
+        "checkpoint": told["checkpoint"],
         "export_sha256": sha256_file(exported / export.MANIFEST),
         "likeness": found.body(),
     }

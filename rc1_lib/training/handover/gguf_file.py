@@ -38,6 +38,24 @@ class GGUFType(StrEnum):
     Q8_0 = "q8_0"
 
 
+def context_of_file(path: Path) -> int:
+    """How many tokens the model in a GGUF file can read.
+
+    Raises:
+        ConfigError: when the library `gguf` is not installed.
+        RC1Error: when the file does not say.
+    """
+    try:
+        from gguf import GGUFReader
+    except ImportError:
+        raise ConfigError(f"the library gguf {INSTALL}") from None
+
+    field = GGUFReader(path).get_field(f"{_ARCHITECTURE}.context_length")
+    if field is None:
+        raise RC1Error(f"{path}: does not say how many tokens its model can read; write it with rc1 ckpt gguf")
+    return int(field.contents())
+
+
 def write_gguf(model: Path, target: Path, kind: GGUFType, description: str = "") -> None:
     """Write a folder that `AutoModelForCausalLM` loads as one GGUF file.
 

@@ -1,8 +1,8 @@
-"""llama.cpp, as far as a policy is compared with it: greedy tokens with their probabilities, and its tokenizer."""
+"""llama.cpp, as far as a policy is compared with it: tokens with their probabilities, and its tokenizer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,9 +67,22 @@ class LlamaCpp:
             prompt: its token ids.
             most: tokens to say.
         """
-        answer = self._server.handle_completions(
-            {"prompt": list(prompt), "n_predict": most, "temperature": 0.0, "logprobs": 1, "cache_prompt": False}
-        )
+        return self._say(prompt, most, {"temperature": 0.0, "cache_prompt": False})
+
+    def sampled(self, prompt: Sequence[int], most: int, temperature: float, seed: int) -> Continuation:
+        """Tokens drawn behind a prompt, from the whole distribution; what the last prompt shares is not read again.
+
+        Args:
+            prompt: its token ids.
+            most: tokens to say.
+            temperature: 0 is greedy.
+            seed: of the drawing.
+        """
+        whole = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "samplers": ["temperature"]}
+        return self._say(prompt, most, {"temperature": temperature, "seed": seed, "cache_prompt": True, **whole})
+
+    def _say(self, prompt: Sequence[int], most: int, how: Mapping[str, Any]) -> Continuation:
+        answer = self._server.handle_completions({"prompt": list(prompt), "n_predict": most, "logprobs": 1, **how})
         body = orjson.loads(answer) if isinstance(answer, str | bytes) else answer
         if "choices" not in body:
             raise RC1Error(f"llama.cpp refused a prompt of {len(prompt)} tokens: {body}")

@@ -63,6 +63,11 @@ class Player:
         return float(self._uniforms[self._drawn])
 
     @property
+    def room(self) -> int:
+        """How many more tokens the turn may have."""
+        return self._turn_bound - len(self._ids)
+
+    @property
     def known(self) -> int:
         """How many tokens wait to be fed."""
         return len(self._ids) - self._fed

@@ -13,17 +13,12 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from rc1_lib.artifacts import sha256_file
 from rc1_lib.errors import RC1Error
-from rc1_lib.run import Run
 from rc1_lib.training.handover import gguf_export
-from rc1_lib.training.handover.export import export_checkpoint
 from rc1_lib.training.handover.gguf_export import UnlikeGGUFError, export_gguf
 from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
-from rc1_lib.training.ppo_run import advance, prepare
-from tests.once import copy_of
-from tests.training.tiny_world import tiny_run
+from tests.training.handover.conftest import Exported
 
-Exported = tuple[Run, Path]
 QWEN2 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
@@ -32,20 +27,6 @@ TEXTS = (
     "naïve café — “quoted”",
     '{"name": "calc", "arguments": {"expression": "3*(4+5)"}}', "🙂🙂 done...?!",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def exported(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """A policy that was handed over. Never write into it."""
-
-    def make(root: Path) -> None:
-        shutil.copytree(tiny_workspace, root, dirs_exist_ok=True)
-        run = tiny_run(root)
-        checkpoint = advance(prepare(run), run.config.seeds[0], 2, lambda _: None)
-        export_checkpoint(run, checkpoint, root / "policy", 2)
-
-    root = copy_of("handed_over", make, tmp_path_factory)
-    return tiny_run(root), root / "policy"
 
 
 @pytest.mark.parametrize("kind", list(GGUFType))

@@ -1,0 +1,231 @@
+"""A checkpoint's policy on the held-out prompts once more, by another program, beside its recorded evaluation.
+
+The gate `ppo_eval` judges what PyTorch played when training ended. What is handed over is played elsewhere: here the
+same prompts are put to it, and what comes of them is compared with the record, prompt by prompt. It judges nothing and
+writes reports of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.artifacts import atomic_write, now, read_json, sha256_file, sha256_json, write_json
+from rc1_lib.build_policy import NOT_OURS
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.answers import played_by
+from rc1_lib.evaluation.derived import EVALUATION
+from rc1_lib.evaluation.episodes import IDENTITY, MODES, EpisodeRecord, episode_frame, read_episodes, records_of
+from rc1_lib.evaluation.evaluate import TRAINED, evaluate
+from rc1_lib.evaluation.prompts import prompts_sha256
+from rc1_lib.progress import tell
+from rc1_lib.records import MeasuredRow
+from rc1_lib.run import Run
+from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.handover.gguf_export import MANIFEST
+from rc1_lib.training.handover.gguf_file import context_of_file
+from rc1_lib.training.handover.llama_cpp import LlamaCpp
+from rc1_lib.training.handover.llama_player import LlamaPlayer
+from rc1_lib.training.handover.trained_policy import engine_of, start_of
+from rc1_lib.training.models import model_section
+from rc1_lib.training.play import Playground
+from rc1_lib.training.player import Plays
+from rc1_lib.training.rows import select_rows
+from rc1_lib.training.tool_schemas import TOOLS
+
+STAGE = "evaluate"
+RECORDED = "recorded"
+"""The policy that the evaluation on record played, in the report."""
+_AGAIN = "rc1 train ends with one"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The evaluation on record that the latest training ended with.
+
+    Attributes:
+        path: its report, relative to the workspace.
+        body: the report.
+        episodes: every episode of it.
+    """
+
+    path: str
+    body: Mapping[str, Any]
+    episodes: pl.DataFrame
+
+    def seed_of(self, checkpoint: str, whose: str) -> int:
+        """The training seed whose policy was this checkpoint.
+
+        Raises:
+            RC1Error: when this evaluation did not judge it.
+        """
+        for name, sha256 in self.body["checkpoints"].items():
+            if sha256 == checkpoint and name.startswith(f"{TRAINED} seed "):
+                return int(name.rpartition(" ")[2])
+        raise RC1Error(
+            f"{whose}: is of a checkpoint that {self.path} did not judge (SHA-256 {checkpoint[:12]}), so there is "
+            f"nothing to compare it with; evaluate what the latest training ended with"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """What is let answer.
+
+    Attributes:
+        engine: the program that plays it, as the report calls the policy.
+        file: where it lies.
+        sha256: of its bytes.
+        checkpoint: fingerprint of the checkpoint that it is the policy of.
+        opened: what plays, given the policy that it was started from, until the block ends.
+    """
+
+    engine: str
+    file: Path
+    sha256: str
+    checkpoint: str
+    opened: Callable[[str], AbstractContextManager[Plays]]
+
+
+def recorded(run: Run) -> Record:
+    """The evaluation that the latest training ended with, as it was written.
+
+    Raises:
+        RC1Error: when there is none, or somebody altered it or its episodes.
+    """
+    path = EVALUATION.where(run)
+    state = EVALUATION.state(run)
+    if state in NOT_OURS or not run.workspace.path(path).is_file():
+        befell = NOT_OURS.get(state, "is not there")
+        raise RC1Error(f"{run.workspace.path(path)}: {befell}, so nothing can be compared with it; {_AGAIN}")
+    body: dict[str, Any] = read_json(run.workspace.path(path))
+    episodes = run.workspace.path(body["episodes"]["path"])
+    if not episodes.is_file() or sha256_file(episodes) != body["episodes"]["sha256"]:
+        raise RC1Error(f"{episodes}: is not what {path} names, so nothing can be compared with it; {_AGAIN}")
+    return Record(path, body, read_episodes(episodes))
+
+
+def by_torch(run: Run, checkpoint: Path) -> Contestant:
+    """A checkpoint, played by the run's own engine.
+
+    Raises:
+        CheckpointError: when it is damaged.
+    """
+    state = load_checkpoint(checkpoint)
+
+    @contextmanager
+    def opened(base: str) -> Iterator[Plays]:
+        with closing(engine_of(run, base, state)) as engine:
+            yield engine
+
+    sha256 = fingerprint(checkpoint)
+    return Contestant("torch", checkpoint, sha256, sha256, opened)
+
+
+def by_llama_cpp(run: Run, file: Path) -> Contestant:
+    """A GGUF file that `rc1 ckpt gguf` wrote, played by llama.cpp on the CPU.
+
+    Raises:
+        RC1Error: when it is not what its manifest says, or has none.
+    """
+    try:
+        told = read_json(file.parent / MANIFEST)
+        named, sha256, checkpoint = told["file"], told["sha256"], told["checkpoint"]["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RC1Error(
+            f"{file.parent / MANIFEST}: expected the manifest of a GGUF file; write one with rc1 ckpt gguf"
+        ) from None
+    if file.name != named or not file.is_file() or sha256_file(file) != sha256:
+        raise RC1Error(f"{file}: is not the file that was found to be the policy; write it again with rc1 ckpt gguf")
+
+    @contextmanager
+    def opened(base: str) -> Iterator[Plays]:
+        context = context_of_file(file)
+        llama = LlamaCpp(file, context, run.config.training.threads)
+        yield LlamaPlayer(llama, Playground(run.config, _form(run, base)), context)
+
+    return Contestant("gguf", file, sha256, checkpoint, opened)
+
+
+def evaluate_offline(run: Run, contestant: Contestant, prompts: int | None = None) -> tuple[str, dict[str, Any]]:
+    """Put the held-out prompts to a policy in both modes, and compare with its evaluation on record.
+
+    Args:
+        run: of its training: pool, base, bounds.
+        contestant: from `by_torch` or `by_llama_cpp`.
+        prompts: how many of the held-out ones; default: all.
+
+    Returns:
+        The report's path, relative to the workspace, and the report.
+
+    Raises:
+        RC1Error: when there is no such record, or it is of another policy or of other prompts; nothing was played then.
+    """
+    record = recorded(run)
+    seed = record.seed_of(contestant.checkpoint, str(contestant.file))
+    base = start_of(run, record.body["base_sha256"], record.path)
+    held_out = select_rows(run, _form(run, base)).held_out
+    if prompts_sha256(held_out) != record.body["prompts_sha256"]:
+        raise RC1Error(f"{record.path}: asked other prompts than are held out now; give the flags of its own training")
+    rows = held_out[:prompts]
+    with contestant.opened(base) as player:
+        played = _played(run, player, rows, contestant.engine, seed)
+    before = record.episodes.filter(
+        (pl.col("policy") == TRAINED) & (pl.col("seed") == seed) & pl.col("row_id").is_in([row["id"] for row in rows])
+    ).with_columns(policy=pl.lit(RECORDED), judged=pl.lit(None, pl.Float64))
+    return _written(run, contestant, record, pl.concat([before, episode_frame(played)]), len(rows))
+
+
+def _form(run: Run, base: str) -> ChatFormat:
+    tokenizer = load_tokenizer(model_section(run.config, base))
+    return ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
+
+
+def _played(run: Run, player: Plays, rows: Sequence[MeasuredRow], engine: str, seed: int) -> list[EpisodeRecord]:
+    records: list[EpisodeRecord] = []
+    training = run.config.training
+    for done, mode in enumerate(MODES):
+        tell(STAGE, done, len(MODES), f"{engine}, {mode}, {len(rows)} prompts")
+        temperature = training.rollout.temperature if mode == "sampled" else 0.0
+        played = played_by(player, rows, temperature, training.held_out.seed)
+        records += records_of(played, rows, policy=engine, mode=mode, seed=seed)
+    tell(STAGE, len(MODES), len(MODES))
+    return records
+
+
+def _written(
+    run: Run, contestant: Contestant, record: Record, frame: pl.DataFrame, prompts: int
+) -> tuple[str, dict[str, Any]]:
+    thresholds = run.config.gates.evaluation
+    found = evaluate(
+        frame, confidence=thresholds.confidence, resamples=thresholds.resamples, seed=run.config.training.held_out.seed,
+        before=RECORDED, after=contestant.engine,
+    )  # fmt: skip
+    provenance = {
+        "engine": contestant.engine,
+        "file": {"path": run.workspace.name(contestant.file), "sha256": contestant.sha256},
+        "checkpoint": contestant.checkpoint,
+        "recorded": {"path": record.path, "sha256": sha256_file(run.workspace.path(record.path))},
+        "asked": prompts,
+        "confidence": thresholds.confidence,
+    }
+    key = sha256_json({**provenance, "code": EVALUATION.code})[:12]
+    path, episodes = (f"reports/offline_{contestant.engine}_{key}{end}" for end in (".json", ".episodes.jsonl"))
+    with atomic_write(run.workspace.path(episodes)) as stream:
+        stream.write(frame.sort(IDENTITY).write_ndjson().encode())
+    body = {
+        "time": now(),
+        **provenance,
+        "episodes": {"path": episodes, "sha256": sha256_file(run.workspace.path(episodes)), "rows": frame.height},
+        **found.to_dict(),
+    }
+    write_json(run.workspace.path(path), body)
+    return path, body
