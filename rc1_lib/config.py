@@ -124,6 +124,7 @@ class RunConfig(Section):
         self._check_names()
         self._check_engine()
         self._check_minibatches()
+        self._check_schedule()
         self._check_stores()
         if self.profile == "prod" and self.gates.waivers:
             raise ValueError(f"profile prod allows no waivers, found {', '.join(sorted(self.gates.waivers))}")
@@ -168,6 +169,14 @@ class RunConfig(Section):
             raise ValueError(
                 f"batch_size is {self.batch_size}, expected at least {key} ({minibatches}), each of which needs an "
                 f"episode; raise batch_size or lower {key}"
+            )
+
+    def _check_schedule(self) -> None:
+        """A rate that is still rising at the end has never been what `lr` says."""
+        warm_up = self.training.lr_schedule.warmup_steps
+        if warm_up >= self.steps:
+            raise ValueError(
+                f"training.lr_schedule.warmup_steps is {warm_up}, expected fewer than steps ({self.steps}); lower it"
             )
 
     def _check_engine(self) -> None:

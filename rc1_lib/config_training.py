@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from rc1_lib.config_values import NotNegative, Positive, Section, Seed, Share, WrittenPath
 from rc1_lib.learners import ENGINES, OFFLINE, PLAYED, STRATEGIES, Learner, names_of, own_name
@@ -179,6 +179,15 @@ class TrlDPO(Grouped, Steps):
     """TRL's name of the loss of a pair: `sigmoid` is DPO's own, `ipo` and `apo_*` are those of their papers."""
 
 
+class RateSchedule(Section):
+    """The learning rates over the steps of a run, as the callback `lr_schedule` of the small configuration has it."""
+
+    kind: Literal["constant", "linear", "cosine"]
+    """How they fall to 0 behind the warm-up, if at all."""
+    warmup_steps: Annotated[int, Field(ge=0)]
+    """Steps over which they rise from 0; fewer than `steps`."""
+
+
 class Rollout(Section):
     """How episodes are sampled."""
 
@@ -284,6 +293,7 @@ class Training(Section):
     grpo: GRPO
     dpo: DPO
     trl_dpo: TrlDPO
+    lr_schedule: RateSchedule
     rollout: Rollout
     parity: Parity
     checkpoints: Checkpoints
@@ -292,6 +302,19 @@ class Training(Section):
     control: ControlSettings
     segment_steps: Positive
     """Steps of one task of the training flow."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_callbacks(cls, section: Any) -> Any:
+        """What the small configuration's list of callbacks names, a run has at places of its own, or has not."""
+        if isinstance(section, Mapping) and "callbacks" in section:
+            raise ValueError(
+                "found the key 'callbacks', which configs/train_local.yaml has: a run logs and saves by itself "
+                "(training.checkpoints), clips by max_grad_norm of its engine's section, has training.lr_schedule, "
+                "shows held-out prompts behind training (training.held_out.between), and never stops early, since "
+                "its steps are what the ticket vouches for; leave it out"
+            )
+        return section
 
     @property
     def update_key(self) -> str:

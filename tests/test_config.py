@@ -81,6 +81,8 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
         ("training.grpo.loss_type=bnpo", "training.grpo.loss_type: found 'bnpo'"),
         ("training.grpo.value_lr=1", "unknown key 'training.grpo.value_lr'"),
         ("training.ppo.minibatches=129", "batch_size is 128, expected at least training.ppo.minibatches (129)"),
+        ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
+        ("training.callbacks=[early_stop]", "training: found the key 'callbacks', which configs/train_local.yaml has"),
         ("training.adapter.alpha=0.4", "training.adapter.alpha: found '0.4'"),
         ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),
         ("training.adapter.alpha=0", "training.adapter.alpha: found '0'"),

@@ -198,7 +198,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed),
         [
             _Segment(prepared, last),
-            LRSchedule("linear", 0),
+            LRSchedule(config.training.lr_schedule.kind, config.training.lr_schedule.warmup_steps),
             Logging(run.workspace.path(places.metrics), run.workspace.path(places.tensorboard), log),
             SpendingCap(config.training.cap, run.workspace.path(places.metrics)),
             Checkpoints(folder, run.workspace.path(LEDGER), rule, None, log),

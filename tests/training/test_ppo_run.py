@@ -151,6 +151,14 @@ def test_a_run_that_leaves_the_finite_numbers_is_a_fault_and_no_refusal(tiny: Ti
     assert not isinstance(fault.value, RC1Error)
 
 
+def test_the_rates_follow_the_schedule_that_is_asked_for(tiny: Tiny) -> None:
+    run = tiny("training.lr_schedule={kind: cosine, warmup_steps: 2}")
+    go(run, 4)
+    lines = [json.loads(line) for line in (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
+    for key, rate in (("lr", run.config.lr), ("lr/value", run.config.training.ppo.value_lr)):
+        assert [line[key] / rate for line in lines] == pytest.approx([0.5, 1.0, 1.0, 0.5]), key
+
+
 def test_another_configuration_is_another_run_and_replaces_the_old(tiny: Tiny, whole: Path) -> None:
     copied(whole, tiny)
     run = tiny("lr=0.02")
