@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, Run, open_run
 from tests import forks, own_workspace
-from tests.groups import ByGroup, turn_of
+from tests.groups import WITH_SERVER, ByGroup, group_of, turn_of
 from tests.once import copy_of
+from tests.prefect_server import server_of_tests
 
 Verdicts = dict[int, list[GateResult]]
 """Round -> the verdicts of its gates."""
@@ -149,11 +151,8 @@ def opened(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPathFact
     return open_run(profile="local", workspace=root, overrides=(*built.overrides, *TINY))
 
 
-_SERVICES = (
-    "CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR",
-    "SCHEDULER",
-)  # fmt: skip
-"""What a server does every few seconds for schedules, workers and pauses; no test waits for any of it."""
+_SERVER = ExitStack()
+"""What ends the Prefect server of this worker's tests."""
 
 
 @pytest.fixture(scope="session")
@@ -162,21 +161,16 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     What uses it is of one group (`tests/groups.py`), so that one worker has it and no other one pays for a second.
     """
-    from prefect import settings
-    from prefect.testing.utilities import prefect_test_harness
-
-    # The harness isolates the database, not the results: without a folder of its own a test would hit another's cache.
-    storage = tmp_path_factory.mktemp("prefect_storage")
-    chosen: dict[str, Any] = {
-        "PREFECT_LOCAL_STORAGE_PATH": storage,
-        "PREFECT_LOGGING_TO_API_ENABLED": False,
-        "PREFECT_SERVER_ANALYTICS_ENABLED": False,
-        "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": False,
-    }
-    chosen |= {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": False for name in _SERVICES}
-    by_setting = {getattr(settings, name): value for name, value in chosen.items()}
-    with settings.temporary_settings(by_setting), prefect_test_harness(server_startup_timeout=120):
+    _SERVER.enter_context(server_of_tests(tmp_path_factory.mktemp("prefect_storage")))
+    with _SERVER:
         yield
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """The server goes with the last test that needs it: one that idles takes a twentieth of a core."""
+    if nextitem is None or group_of(nextitem.nodeid) not in WITH_SERVER:
+        _SERVER.close()
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 FLOWS, CALIBRATIONS = "flows", "calibrations"
 """What starts flows: whoever gets one of these has a Prefect server, and no artifact is another test's."""
+WITH_SERVER = frozenset((FLOWS, CALIBRATIONS))
 
 _FLOWS_OF_COMMANDS = {
     "test_a_policy_that_fails_the_gate_is_shown_with_what_failed": FLOWS,

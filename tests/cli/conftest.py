@@ -13,7 +13,7 @@ import pytest
 
 from deployments.server import record_server
 from rc1_lib.cli import main
-from tests.groups import CALIBRATIONS, FLOWS, group_of
+from tests.groups import WITH_SERVER, group_of
 from tests.once import copy_of
 
 SMALL = (
@@ -74,7 +74,7 @@ def rc1(capsys: pytest.CaptureFixture[str]) -> Rc1:
 def served(prefect_server: None, request: pytest.FixtureRequest) -> Iterator[Served]:
     """`served(root)` says that the tests' server serves a workspace: no command in it starts one of its own."""
     group = group_of(request.node.nodeid)
-    assert group in (FLOWS, CALIBRATIONS), "name this test in tests/groups.py, or it starts another server"
+    assert group in WITH_SERVER, "name this test in tests/groups.py, or it starts another server"
     with serving() as serve:
         yield serve
 
