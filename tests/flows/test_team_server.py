@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
@@ -66,6 +68,17 @@ def test_a_server_that_works_in_another_workspace_is_refused(tmp_path: Path) -> 
     check_served_here(tmp_path / "first")
     with pytest.raises(RC1Error, match=r"rc1/preflight works in .*first; serve that one"):
         check_served_here(tmp_path / "second")
+
+
+def test_the_server_plans_the_nights(tmp_path: Path) -> None:
+    create_pool(POOL)
+    register(tmp_path, POOL)
+    with get_client(sync_client=True) as client:
+        nightly = client.read_deployment_by_name("rc1/nightly").id
+        httpx.post(f"{PREFECT_API_URL.value()}/deployments/{nightly}/schedule", json={"max_runs": 2}).raise_for_status()
+        planned = [run.expected_start_time for run in client.read_flow_runs(limit=200) if run.deployment_id == nightly]
+    assert len(planned) >= 2
+    assert {(when.hour, when.minute, when.utcoffset()) for when in planned if when} == {(3, 0, timedelta(0))}
 
 
 def test_runs_of_other_flows_are_not_taken_for_crashed() -> None:

@@ -1,0 +1,313 @@
+"""A team's server: PostgreSQL behind it, two workers on one workspace, one of them killed with its run at work.
+
+    PYTHONPATH=. python benchmarks/bench_team.py
+
+Brings up PostgreSQL (Debian: `apt-get install postgresql`), a Prefect server with the variables of
+deployments/containers/compose.yaml, `rc1 serve --server` and a second worker, all on the loopback interface, and starts
+every flow by its deployment. Prints what docs/experiments/teams.md tells and writes benchmarks/results/team.json.
+Ends with 1 where something is not as it should be; says so and does nothing where PostgreSQL is missing.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import yaml
+
+from deployments import children
+from deployments.serve import POOL
+from deployments.server import api_of, free_port, healthy, settings
+from rc1_lib.artifacts import PROJECT_ROOT, now, write_json
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from tests.kills.worlds import OVERRIDES, write_small_base
+
+RESULT = Path(__file__).parent / "results/team.json"
+COMPOSE = PROJECT_ROOT / "deployments/containers/compose.yaml"
+LIMIT_S = 900.0
+SEEDS = (20250820, 20250821, 20250822)
+HELD = {"PENDING", "RUNNING", "CANCELLING"}
+"""States in which a run has the pool's place."""
+
+
+def programs() -> Path | None:
+    """Where PostgreSQL's programs are; None where it is not installed."""
+    found = shutil.which("initdb")
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True) + ([Path(found).parent] if found else [])
+    needed = ("initdb", "postgres", "createdb")
+    return next((place for place in places if all((place / name).exists() for name in needed)), None)
+
+
+def wait(said: str, reached: Callable[[], bool], limit_s: float = LIMIT_S) -> float:
+    """Wait until something is so; returns how many seconds that took."""
+    began = time.monotonic()
+    while not reached():
+        if time.monotonic() - began > limit_s:
+            raise TimeoutError(f"not within {limit_s:.0f} s: {said}")
+        time.sleep(0.2)
+    return time.monotonic() - began
+
+
+@contextmanager
+def postgres(place: Path, folder: Path, password: str) -> Iterator[int]:
+    """A cluster of its own on the loopback interface; gives its port. Root may not run one, so `postgres` does then."""
+    user = "postgres" if os.geteuid() == 0 else getpass.getuser()
+    folder.mkdir()
+    (folder / "password").write_text(password)
+    if user == "postgres":
+        folder.parent.chmod(0o755)
+        shutil.chown(folder, user)
+        shutil.chown(folder / "password", user)
+    data, port = folder / "data", free_port()
+    as_user: dict[str, Any] = {"user": user, "extra_groups": []} if user == "postgres" else {}
+    made = [place / "initdb", "-D", data, "-U", "prefect", "-A", "scram-sha-256", f"--pwfile={folder / 'password'}"]
+    subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=folder, **as_user)
+    with (folder.parent / "postgres.log").open("ab") as log:
+        process = subprocess.Popen(
+            [place / "postgres", "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder],
+            stdout=log, stderr=log, cwd=folder, preexec_fn=children.end_with(os.getpid()), **as_user,
+        )  # fmt: skip
+    try:
+        create = [place / "createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "prefect", "prefect"]
+        quietly: dict[str, Any] = {"env": {**os.environ, "PGPASSWORD": password}, "stderr": subprocess.DEVNULL}
+        wait("PostgreSQL answers", lambda: subprocess.run(create, **quietly).returncode == 0, 60)
+        yield port
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+
+
+@dataclass
+class Team:
+    """What a team has running, and the samples of what its runs were at.
+
+    Attributes:
+        folder: below which everything lies.
+        serve: `rc1 serve --server`, whose worker is its child.
+        second: the second worker.
+        asked: the runs that were asked for.
+        samples: look by look, the state of every one of them.
+    """
+
+    folder: Path
+    serve: subprocess.Popen[bytes]
+    second: subprocess.Popen[bytes]
+    asked: list[Any] = field(default_factory=list)
+    samples: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def workspace(self) -> Path:
+        """Where the runs are at work."""
+        return self.folder / "workspace"
+
+    def start(self, deployment: str, **parameters: Any) -> Any:
+        """Start a deployment as `prefect deployment run` does; returns the run's id."""
+        from prefect.client.orchestration import get_client
+
+        with get_client(sync_client=True) as client:
+            found = client.read_deployment_by_name(f"rc1/{deployment}")
+            given = {"overrides": list(OVERRIDES), **parameters}
+            self.asked.append(client.create_flow_run_from_deployment(found.id, parameters=given).id)
+        return self.asked[-1]
+
+    def run(self, run_id: Any) -> Any:
+        """A run as the server knows it; every look is kept."""
+        from prefect.client.orchestration import get_client
+        from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+
+        with get_client(sync_client=True) as client:
+            runs = client.read_flow_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=self.asked)))
+        self.samples.append({str(one.id): one.state.type.value for one in runs if one.state})
+        return next(one for one in runs if one.id == run_id)
+
+    def state(self, run_id: Any) -> str:
+        """The name of a run's state."""
+        return str(self.run(run_id).state.name)
+
+    def ended(self, run_id: Any) -> bool:
+        """Whether a run has come to an end."""
+        return bool(self.run(run_id).state.is_final())
+
+    def whose(self, run_id: Any) -> str:
+        """Which worker has started a run."""
+        pid = int(str(self.run(run_id).infrastructure_pid).rpartition(":")[2])
+        if pid in children.descendants(self.second.pid):
+            return "second"
+        return "first" if pid in children.descendants(self.serve.pid) else "nobody"
+
+    def most_at_once(self) -> int:
+        """How many runs had the pool's place at the same moment, at most."""
+        return max(sum(state in HELD for state in seen.values()) for seen in self.samples)
+
+    def nights(self) -> list[str]:
+        """When the server has the nightly run next, by its schedule."""
+        from prefect.client.orchestration import get_client
+
+        with get_client(sync_client=True) as client:
+            nightly = client.read_deployment_by_name("rc1/nightly").id
+            runs = [run for run in client.read_flow_runs(limit=200) if run.deployment_id == nightly]
+        return sorted(str(run.next_scheduled_start_time) for run in runs)
+
+    def prints(self) -> dict[str, str]:
+        """Checkpoint -> fingerprint."""
+        folders = self.workspace.glob("checkpoints/**/step_*")
+        return {str(path.relative_to(self.workspace)): fingerprint(path) for path in sorted(folders) if path.is_dir()}
+
+    def steps(self) -> int:
+        """How many steps are measured."""
+        log = self.workspace / "reports/metrics.jsonl"
+        return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+def server_command(url: str) -> list[str]:
+    """The compose file's command of the server, on the loopback interface."""
+    return [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", url.rpartition(":")[2]]
+
+
+def server_environment(folder: Path, database: int, password: str, auth: str) -> dict[str, str]:
+    """The compose file's own variables of the server, pointed to the loopback interface."""
+    chosen = dict(yaml.safe_load(COMPOSE.read_text())["services"]["server"]["environment"])
+    chosen |= {"PREFECT_SERVER_DATABASE_HOST": "127.0.0.1", "PREFECT_SERVER_DATABASE_PORT": str(database)}
+    chosen |= {"PREFECT_SERVER_DATABASE_PASSWORD": password, "PREFECT_SERVER_API_AUTH_STRING": auth}
+    chosen["PREFECT_SERVER_UI_API_URL"] = ""
+    home = {"PREFECT_HOME": str(folder / "home"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
+    return {**os.environ, **chosen, **home}
+
+
+@contextmanager
+def process(command: Sequence[str], environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that ends with the block."""
+    with log.open("ab") as output:
+        started = children.start(command, environment, output)
+    try:
+        yield started
+    finally:
+        children.stop(started)
+
+
+@contextmanager
+def team(place: Path, folder: Path) -> Iterator[Team]:
+    """Database, server and two workers."""
+    password, auth = secrets.token_hex(8), f"admin:{secrets.token_hex(8)}"
+    url = f"http://127.0.0.1:{free_port()}"
+    write_small_base(folder / "workspace")
+    with ExitStack() as stack:
+        database = stack.enter_context(postgres(place, folder / "postgres", password))
+        environment = server_environment(folder, database, password, auth)
+        stack.enter_context(process(server_command(url), environment, folder / "server.log"))
+        wait("the server answers", lambda: healthy(url), 180)
+        here = {**os.environ, **settings(folder / "workspace", url), "PREFECT_API_AUTH_STRING": auth}
+        os.environ.update(here)  # before Prefect is imported
+        serve = [sys.executable, "-m", "deployments.serve", "--server", api_of(url)]
+        serve += ["--workspace", str(folder / "workspace")]
+        first = stack.enter_context(process(serve, here, folder / "serve.log"))
+        wait("it is served", lambda: "Ctrl-C ends worker" in (folder / "serve.log").read_text(), 180)
+        worker = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
+        second = stack.enter_context(process(worker, here, folder / "second.log"))
+        yield Team(folder, first, second)
+
+
+def one_at_a_time(here: Team) -> dict[str, Any]:
+    """Three trainings asked for at once, with two workers there to take them."""
+    began = time.monotonic()
+    runs = [here.start("train", seeds=[seed]) for seed in SEEDS]
+    workers: dict[str, str] = {}
+    while not all(here.ended(run) for run in runs):
+        for run in runs:
+            if here.state(run) == "Running" and str(run) not in workers and (who := here.whose(run)) != "nobody":
+                workers[str(run)] = who
+        time.sleep(0.5)
+    states = [here.state(run) for run in runs]
+    return {"states": states, "workers": sorted(workers.values()), "seconds": time.monotonic() - began}
+
+
+def worker_killed(here: Team) -> dict[str, Any]:
+    """A training whose worker is killed at work; the same one, asked for meanwhile, has to wait for its place."""
+    undisturbed = here.prints()
+    for left in ("checkpoints", "reports/metrics.jsonl", "reports/rc1/segments", "reports/rc1/starts"):
+        path = here.workspace / left
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    run = here.start("train", seeds=[SEEDS[0]])
+    wait("it is at work", lambda: here.steps() > 0)
+    who = here.whose(run)
+    pid = int(str(here.run(run).infrastructure_pid).rpartition(":")[2])
+    victim = here.second.pid if who == "second" else children.descendants(here.serve.pid)[0]
+    os.kill(victim, signal.SIGKILL)
+    gone = wait("its process is gone", lambda: not _at_work(pid), 60)
+    following = here.start("train", seeds=[SEEDS[0]])
+    waited = 0
+    began = time.monotonic()
+    while here.state(run) == "Running":
+        waited += here.state(following) in ("Scheduled", "Late", "AwaitingConcurrencySlot")
+        time.sleep(1)
+    crashed = time.monotonic() - began
+    wait("the next one ends", lambda: here.ended(following))
+    again = here.prints()
+    return {
+        "worker": who, "process_gone_s": gone, "crashed_s": crashed, "state": here.state(run),
+        "message": here.run(run).state.message, "next": here.state(following), "looks_while_it_waited": waited,
+        "same_bytes": {name: again.get(name) for name in again} == {name: undisturbed.get(name) for name in again},
+        "checkpoints": len(again),
+    }  # fmt: skip
+
+
+def _at_work(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def process_killed(here: Team) -> dict[str, Any]:
+    """The process of a run is killed, its worker lives."""
+    run = here.start("preflight", build="never", refresh=True)
+    wait("it is at work", lambda: here.state(run) == "Running")
+    wait("it has a process", lambda: here.run(run).infrastructure_pid is not None)
+    time.sleep(5)
+    os.kill(int(str(here.run(run).infrastructure_pid).rpartition(":")[2]), signal.SIGKILL)
+    return {"crashed_s": wait("it is marked", lambda: here.ended(run)), "state": here.state(run)}
+
+
+def main() -> int:
+    """Run all of it; 1 where it is not as it should be."""
+    place = programs()
+    if place is None:
+        print("PostgreSQL's programs are missing (Debian: apt-get install postgresql)", file=sys.stderr)
+        return 0
+    folder = Path(tempfile.mkdtemp(prefix="rc1-team-"))
+    try:
+        with team(place, folder) as here:
+            first = here.start("preflight")
+            seconds = wait("the ticket", lambda: here.ended(first))
+            found: dict[str, Any] = {"recorded": now(), "preflight": here.state(first), "preflight_s": seconds}
+            found["nights_scheduled"] = here.nights()[:2]
+            found["trainings"] = one_at_a_time(here)
+            found["worker_killed"] = worker_killed(here)
+            found["process_killed"] = process_killed(here)
+            found["most_at_once"] = here.most_at_once()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    write_json(RESULT, found)
+    print("\n".join(f"{key}: {value}" for key, value in found.items()))
+    killed = found["worker_killed"]
+    well = found["preflight"] == "TicketIssued" and found["most_at_once"] == 1 and killed["same_bytes"]
+    well = well and bool(found["nights_scheduled"])
+    return 0 if well and killed["state"] == found["process_killed"]["state"] == "Crashed" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
