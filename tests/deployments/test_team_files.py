@@ -99,7 +99,7 @@ def test_the_image_is_made_from_pins_and_runs_as_nobody_special() -> None:
     assert faults_of_dockerfile(DOCKERFILE) == []
     project = tomllib.loads((PROJECT_ROOT / "pyproject.toml").read_text())["project"]
     needed = [*project["dependencies"], *project["optional-dependencies"]["docker"]]
-    assert all(pin(re.split(r"[\[=]", one)[0]) for one in needed)
+    assert all(pin(re.split(r"[\[=<]", one)[0]) for one in needed)
     given = "".join(what for name, what in instructions(DOCKERFILE) if name == "RUN" and "tomllib" in what)
     code = (
         given.partition('"')[2]
