@@ -18,9 +18,12 @@ from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
 from rc1_lib.training.updates.stepper import Gradients, Stepper
 
-FIGURES = ("rewards/chosen", "rewards/rejected", "rewards/margins", "rewards/accuracies", "logps/chosen",
-           "logps/rejected")  # fmt: skip
+FIGURES = (
+    "rewards/chosen", "rewards/rejected", "rewards/margins", "rewards/accuracies", "logps/chosen", "logps/rejected",
+)  # fmt: skip
 """What TRL measures of pairs, each a mean over them."""
+Seen = list[tuple[int, dict[str, float]]]
+"""Of every forward pass how many pairs it had, and means over them."""
 
 
 class PairLoss(Protocol):
@@ -61,7 +64,7 @@ def trl_dpo_update(
     if not found:
         raise RC1Error("no prompt of this step has two scored takes, so there is no pair to learn from")
     pairs = [pair for pair in found if pair.differ]
-    seen: list[tuple[int, dict[str, float]]] = []
+    seen: Seen = []
     for some in _minibatches(pairs, section, generator):
         seen += _gradients_of(losses, batch, some, stepper, section.micro_tokens, shards)
         stepper.step()
@@ -95,15 +98,12 @@ def _minibatches(pairs: Sequence[Pair], section: TrlDPO, generator: torch.Genera
 
 def _gradients_of(
     losses: PairLoss, batch: EpisodeBatch, some: Sequence[Pair], stepper: Stepper, micro_tokens: int, shards: Shards
-) -> list[tuple[int, dict[str, float]]]:
-    """Accumulates the gradients of the mean loss of some pairs; returns what every forward pass saw of how many."""
+) -> Seen:
+    """Accumulates the gradients of the mean loss of some pairs."""
     lengths = [2 * int(batch.lengths[[pair.chosen, pair.rejected]].max()) for pair in some]
-    parts, mine = (
-        shards.deal(range(len(some)), lengths),
-        dict[int, tuple[list[tuple[int, dict[str, float]]], Gradients]](),
-    )
+    parts, mine = shards.deal(range(len(some)), lengths), dict[int, tuple[Seen, Gradients]]()
     for shard in shards.mine:
-        seen = []
+        seen: Seen = []
         for part in micro_batches(parts[shard], lengths, micro_tokens):
             with span(Part.FORWARD):
                 loss, figures = losses.loss_of(inputs_of(batch, [some[number] for number in part]))
@@ -111,7 +111,7 @@ def _gradients_of(
                 stepper.scale(loss * (len(part) / len(some))).backward()  # type: ignore[no-untyped-call]
             seen.append((len(part), {"loss": float(loss.detach()), **figures}))
         mine[shard] = seen, stepper.taken()
-    together = []
+    together: Seen = []
     for seen, gradients in shards.exchange(mine):
         together += seen
         stepper.add(gradients)
