@@ -263,6 +263,17 @@ class Cap(Section):
     """Most USD that the judge of its episodes is paid; null sets no bound."""
 
 
+class TrialSettings(Section):
+    """A few steps on random weights of the base's shape: `rc1 train --random-base`."""
+
+    steps: Positive
+    """Steps that a trial is trained for."""
+    narrower: Positive
+    """What the widths of the shape are divided by, for a machine that it is too large for; 1: the true shape."""
+    layers: Positive | None
+    """How many of its layers there are; null: all."""
+
+
 class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
@@ -289,6 +300,8 @@ class Training(Section):
     reward: EpisodeReward
     warm_start: WarmStart
     adapter: AdapterSettings
+    gradient_checkpointing: bool
+    """Whether the states within a layer are computed again for the gradients: less memory for more time."""
     ppo: PPO
     grpo: GRPO
     dpo: DPO
@@ -300,6 +313,7 @@ class Training(Section):
     cap: Cap
     held_out: HeldOut
     control: ControlSettings
+    trial: TrialSettings
     segment_steps: Positive
     """Steps of one task of the training flow."""
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 _REPORT = "reports/train.json"
+_TRIAL = "reports/trial_random_base.json"
 _EVALUATIONS = "reports/ppo_eval_*.json"
 
 
@@ -54,6 +55,14 @@ def train(
             "run: random or the same for all. A gain in success is red: the evaluation leaks.",
         ),
     ] = None,
+    random_base: Annotated[
+        bool,
+        typer.Option(
+            "--random-base",
+            help="Train a few steps (training.trial.steps) on random weights of base_model's shape instead, beside any "
+            "real run and without a ticket: a trial of the machine and the shape, and no policy.",
+        ),
+    ] = False,
     profile_step: Annotated[
         bool,
         typer.Option(
@@ -76,13 +85,18 @@ def train(
         raise ConfigError("--seed and --all-seeds: give one of them")
     small = _small_file(session)
     if small is not None:
-        if seed or all_seeds or not evaluate or control or profile_step or sources or pool_seed is not None:
+        others = control or profile_step or random_base
+        if seed or all_seeds or not evaluate or others or sources or pool_seed is not None:
             raise ConfigError(
                 f"{small.name}: is a small local configuration; it takes --resume-from, --set and --workspace alone"
             )
         return _train_small(session, small, resume_from)
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": pool_seed}))
     session.started = True
+    if random_base:
+        if profile_step or control or resume_from or seed or all_seeds or not evaluate:
+            raise ConfigError("--random-base: is a trial of the first seed; leave out the other flags of a training")
+        return _trial(session, run, verbose)
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
     ticket = verify_ticket(run)  # the flow does so too; here the answer is there before a server has started
@@ -180,6 +194,17 @@ def _control(
         session.show(*tables.notes(report), f"report: {run.workspace.path(pattern)}")
     session.show(outcome.message)
     return tell_end(session, outcome, {"control": report})
+
+
+def _trial(session: Session, run: Run, verbose: bool) -> int:
+    before = stamps(run, _TRIAL)
+    quieten(hub=False)
+    outcome = run_flow_of(session, run, "train", verbose=verbose, evaluate=False, random_base=True)
+    report = written_since(run, before, _TRIAL).get(_TRIAL)
+    session.show(outcome.message)
+    if report:
+        session.show(f"report: {run.workspace.path(_TRIAL)}")
+    return tell_end(session, outcome, {"trial": report})
 
 
 def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
     BitsAndBytesConfig,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -101,6 +102,25 @@ def alike_on_every_cpu(base: nn.Module) -> None:
             setattr(layer, _PACKS, False)
 
 
+def recompute_states(base: PreTrainedModel) -> None:
+    """Have the states within every layer computed again when gradients are asked for, instead of being kept.
+
+    Of what peft's `prepare_model_for_kbit_training` does, this and the freezing (which an adapter does) are all that a
+    frozen base needs. Casting norms and embeddings to fp32 is left out: Qwen3's norms compute in fp32 as they are, and
+    keys and values of twice the size would be kept while tokens are sampled.
+
+    Raises:
+        ConfigError: when the base drops out attention in training mode, which checkpointing needs.
+    """
+    dropout = getattr(base.config.get_text_config(), "attention_dropout", 0.0)
+    if dropout:
+        raise ConfigError(
+            f"training.gradient_checkpointing: the base drops out attention (attention_dropout {dropout:g} in its "
+            f"config.json), which nothing may do between sampling and update; write 0.0 there, or false here"
+        )
+    base.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[no-untyped-call]
+
+
 def base_fingerprint(model: ModelSection) -> str:
     """What the adapter is an adapter of: one SHA-256 over all of a folder's files, or the commit on the hub.
 
@@ -111,11 +131,20 @@ def base_fingerprint(model: ModelSection) -> str:
     folder = Path(model.base)
     if folder.is_dir():
         return sha256_folder(folder)
-    config = _loaded(
+    name, _ = name_and_commit(model.base)
+    return f"{name}@{base_config(model)._commit_hash}"
+
+
+def base_config(model: ModelSection) -> PretrainedConfig:
+    """The base's own configuration, without its weights.
+
+    Raises:
+        ConfigError: when it cannot be had.
+    """
+    config: PretrainedConfig = _loaded(
         model.base, lambda: AutoConfig.from_pretrained(**_named(model.base), trust_remote_code=model.trust_remote_code)
     )
-    name, _ = name_and_commit(model.base)
-    return f"{name}@{config._commit_hash}"
+    return config
 
 
 def _named(base: str) -> dict[str, str]:

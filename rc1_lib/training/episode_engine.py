@@ -19,9 +19,10 @@ from transformers import PreTrainedModel
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Engine
-from rc1_lib.training.base_model import load_base, load_tokenizer
+from rc1_lib.training.base_model import base_config, load_base, load_tokenizer, recompute_states
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.device import Precision, get_device, get_precision, wanted_precision
+from rc1_lib.training.memory_estimate import MemoryEstimate, check_memory, estimate_memory
 from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
@@ -48,6 +49,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         playground: plays rows with the policy.
         seed: of the run; it decides the adapter's first weights, the minibatches and what is sampled.
         temperature: that episodes are sampled at.
+        memory: of this process, as it was estimated before anything was allocated.
         needs_states: whether it learns from the hidden states that tokens were sampled from.
         plays_start: whether it learns from episodes of the policy that it started from, not from those of its own.
     """
@@ -58,6 +60,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
     playground: Playground
     seed: int
     temperature: float
+    memory: MemoryEstimate
     needs_states: ClassVar[bool] = False
     plays_start: ClassVar[bool] = False
     _crew: Crew | None = None
@@ -81,16 +84,24 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         """Build everything, in every process that shares the work.
 
         Raises:
-            RC1Error: when the base cannot be had or a setting is refused.
+            RC1Error: when the base cannot be had, a setting is refused, or the policy does not fit into memory.
         """
         self.close()
         size = processes_of(setup.config.training)
+        device, shape = get_device(), base_config(model_section(setup.config, setup.base))
+        self.memory = estimate_memory(setup.config, shape, device, setup.longest)
+        check_memory(self.memory, device, size)
         if size == 1:
             self._build(setup, Shards(setup.config.training.shards))
             return
         self._crew = Crew.take(size)
         with self._crew.beginning(f"{type(self).__module__}:{type(self).__name__}", setup):
             self._build(setup, Shards(setup.config.training.shards, self._crew.link))
+
+    @property
+    def mem_estimated_mb(self) -> float:
+        """The peak that was estimated."""
+        return self.memory.peak_mb
 
     @classmethod
     def following(cls, link: Link, setup: EpisodeSetup) -> Self:
@@ -114,8 +125,12 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         self.precision = get_precision(self.device, wanted_precision(self.device))
         section = model_section(config, setup.base)
         form = ChatFormat(load_tokenizer(section), TOOLS if training.describe_tools else ())
-        self._begin(setup, load_base(section, self.device, self.precision), section.lora)
-        self.policy.train(False)  # nothing random may be active between sampling and update
+        base = load_base(section, self.device, self.precision)
+        if training.gradient_checkpointing:
+            recompute_states(base)
+        self._begin(setup, base, section.lora)
+        # Nothing random may be active between sampling and update; transformers checkpoints in training mode alone.
+        self.policy.train(training.gradient_checkpointing)
         self.playground = Playground(config, form)
         self._parity = training.parity
         self._kl = kl_control(config.kl_coef, config.target_kl, training.update)
@@ -214,7 +229,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         self._together("_start_timing")
 
     def _start_timing(self) -> None:
-        start_timing()
+        start_timing(torch.cuda.synchronize if self.device.type == "cuda" else None)
 
     def timings(self) -> list[list[Timing]]:
         """What was kept since, the first process's first."""

@@ -1,11 +1,17 @@
-"""How much memory this process took at most."""
+"""How much memory this process took at most, holds now, and could still have."""
 
 from __future__ import annotations
 
 import resource
 import sys
+from pathlib import Path
 
 import torch
+
+_PAGE = resource.getpagesize()
+_STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
+_LIMIT, _USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+_STAT = Path("/sys/fs/cgroup/memory.stat")
 
 
 def used_mb() -> float:
@@ -16,3 +22,37 @@ def used_mb() -> float:
         return torch.mps.driver_allocated_memory() / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, KiB elsewhere
+
+
+def held_bytes(device: torch.device) -> int:
+    """What this process holds now, counted as `used_mb` counts; 0 where that cannot be known."""
+    if device.type == "cuda":
+        return int(torch.cuda.memory_allocated(device))
+    if device.type == "mps":
+        return int(torch.mps.driver_allocated_memory())
+    return int(_STATM.read_text().split()[1]) * _PAGE if _STATM.exists() else 0
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """What can still be allocated on a device; None where that cannot be known.
+
+    On a CPU what the kernel calls available, but not more than a container's bound leaves; files that are only kept
+    because nobody needs their place count as free in both.
+    """
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free) + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory()) - int(torch.mps.driver_allocated_memory())
+    if not _MEMINFO.exists():
+        return None
+    available = _entry(_MEMINFO, "MemAvailable:") * 2**10
+    bound = _LIMIT.read_text().strip() if _LIMIT.exists() else "max"
+    if bound == "max":
+        return available
+    return min(available, int(bound) - int(_USED.read_text()) + _entry(_STAT, "inactive_file"))
+
+
+def _entry(path: Path, name: str) -> int:
+    """The number behind a name in a file of such lines."""
+    return next(int(line.split()[1]) for line in path.read_text().splitlines() if line.split()[0] == name)

@@ -18,6 +18,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
+from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap
@@ -48,7 +49,7 @@ from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
 from rc1_lib.vouched import check_vouched
 
-_FREE = ("checkpoints", "segment_steps", "held_out", "control", "processes", "parity", "cap")
+_FREE = ("checkpoints", "segment_steps", "held_out", "control", "trial", "processes", "parity", "cap")
 """Keys of the section `training` that change nothing that a step learns."""
 
 
@@ -63,6 +64,7 @@ class Prepared:
         reference: the policy that PPO starts from.
         judge: who scores episodes; None where that has no weight in the reward.
         control: the reward without information that is trained on in its place; None in a real run.
+        trial: what is tried out; None in a real run.
     """
 
     run: Run
@@ -71,15 +73,18 @@ class Prepared:
     reference: Reference
     judge: EpisodeJudge | None
     control: Control | None = None
+    trial: str | None = None
 
     def setup(self, seed: int) -> EpisodeSetup:
         """What the engine is set up by."""
-        return EpisodeSetup(self.run.config, self.reference.base, seed)
+        return EpisodeSetup(self.run.config, self.reference.base, seed, self.selection.longest)
 
     def strategy(self, seed: int) -> Strategy:
         """What is learned from the steps of a seed."""
         training = self.run.config.training
         made = make_strategy(training.strategy, self.judge, group_size=training.group_size)
+        if self.trial is not None:
+            return trial_mark.Marked(made)
         return made if self.control is None else Controlled(made, self.control, seed)
 
     def under(self, control: Control) -> Prepared:
@@ -95,6 +100,7 @@ class Prepared:
             "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
             "judge": None if self.judge is None else self.judge.sha256,
             FACT: None if self.control is None else self.control.kind,
+            trial_mark.FACT: self.trial,
         }
 
 
@@ -113,8 +119,12 @@ def configured_facts(run: Run, seed: int) -> dict[str, Any]:
     }
 
 
-def prepare(run: Run) -> Prepared:
+def prepare(run: Run, trial: str | None = None) -> Prepared:
     """Select the rows and make the warm start, where it is missing or out of date.
+
+    Args:
+        run: workspace and configuration.
+        trial: what is tried out; without it the base of a trial is refused.
 
     Raises:
         RC1Error: when the pool or the base cannot be used, or the judge not be asked that episodes are scored by.
@@ -122,10 +132,12 @@ def prepare(run: Run) -> Prepared:
     judge = EpisodeJudge(run) if run.config.training.reward.judge else None
     _check_templates(run)
     with vouched_base(run) as base:
+        if trial is None:
+            trial_mark.refuse_random_base(base)
         tokenizer = load_tokenizer(model_section(run.config, base))
     form = ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
     selection = select_rows(run, form)
-    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
+    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge, trial=trial)
 
 
 def _check_templates(run: Run) -> None:

@@ -40,12 +40,14 @@ class Selection:
         held_out: rows that the evaluation asks, of other source questions.
         report: counts, by bucket and by reason.
         pool_sha256: of the pool's bytes that were read.
+        longest: tokens of the longest of them all.
     """
 
     train: list[MeasuredRow]
     held_out: list[MeasuredRow]
     report: dict[str, Any]
     pool_sha256: str
+    longest: int
 
 
 def select_rows(run: Run, form: ChatFormat) -> Selection:
@@ -64,12 +66,14 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     pool = read_vouched(run, BALANCED.name, run.workspace.path(config.seed_pool))
     left_out: Counter[str] = Counter()
     fitting: list[MeasuredRow] = []
+    longest = 0
     rows_of_pool: Iterator[Row] = map(orjson.loads, io.BytesIO(pool))
     for row in rows_of_pool:
-        reason = _unfit(row, words.get(row["id"], 0), config, form)
+        reason, tokens = _unfit(row, words.get(row["id"], 0), config, form)
         if reason:
             left_out[reason] += 1
         else:
+            longest = max(longest, tokens)
             fitting.append({**row, "bucket": buckets[row["id"]]})
     kept_back = {row["id"] for row in fitting if _share_of(row["source_id"]) < config.training.held_out.share}
     train = [row for row in fitting if row["id"] not in kept_back]
@@ -81,7 +85,8 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
                 f"{run.workspace.path(config.seed_pool)}: no {' and no '.join(empty)} rows are left for {name}, of "
                 f"{len(fitting)} that fit; {_advice(left_out)}"
             )
-    return Selection(train, held_out, _report(train, held_out, left_out), hashlib.sha256(pool).hexdigest())
+    report = _report(train, held_out, left_out)
+    return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), longest)
 
 
 def _advice(left_out: Counter[str]) -> str:
@@ -103,17 +108,18 @@ def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
     )
 
 
-def _unfit(row: Row, words: int, config: RunConfig, form: ChatFormat) -> str:
-    """Why a row is left out; empty where it is kept."""
+def _unfit(row: Row, words: int, config: RunConfig, form: ChatFormat) -> tuple[str, int]:
+    """Why a row is left out, empty where it is kept; and its tokens, as far as they were counted."""
     training = config.training
     if not is_playable(row):
-        return NO_REPLIES
+        return NO_REPLIES, 0
     if row["lang"] not in training.languages:
-        return f"language {row['lang']}"
+        return f"language {row['lang']}", 0
     # Tokens are at least as many as words, so that most long rows need not be tokenised.
-    if words > training.max_tokens or len(form.dialogue_ids(row["messages"])[0]) > training.max_tokens:
-        return f"longer than {training.max_tokens} tokens"
-    return HOLDS_MARK if form.holds_mark(row["messages"]) else ""
+    tokens = words if words > training.max_tokens else len(form.dialogue_ids(row["messages"])[0])
+    if tokens > training.max_tokens:
+        return f"longer than {training.max_tokens} tokens", tokens
+    return HOLDS_MARK if form.holds_mark(row["messages"]) else "", tokens
 
 
 def _share_of(source_id: str) -> float:

@@ -23,12 +23,14 @@ class EpisodeSetup:
         config: of the run.
         base: the folder or hub name of the policy that is started from, which is the reference too.
         seed: of the run; it decides first weights, minibatches and what is sampled.
+        longest: tokens of the longest demonstration, which memory is estimated by; None where nobody has looked.
     """
 
     learns_from: ClassVar = PLAYED
     config: RunConfig
     base: str
     seed: int
+    longest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

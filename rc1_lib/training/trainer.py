@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from rc1_lib.training.api import Batches, Callback, Engine, Setup, Strategy
+from rc1_lib.training.api import Batches, Callback, Engine, Estimated, Setup, Strategy
 from rc1_lib.training.checkpoint.rng import begin_step, restore_rng, rng_state, seed_rng
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.memory import used_mb
@@ -144,6 +144,8 @@ class Trainer:
         self.step += 1
         metrics: dict[str, float | None] = {**prepared, **learned}
         metrics |= {"mem_used_mb": used_mb(), "sec_per_step": time.perf_counter() - began}
+        if isinstance(self.engine, Estimated):
+            metrics["mem_estimated_mb"] = self.engine.mem_estimated_mb
         for callback in self.callbacks:
             callback.on_step(self, metrics)
 

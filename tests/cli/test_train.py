@@ -77,6 +77,12 @@ def test_flags_that_contradict_each_other_are_refused(ask: Ask) -> None:
     assert (done.code, "give one of them" in done.err) == (2, True)
 
 
+@pytest.mark.parametrize("flag", ["--profile-step", "--no-evaluate", "--all-seeds"])
+def test_a_trial_takes_no_flag_of_a_training(ask: Ask, flag: str) -> None:
+    done = ask("train", "--random-base", flag)
+    assert (done.code, "leave out the other flags of a training" in done.err) == (2, True)
+
+
 def test_the_time_of_a_step_is_shown_by_part_and_nothing_of_a_run_is_written(ask: Ask, own: Run) -> None:
     done = ask("train", "--profile-step")
     assert done.code == 0, done.err

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import rc1_lib.training.rollout.roll_out as roll_out_module
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
@@ -171,6 +171,24 @@ def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny, name: 
     left, right = one.train_step(dict(batch)), other.train_step(dict(batch))
     assert left.keys() == right.keys() and left["grad_norm"] > 1e-3
     assert all(right[each] == pytest.approx(value, abs=1e-5) for each, value in left.items())
+
+
+def test_states_computed_again_give_the_same_bits(tiny: Tiny) -> None:
+    kept, again = (tiny("training.ppo.value_warm_up=0", f"training.gradient_checkpointing={way}") for way in (0, 1))
+    one, other = engine_of(kept), engine_of(again)
+    batch = played(one, kept)
+    assert played(other, again)["trajectories"] == batch["trajectories"]
+    assert one.train_step(dict(batch)) == other.train_step(dict(batch))
+    assert other.mem_estimated_mb < one.mem_estimated_mb
+    assert same(one.policy.adapter_state(), other.policy.adapter_state())
+
+
+def test_a_base_that_drops_out_attention_is_refused_where_states_are_computed_again(tiny: Tiny) -> None:
+    run = tiny("training.gradient_checkpointing=true")
+    config = run.workspace.path("base/config.json")
+    config.write_text(config.read_text().replace('"attention_dropout": 0.0', '"attention_dropout": 0.1'))
+    with pytest.raises(ConfigError, match=r"attention_dropout 0\.1 in its config\.json"):
+        engine_of(run)
 
 
 @every_engine

@@ -42,8 +42,11 @@ class Checkpoints(Quiet):
             self._save(trainer)
 
     def _save(self, trainer: Trainer) -> None:
+        began = time.monotonic()
         path = save_checkpoint(trainer.snapshot(), self._folder, self._ledger)
-        self._saved, self._when = trainer.step, time.monotonic()
-        self._log.line(f"checkpoint {path.name}")
+        before, self._saved, self._when = self._when, trainer.step, time.monotonic()
+        stalled = self._when - began
+        share = stalled / max(self._when - before, stalled)
+        self._log.line(f"checkpoint {path.name}: {stalled:.3f} s, {share:.2%} of the time since the last")
         if self._keep_last is not None:
             prune(self._folder, self._keep_last, best=0, scores={})

@@ -13,6 +13,7 @@ from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, read_verifie
 from rc1_lib.training.checkpoint.names import LATEST, settle, step_of, steps
 from rc1_lib.training.checkpoint.save import STATE
 from rc1_lib.training.control import refuse_control
+from rc1_lib.training.trial_mark import refuse_trial
 
 BEST = "best"
 
@@ -65,6 +66,7 @@ def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -
     contents = read_verified(checkpoint, wanted)
     if STATE in contents:
         refuse_control(orjson.loads(contents[STATE]), checkpoint.name)
+        refuse_trial(orjson.loads(contents[STATE]), checkpoint.name)
     best = folder / BEST
     with atomic_folder.alone(best):
         atomic_folder.recover(best)

@@ -32,6 +32,7 @@ from rc1_lib.training.models import model_section
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.train_config import ModelSection
+from rc1_lib.training.trial_mark import refuse_trial
 
 STAGE = "export"
 MANIFEST = "export.json"
@@ -85,6 +86,7 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
     check_absent(target)
     state = load_checkpoint(checkpoint)
     refuse_control(state, checkpoint.name)
+    refuse_trial(state, checkpoint.name)
     base = start_of(run, state.values.get("reference"), str(checkpoint))
     engine = engine_of(run, base, state)
     with closing(engine):
