@@ -63,7 +63,7 @@ def preflight(
         workspace: where everything is read and written; default: the project's root.
         rounds: which rounds to run.
         build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
-        refresh: compute every gate in every round, also what this process has found green before.
+        refresh: compute every gate in every round, also what was found green before on the same bytes.
         ticket: issue the ticket when round 2 was run and nothing is red.
         on_red_revoke: revoke an existing ticket when something is red: the newest evidence says no.
         recheck: the nightly's way: verify the existing ticket first, run the gates without writing their reports

@@ -11,6 +11,7 @@ from prefect.futures import wait
 from prefect.logging import get_run_logger
 
 from rc1_lib.preflight.gates import gates_of_round, round_name, round_title
+from rc1_lib.preflight.known_verdicts import given_again
 from rc1_lib.preflight.rounds import GREEN, round_passed
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
@@ -46,12 +47,14 @@ def judge_round(
     Args:
         run: whose files and configuration.
         number: 1, 2 or `NIGHTLY`.
-        refresh: compute everything, also what this process has found green before.
+        refresh: compute everything, also what was found green before on the same bytes.
         waiting: gates that are not evaluated, with what each waits for.
     """
     unreached = {name: GateResult(name, waits_for=why) for name, why in (waiting or {}).items()}
     names = [spec.name for spec in gates_of_round(number) if spec.name not in unreached]
     verdicts = _judge(run, number, names, refresh)
+    if again := given_again():
+        get_run_logger().info("found green by an earlier run on the same files, not judged anew: %s", ", ".join(again))
     now = files_now(run)
     doubtful = [name for name in names if not _holds(verdicts[name], now)]
     if doubtful:

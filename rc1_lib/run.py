@@ -23,11 +23,14 @@ EFFECTIVE = "reports/config_effective.yaml"
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
 TICKET_KEY = "RC1_TICKET_KEY"
+VERDICTS = "RC1_VERDICTS"
 ENVIRONMENT = {
     "RUN_MODE": "the profile, `local` or `prod`, where `--profile` gives none",
     **{name: f"overrides `{key}`; `--set` wins over it" for name, key in _OVERRIDES.items()},
     "SCORER_API_KEY": "the judge's key (or the Prefect secret `rc1-scorer-api-key`); never read from a file",
     TICKET_KEY: "a key (ed25519, PEM) outside the workspace: tickets are signed by it, and others open nothing",
+    VERDICTS: "a folder outside the workspace that keeps green verdicts for the next preflight; default "
+    "`~/.cache/rc1/verdicts`, and where it is set to nothing none is kept",
     _LIVE_MODE: "`1`: the judge has to be live, `0`: the rubric (refused in `prod`); the file has to agree",
 }
 """Variables that decide something of a run -> what."""

@@ -1,6 +1,7 @@
 """One Prefect task run per gate: its verdict as a named state.
 
-No verdict is kept for another process: whoever can write a file of the workspace could write a green one.
+Prefect keeps no verdict: whoever can write a file of the workspace could write a green one. What is known to be green
+on the same bytes is the library's to say (`rc1_lib.preflight.known_verdicts`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def gate(run: Run, name: str, number: int, anew: bool = False) -> State[dict[str
         run: whose files and configuration.
         name: which gate.
         number: the round.
-        anew: compute it, also where this process has found it green before.
+        anew: compute it, also where it was found green before on the same bytes.
 
     Returns:
         A state whose name is the verdict, whose message says why, and whose data is `GateResult.to_dict()`.

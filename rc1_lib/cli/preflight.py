@@ -29,7 +29,9 @@ Build = Annotated[
 ]
 Refresh = Annotated[
     bool,
-    typer.Option("--refresh", help="Compute every gate in every round, also what has been found green in this run."),
+    typer.Option(
+        "--refresh", help="Compute every gate in every round, also what was found green before on the same files."
+    ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
 _REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
@@ -105,14 +107,29 @@ def _run(
         show_stages(session, run, calibrated)
     issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
-    _print(session, reports, issued, outcome.message if outcome.exit_code else "", seconds)
-    document = {"calibration": calibrated, "rounds": reports, "ticket": issued, "seconds": seconds}
+    again = _given_again()
+    _print(session, reports, issued, outcome.message if outcome.exit_code else "", again, seconds)
+    document = {
+        "calibration": calibrated, "rounds": reports, "given_again": again, "ticket": issued, "seconds": seconds,
+    }  # fmt: skip
     following = after_preflight(session, rounds, passed=outcome.exit_code == 0)
     return tell_end(session, outcome, document, following=following)
 
 
+def _given_again() -> list[str]:
+    """The gates that an earlier run had found green on the same files."""
+    from rc1_lib.preflight.known_verdicts import given_again
+
+    return list(given_again())
+
+
 def _print(
-    session: Session, reports: Sequence[dict[str, Any]], issued: dict[str, Any] | None, message: str, seconds: float
+    session: Session,
+    reports: Sequence[dict[str, Any]],
+    issued: dict[str, Any] | None,
+    message: str,
+    again: Sequence[str],
+    seconds: float,
 ) -> None:
     for report in reports:
         number = report["round"].removeprefix("round")
@@ -122,6 +139,11 @@ def _print(
         session.show(*tables.undecided_lines(report["gates"]))
     if reports:
         session.show(*tables.notes(reports[-1]))
+    if again:
+        session.show(
+            f"found green by an earlier run on the same files, configuration and code, and not judged anew without "
+            f"--refresh: {', '.join(again)}"
+        )
     for report in reports:  # last, where they are seen
         for gate in report["gates"]:
             listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"

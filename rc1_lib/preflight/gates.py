@@ -32,6 +32,7 @@ from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.pool.as_asked import known_questions
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
+from rc1_lib.preflight.known_verdicts import recall, remember
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
@@ -238,16 +239,12 @@ def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
     return found
 
 
-_PASSED: dict[str, tuple[str, GateResult]] = {}
-"""Gate -> all that decided its newest green verdict in this process, as a fingerprint, and that verdict."""
-
-
 def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False) -> GateResult:
     """Evaluate one gate, with the fingerprints of what it read.
 
     A gate that reads files alone is a function of their bytes, the configuration and the code. Its files are hashed
-    every time; where all three are what they were when it passed in this process, that verdict is given again: the
-    second round asks whether anything has changed since the first.
+    every time; where all three are what they were when it passed, that verdict is given again: the second round asks
+    whether anything has changed since the first, and the next preflight since this one.
 
     User errors (a missing or damaged file) become a result whose status is ERROR; anything else rises.
 
@@ -267,13 +264,14 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
         if spec.reads_world:
             return replace(spec.evaluate(evidence, number), evidence=prints)
         decisive = _decisive(evidence.run, prints)
-        if not anew and _PASSED.get(name, ("",))[0] == decisive:
-            return _PASSED[name][1]
+        known = None if anew else recall(evidence.run.workspace, name, decisive)
+        if known is not None:
+            return known
         result = replace(spec.evaluate(evidence, spec.rounds[0]), evidence=prints)
     except RC1Error as error:
         return GateResult(name, error=str(error))
     if result.status is Status.PASSED:
-        _PASSED[name] = (decisive, result)
+        remember(evidence.run.workspace, decisive, result)
     return result
 
 

@@ -1,0 +1,250 @@
+"""What an earlier process found green is given again on the same grounds, and on no others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import read_json, sha256_json, write_json
+from rc1_lib.evidence import Evidence
+from rc1_lib.preflight import known_verdicts
+from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
+from rc1_lib.preflight.known_verdicts import given_again
+from rc1_lib.records import GateResult
+from rc1_lib.run import VERDICTS, Run, open_run
+from rc1_lib.task_specs import registered, task_spec
+from tests.conftest import SMALL, Verdicts
+
+Computed = list[str]
+GATE = "length"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where verdicts are kept."""
+    monkeypatch.setenv(VERDICTS, str(tmp_path / "verdicts"))
+    return tmp_path / "verdicts"
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> Computed:
+    """Grows by one whenever the gate is computed."""
+    found: Computed = []
+    spec = BY_NAME[GATE]
+
+    def look(evidence: Evidence, number: int) -> GateResult:
+        found.append(GATE)
+        return spec.evaluate(evidence, number)
+
+    monkeypatch.setitem(BY_NAME, GATE, replace(spec, evaluate=look))
+    return found
+
+
+@pytest.fixture
+def another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Forgets what this process knows."""
+    monkeypatch.setattr(known_verdicts, "_HERE", {})
+    return lambda: known_verdicts._HERE.clear()
+
+
+def own_copy(run: Run, file: str) -> Path:
+    """What a gate reads in the workspace's own copy; of a folder the first file in it."""
+    there, own = Evidence(run).path(file), run.workspace.path(Evidence(run).label(file))
+    own.parent.mkdir(parents=True, exist_ok=True)
+    if there != own:
+        shutil.copytree(there, own)
+    if own.is_dir():
+        return min(path for path in own.rglob("*") if path.is_file())
+    return own
+
+
+def kept_file(folder: Path) -> Path:
+    (found,) = folder.rglob(f"{GATE}.json")
+    return found
+
+
+def test_every_verdict_comes_back_as_it_was(
+    built: Run, verdicts: Verdicts, folder: Path, another_process: Callable[[], None]
+) -> None:
+    of_files = {spec.name for spec in gates_of_round(1) if not spec.reads_world}
+    found = [result for result in verdicts[1] if result.name in of_files]
+    for result in found:
+        known_verdicts.remember(built.workspace, "the same grounds", result)
+    another_process()
+    assert [known_verdicts.recall(built.workspace, one.name, "the same grounds") for one in found] == found
+    assert set(given_again()) == of_files
+    assert known_verdicts.recall(built.workspace, found[0].name, "other grounds") is None
+
+
+def test_another_process_is_given_the_verdict_and_told_so(
+    fresh_copy: Callable[..., Run], folder: Path, computed: Computed, another_process: Callable[[], None]
+) -> None:
+    evidence = Evidence(fresh_copy())
+    first = evaluate(GATE, evidence, 1)
+    assert given_again() == ()
+    another_process()
+    assert evaluate(GATE, evidence, 1) == evaluate(GATE, evidence, 2) == first
+    assert (len(computed), given_again()) == (1, (GATE,))
+    evaluate(GATE, evidence, 1, anew=True)
+    assert (len(computed), given_again()) == (2, ())
+
+
+def test_one_byte_another_configuration_or_other_code_is_judged_anew(
+    fresh_copy: Callable[..., Run],
+    folder: Path,
+    computed: Computed,
+    another_process: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = fresh_copy()
+    evaluate(GATE, Evidence(run), 1)
+    pool = Evidence(run).path("pool")
+    body, written = pool.read_bytes(), pool.stat().st_mtime_ns
+    another_process()
+    pool.write_bytes(body.replace(b" the ", b" teh ", 1))
+    os.utime(pool, ns=(written, written))
+    evaluate(GATE, Evidence(run), 1)
+    assert len(computed) == 2, "neither size nor time of the last write says what a file holds"
+    pool.write_bytes(body)
+    another_process()
+    looser = open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, "gates.length.max_len=9000"))
+    evaluate(GATE, Evidence(looser), 1)
+    assert len(computed) == 3
+    another_process()
+    monkeypatch.setattr("rc1_lib.preflight.gates.code_sha256", lambda: "other code")
+    evaluate(GATE, Evidence(looser), 1)
+    assert len(computed) == 4
+
+
+def test_a_byte_of_whatever_a_gate_reads_has_it_judged_anew(
+    built: Run,
+    verdicts: Verdicts,
+    fresh_copy: Callable[..., Run],
+    folder: Path,
+    another_process: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = fresh_copy()
+    config = run.workspace.path("own.yaml")
+    config.write_bytes(built.config_path.read_bytes())
+    run = open_run(config=config, workspace=run.workspace.root, overrides=SMALL)
+    green = {result.name: result for result in verdicts[1]}
+    looked: Computed = []
+    for spec in gates_of_round(1):
+        if spec.reads_world:
+            continue
+
+        def look(_: Evidence, __: int, name: str = spec.name) -> GateResult:
+            looked.append(name)
+            return green[name]
+
+        monkeypatch.setitem(BY_NAME, spec.name, replace(spec, evaluate=look))
+        evaluate(spec.name, Evidence(run), 1)
+        for file in spec.reads:
+            path = own_copy(run, file)
+            body = path.read_bytes()
+            for content, judged in ((body, []), (body + b"\n", [spec.name]), (body, [spec.name])):
+                path.write_bytes(content)
+                looked.clear()
+                another_process()
+                evaluate(spec.name, Evidence(run), 1)
+                assert looked == judged, f"{spec.name}: {file}"
+
+
+def test_a_red_verdict_is_kept_for_nobody(
+    fresh_copy: Callable[..., Run], folder: Path, computed: Computed, another_process: Callable[[], None]
+) -> None:
+    evidence = Evidence(fresh_copy("gates.length.max_len=65"))
+    for _ in range(2):
+        assert evaluate(GATE, evidence, 1).failures
+        another_process()
+    assert len(computed) == 2 and not list(folder.rglob("*.json"))
+
+
+def test_who_can_merely_write_the_workspace_puts_no_verdict_there(
+    fresh_copy: Callable[..., Run],
+    computed: Computed,
+    another_process: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    evidence = Evidence(fresh_copy())
+    root = evidence.run.workspace.root
+    (tmp_path / "link").symlink_to(root / "kept")
+    (root / "kept").mkdir()
+    around = tmp_path / "w" / ".." / "workspace" / "kept"
+    for named in (str(root / "kept"), str(tmp_path / "link"), str(around), "", "."):
+        monkeypatch.setenv(VERDICTS, named)
+        evaluate(GATE, evidence, 1)
+        another_process()
+    assert len(computed) == 5 and not list((root / "kept").rglob("*"))
+
+
+def test_a_folder_that_others_can_write_is_not_believed(
+    fresh_copy: Callable[..., Run], folder: Path, computed: Computed, another_process: Callable[[], None]
+) -> None:
+    evidence = Evidence(fresh_copy())
+    evaluate(GATE, evidence, 1)
+    kept_file(folder).parent.chmod(0o770)
+    another_process()
+    evaluate(GATE, evidence, 1)
+    assert len(computed) == 2
+
+
+@pytest.mark.parametrize("damage", ["edited", "raised", "cut", "of another gate"])
+def test_a_kept_verdict_that_was_damaged_is_not_given(
+    damage: str,
+    fresh_copy: Callable[..., Run],
+    folder: Path,
+    computed: Computed,
+    another_process: Callable[[], None],
+) -> None:
+    evidence = Evidence(fresh_copy())
+    evaluate(GATE, evidence, 1)
+    kept = kept_file(folder)
+    body = read_json(kept)
+    said = {name: part for name, part in body.items() if name != "sha256"}
+    if damage == "edited":
+        body["verdict"]["checks"][0]["value"] += 1
+    elif damage == "raised":  # a red value below the word `passed`, and the fingerprint worked out again
+        said["verdict"]["checks"][0] |= {"value": 1e9, "op": "<=", "threshold": 1}
+        body = {**said, "sha256": sha256_json(said)}
+    elif damage == "of another gate":
+        said["verdict"]["name"] = "mix"
+        body = {**said, "sha256": sha256_json(said)}
+    write_json(kept, body)
+    if damage == "cut":
+        kept.write_bytes(kept.read_bytes()[:100])
+    another_process()
+    assert evaluate(GATE, evidence, 1).failures == ()
+    assert len(computed) == 2
+
+
+def test_beside_a_task_whose_source_no_fingerprint_covers_nothing_is_kept_or_believed(
+    fresh_copy: Callable[..., Run], folder: Path, computed: Computed, another_process: Callable[[], None]
+) -> None:
+    evidence = Evidence(fresh_copy())
+    evaluate(GATE, evidence, 1)
+    another_process()
+    with registered(replace(task_spec("gsm8k"), name="mine")):
+        evaluate(GATE, evidence, 1)
+        assert (len(computed), given_again()) == (2, ())
+        kept_file(folder).unlink()
+        evaluate(GATE, evidence, 1, anew=True)
+    assert not list(folder.rglob("*.json"))
+
+
+def test_where_nothing_can_be_kept_the_verdict_is_the_same(
+    fresh_copy: Callable[..., Run], folder: Path, computed: Computed, another_process: Callable[[], None]
+) -> None:
+    folder.write_text("a file in the way")
+    evidence = Evidence(fresh_copy())
+    assert evaluate(GATE, evidence, 1).failures == ()
+    another_process()
+    assert evaluate(GATE, evidence, 1).failures == ()
+    assert len(computed) == 2
