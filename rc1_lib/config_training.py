@@ -274,6 +274,18 @@ class TrialSettings(Section):
     """How many of its layers there are; null: all."""
 
 
+Tracker = Literal["wandb", "mlflow"]
+
+
+class Tracking(Section):
+    """Where the metrics of every step go beside the workspace's own files. What is learned does not hang on it."""
+
+    to: tuple[Tracker, ...] = ()
+    """`wandb` (Weights & Biases), `mlflow`: each an extra of RC1, each offline, below `logs`."""
+    project: Annotated[str, Field(min_length=1)] = "rc1"
+    """The project or experiment that runs are put under."""
+
+
 class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
@@ -316,6 +328,7 @@ class Training(Section):
     trial: TrialSettings
     segment_steps: Positive
     """Steps of one task of the training flow."""
+    tracking: Tracking
 
     @model_validator(mode="before")
     @classmethod

@@ -26,6 +26,7 @@ from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.load import load_checkpoint
@@ -41,7 +42,7 @@ from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
 from rc1_lib.training.process import process_values
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
-from rc1_lib.training.run_paths import LEDGER, LOG, paths_of
+from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.train_log import TrainLog
@@ -49,7 +50,7 @@ from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
 from rc1_lib.vouched import check_vouched
 
-_FREE = ("checkpoints", "segment_steps", "held_out", "control", "trial", "processes", "parity", "cap")
+_FREE = ("checkpoints", "segment_steps", "held_out", "control", "trial", "processes", "parity", "cap", "tracking")
 """Keys of the section `training` that change nothing that a step learns."""
 
 
@@ -129,6 +130,7 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
     Raises:
         RC1Error: when the pool or the base cannot be used, or the judge not be asked that episodes are scored by.
     """
+    check_trackers(run.config.training.tracking)
     judge = EpisodeJudge(run) if run.config.training.reward.judge else None
     _check_templates(run)
     with vouched_base(run) as base:
@@ -211,7 +213,12 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         [
             _Segment(prepared, last),
             LRSchedule(config.training.lr_schedule.kind, config.training.lr_schedule.warmup_steps),
-            Logging(run.workspace.path(places.metrics), run.workspace.path(places.tensorboard), log),
+            Logging(
+                run.workspace.path(places.metrics),
+                run.workspace.path(places.tensorboard),
+                log,
+                trackers_of(config.training.tracking, run.workspace.path(TRACKERS), f"seed {seed}"),
+            ),
             SpendingCap(config.training.cap, run.workspace.path(places.metrics)),
             Checkpoints(folder, run.workspace.path(LEDGER), rule, None, log),
         ],

@@ -17,6 +17,7 @@ LEDGER = "reports/ckpt_manifest.jsonl"
 LOG = "logs/train.log"
 METRICS = "reports/metrics.jsonl"
 TENSORBOARD = "logs/tensorboard"
+TRACKERS = "logs"
 _METRICS_BESIDE = "reports/metrics-local.jsonl"
 
 

@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerBase
 from rc1_lib.artifacts import Workspace, sha256_file, write_text
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.build import build_callbacks
+from rc1_lib.training.callbacks.trackers import check_trackers
 from rc1_lib.training.checkpoint.names import LATEST
 from rc1_lib.training.device import Precision
 from rc1_lib.training.models import resolved_base
@@ -70,6 +71,7 @@ def train_small(
 
 
 def _train(config: TrainConfig, workspace: Workspace, resume: str | None, say: Callable[[str], None]) -> SmallResult:
+    check_trackers(config.tracking)
     log = TrainLog(workspace.path(config.run.log_file))
     model = config.model.model_copy(update={"base": resolved_base(config.model.base, workspace, "model.base")})
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from rc1_lib.config_training import Tracking
 from rc1_lib.config_values import Positive, Section, Seed, WrittenPath
 from rc1_lib.learners import ENGINES, STRATEGIES, Learner, names_of
 
@@ -207,10 +208,13 @@ class TrainConfig(Section):
     engine: EngineSection
     strategy: StrategySection
     callbacks: tuple[CallbackSection, ...]
+    tracking: Tracking = Tracking()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         _distinct(tuple(callback.name for callback in self.callbacks))
+        if self.tracking.to and all(callback.name != "logging" for callback in self.callbacks):
+            raise ValueError("tracking.to needs the callback logging, which writes the metrics; name it too")
         for callback in self.callbacks:
             if isinstance(callback, GradClip) and (callback.max_norm is None) == (self.engine.max_grad_norm is None):
                 raise ValueError("grad_clip needs its bound once: as max_norm of its own, or as engine.max_grad_norm")

@@ -14,8 +14,9 @@ from rc1_lib.training.callbacks.eval_shadow import EvalShadow
 from rc1_lib.training.callbacks.grad_clip import GradClip
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
+from rc1_lib.training.callbacks.trackers import trackers_of
 from rc1_lib.training.checkpoint.save_rule import SaveRule
-from rc1_lib.training.run_paths import LEDGER, TENSORBOARD, small_metrics
+from rc1_lib.training.run_paths import LEDGER, TENSORBOARD, TRACKERS, small_metrics
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.train_log import TrainLog
 
@@ -55,7 +56,8 @@ def _build(
             return GradClip(bound)
     match section.name:
         case "logging":
-            return Logging(workspace.path(small_metrics(workspace)), workspace.path(TENSORBOARD), log)
+            trackers = trackers_of(config.tracking, workspace.path(TRACKERS), workspace.path(run.output_dir).name)
+            return Logging(workspace.path(small_metrics(workspace)), workspace.path(TENSORBOARD), log, trackers)
         case "eval_shadow":
             return EvalShadow(held_out, run.eval_steps)
         case "checkpoint":

@@ -1,0 +1,91 @@
+"""Weights & Biases and MLflow: every step arrives once it is trained, offline, without a key; or a sentence before."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.config_training import Tracking
+from rc1_lib.errors import ConfigError
+from rc1_lib.training.callbacks.logs import Logging
+from rc1_lib.training.callbacks.trackers import trackers_of
+from rc1_lib.training.train_log import TrainLog
+from rc1_lib.training.trainer import Trainer
+from tests.training.toys import Counting, Doubling, Scale, ScaleSetup
+
+KEY = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c"
+FACTS = {"config": {"lr": 0.1, "judge": {"note": f"with {KEY} in it"}}, "seed": 7}
+
+
+def needs(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(find_spec(name) is None, reason=f"the extra '{name}' is not installed")
+
+
+def train(folder: Path, to: str, last: int) -> None:
+    """The first `last` steps of one and the same run, logged by all means."""
+    trackers = trackers_of(Tracking(to=(to,), project="toys"), folder / "logs", "seed 7")  # type: ignore[arg-type]
+    log = TrainLog(folder / "logs/train.log")
+    logging = Logging(folder / "reports/metrics.jsonl", folder / "logs/tensorboard", log, trackers)
+    Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), [logging], last, 0, FACTS).fit(None)
+
+
+@pytest.mark.parametrize("name", ["wandb", "mlflow"])
+def test_a_missing_package_is_a_sentence_before_anything_is_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)  # as where it was never installed
+    with pytest.raises(
+        ConfigError, match=rf"tracking\.to names {name}, but the package {name}.* pip install 'rc1\[{name}\]'"
+    ):
+        train(tmp_path, name, 1)
+    assert not list(tmp_path.iterdir())
+
+
+@needs("mlflow")
+def test_mlflow_has_every_step_in_one_run_also_when_it_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    train(tmp_path, "mlflow", 2)
+    train(tmp_path, "mlflow", 3)
+    from mlflow import MlflowClient
+
+    client: Any = MlflowClient(tracking_uri=(tmp_path / "logs/mlflow").as_uri())
+    (experiment,) = [one for one in client.search_experiments() if one.name == "toys"]
+    (run,) = client.search_runs([experiment.experiment_id])
+    history = client.get_metric_history(run.info.run_id, "sec_per_step")
+    assert {one.step for one in history} == {1, 2, 3}
+    assert (run.info.run_name, run.info.status, run.data.params["lr"]) == ("seed 7", "FINISHED", "0.1")
+
+
+@needs("wandb")
+def test_wandb_writes_an_offline_run_that_holds_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    train(tmp_path, "wandb", 3)
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal.datastore import DataStore
+
+    (file,) = (tmp_path / "logs/wandb").glob("offline-run-*/run-*.wandb")
+    store: Any = DataStore()
+    store.open_for_scan(str(file))
+    steps = set()
+    while (data := store.scan_data()) is not None:
+        record = wandb_internal_pb2.Record.FromString(data)
+        if record.WhichOneof("record_type") == "history":
+            steps.add(record.history.step.num)
+    assert steps == {1, 2, 3}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in ("wandb", "mlflow")])
+def test_no_key_is_in_anything_that_is_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("WANDB_MODE", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("WANDB_API_KEY", KEY)
+    train(tmp_path, name, 1)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) > 3 and [path for path in written if KEY.encode() in path.read_bytes()] == []
