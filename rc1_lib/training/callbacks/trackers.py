@@ -102,7 +102,7 @@ class WandB:
 
     def close(self) -> None:
         """Write what is left."""
-        self._run.finish(quiet=True)
+        self._run.finish()
 
 
 class MLflow:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,14 @@ import pytest
 
 from rc1_lib.config_training import Tracking
 from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.trackers import trackers_of
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
+from tests.training.tiny_world import tiny_run
 from tests.training.toys import Counting, Doubling, Scale, ScaleSetup
 
 KEY = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c"
@@ -43,6 +49,34 @@ def test_a_missing_package_is_a_sentence_before_anything_is_written(
     ):
         train(tmp_path, name, 1)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_is_refused_before_it_is_prepared(tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    run = tiny("training.tracking.to=[wandb]", "base_model=no/such")  # which is what it would stumble over next
+    with pytest.raises(ConfigError, match=r"tracking\.to names wandb"):
+        prepare(run)
+
+
+@needs("mlflow")
+def test_a_run_is_tracked_over_its_segments_and_learns_the_same_bytes(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    run = tiny("training.tracking.to=[mlflow]")
+    prepared, seed = prepare(run), run.config.seeds[0]
+    for last in (2, 4):
+        advance(prepared, seed, last, lambda _: None)
+    tracked = fingerprint(run.workspace.path("checkpoints/rc1/step_00004"))
+    shutil.rmtree(run.workspace.path("checkpoints"))
+    plain = tiny_run(run.workspace.root)
+    assert fingerprint(advance(prepare(plain), seed, 4, lambda _: None)) == tracked
+    from mlflow import MlflowClient
+
+    client: Any = MlflowClient(tracking_uri=run.workspace.path("logs/mlflow").as_uri())
+    (found,) = client.search_runs([one.experiment_id for one in client.search_experiments() if one.name == "rc1"])
+    assert [one.step for one in client.get_metric_history(found.info.run_id, "kl")] == [1, 2, 3, 4]
+    assert found.data.params["steps"] == "4" and found.info.run_name == f"seed {seed}"
 
 
 @needs("mlflow")
