@@ -128,10 +128,10 @@ class MLflow:
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
         """Write what a step measured."""
+        # To the store a slash is a folder, and beside `loss/policy_avg` there is a metric called `loss`.
+        named = [(name.replace("/", "."), value) for name, value in numbers.items()]
         now = int(time.time() * 1000)
-        self._client.log_batch(
-            self._id, metrics=[self._metric(name, value, now, step) for name, value in numbers.items()]
-        )
+        self._client.log_batch(self._id, metrics=[self._metric(name, value, now, step) for name, value in named])
 
     def close(self) -> None:
         """Say that it has ended."""

@@ -77,6 +77,7 @@ def test_a_run_is_tracked_over_its_segments_and_learns_the_same_bytes(
     client: Any = MlflowClient(tracking_uri=run.workspace.path("logs/mlflow").as_uri())
     (found,) = client.search_runs([one.experiment_id for one in client.search_experiments() if one.name == "rc1"])
     assert [one.step for one in client.get_metric_history(found.info.run_id, "sec_per_step")] == [1, 2, 3, 4]
+    assert {"loss", "loss.policy_avg"} <= set(found.data.metrics)
     assert found.data.params["steps"] == "4" and found.info.run_name == f"seed {seed}"
 
 
