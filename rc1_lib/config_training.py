@@ -251,6 +251,30 @@ class ControlSettings(Section):
     """Steps that a control is trained for."""
 
 
+class LearnabilitySettings(Section):
+    """What the start is tried on before a training: `rc1 learnability`."""
+
+    at_start: bool
+    """Whether a training that begins anew looks first, and is refused where nothing can be learned."""
+    prompts: Positive
+    """Rows to learn from that are played, of each task and bucket in its share."""
+    takes: Annotated[int, Field(ge=2)]
+    """Episodes of each."""
+
+
+class Collapse(Section):
+    """Signs that a run is lost; one that is null is not looked at."""
+
+    max_kl: Annotated[float, Field(gt=0)] | None
+    """Largest KL to the start, in nats per token of the policy."""
+    min_entropy: NotNegative | None
+    """Least mean entropy of what tokens are drawn from, in nats."""
+    max_same_answer: Share | None
+    """Largest share of a step's answers that may be one and the same."""
+    patience: Positive
+    """Steps in a row with a sign, at which training ends."""
+
+
 class Cap(Section):
     """What the training of one seed may take, its evaluation apart.
 
@@ -323,6 +347,8 @@ class Training(Section):
     parity: Parity
     checkpoints: Checkpoints
     cap: Cap
+    collapse: Collapse
+    learnability: LearnabilitySettings
     held_out: HeldOut
     control: ControlSettings
     trial: TrialSettings

@@ -362,6 +362,21 @@ class EvaluationGate(Section):
     """Bootstrap samples behind them."""
 
 
+class LearnabilityGate(Section):
+    """Thresholds of what the start does on prompts to learn from, played several times: `rc1 learnability`."""
+
+    min_prompts: Positive
+    """Fewest prompts of every task and bucket that have to be tried."""
+    max_flat: Share
+    """Largest share of prompts whose takes are all worth the same."""
+    min_pass_n: Share
+    """Least share of prompts that one of all takes solves."""
+    max_effect_pp: NotNegative
+    """Largest that the smallest effect may be which the held-out prompts can show, in percentage points of success."""
+    power: Annotated[float, Field(gt=0.5, lt=1)]
+    """The chance with which an effect has to be shown."""
+
+
 class ControlGate(Section):
     """Thresholds of a control: a training on a reward without information, after which nothing may have been gained."""
 
@@ -401,6 +416,7 @@ class Gates(Section):
     ablation: AblationGate
     reward_hacking: RewardHackingGate
     evaluation: EvaluationGate
+    learnability: LearnabilityGate
     control: ControlGate
     waivers: dict[str, str]
     """Gate name -> why it is not enforced. Refused in profile `prod`."""

@@ -19,6 +19,7 @@ from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.evaluation.policies import finished_checkpoint
+from rc1_lib.forecast.learnability import check_learnable
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.load import load_checkpoint
@@ -64,6 +65,7 @@ def warm_start(run: Run, seeds: Sequence[int], evaluate: bool) -> dict[str, Any]
         check_audit(run, len(seeds))
     prepared = prepared_for(run, anew=True)
     show_start(run, prepared)
+    check_learnable(prepared, seeds)
     return {
         "facts": {str(seed): prepared.facts(seed) for seed in seeds},
         "reference": prepared.reference.sha256,

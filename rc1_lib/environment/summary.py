@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
+
+SAME_ANSWER = "env/same_answer"
+_ANSWERED = 16
+"""Answers among which one that is frequent says something."""
 
 
 def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
     """Means over the episodes of one step. A figure of which there is no case is left out, never 0.
 
-    `env/*` are RC1's own: success, lucky guesses, asking where it is needed and where it is not. `num_turns/mean`,
+    `env/*` are RC1's own: success, lucky guesses, asking where it is needed and where it is not, the share of the most
+    frequent answer. `num_turns/mean`,
     `tool_call_counts/mean` and `response_length/clip_ratio` are called as users of verl know them.
     """
     needed = [outcome for outcome in outcomes if outcome.needs]
@@ -27,8 +33,16 @@ def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
         "num_turns/mean": _mean(outcome.turns for outcome in outcomes),
         "tool_call_counts/mean": _mean(outcome.hops + outcome.asked for outcome in outcomes),
         "response_length/clip_ratio": _mean(outcome.status is EpisodeStatus.MAX_TOKENS for outcome in outcomes),
+        SAME_ANSWER: _most_frequent([outcome.answer for outcome in outcomes if outcome.answer.strip()]),
     }
     return {name: value for name, value in figures.items() if value is not None}
+
+
+def _most_frequent(answers: Sequence[str]) -> float | None:
+    """The share of one answer among all, however it is spelt in upper and lower case; None where there are few."""
+    if len(answers) < _ANSWERED:
+        return None
+    return max(Counter(answer.strip().casefold() for answer in answers).values()) / len(answers)
 
 
 def _mean(values: Iterable[float]) -> float | None:

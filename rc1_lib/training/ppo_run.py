@@ -21,8 +21,10 @@ from rc1_lib.run import Run
 from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import load_tokenizer
-from rc1_lib.training.callbacks.cap import PausedError, SpendingCap
+from rc1_lib.training.breakdown import naming_breakdowns
+from rc1_lib.training.callbacks.cap import SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
+from rc1_lib.training.callbacks.collapse import CollapseGuard
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.quiet import Quiet
@@ -50,7 +52,10 @@ from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
 from rc1_lib.vouched import check_vouched
 
-_FREE = ("checkpoints", "segment_steps", "held_out", "control", "trial", "processes", "parity", "cap", "tracking")
+_FREE = (
+    "cap", "checkpoints", "collapse", "control", "held_out", "learnability", "parity", "processes", "segment_steps",
+    "tracking", "trial",
+)  # fmt: skip
 """Keys of the section `training` that change nothing that a step learns."""
 
 
@@ -192,7 +197,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     Raises:
         RC1Error: when the configuration is refused.
         PausedError: when the cap is reached; the step that it was reached at has a checkpoint.
-        DivergedError: when training leaves the finite numbers.
+        DivergedError: when training leaves the finite numbers, or its policy is lost.
+        BreakdownError: when the disk or memory is full.
     """
     run, config = prepared.run, prepared.run.config
     if last > config.steps:
@@ -219,6 +225,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
                 log,
                 trackers_of(config.training.tracking, run.workspace.path(TRACKERS), f"seed {seed}"),
             ),
+            CollapseGuard(config.training.collapse, run.workspace.path(places.metrics)),
             SpendingCap(config.training.cap, run.workspace.path(places.metrics)),
             Checkpoints(folder, run.workspace.path(LEDGER), rule, None, log),
         ],
@@ -228,21 +235,14 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     )
     began = time.monotonic()
     log.line(f"seed {seed}: from step {0 if state is None else state.step} to {last} of {config.steps}")
-    trainer.fit(state)
+    with naming_breakdowns(folder):
+        trainer.fit(state)
     if trainer.step < last:
-        paused = _paused(seed, trainer, folder)
-        log.line(str(paused))
+        paused = paused_at(trainer, folder)
+        log.line(f"seed {seed}: {paused}")
         raise paused
     log.line(f"seed {seed}: step {last} after {time.monotonic() - began:.0f} s")
     return folder / folder_name(last)
-
-
-def _paused(seed: int, trainer: Trainer, folder: Path) -> PausedError:
-    return PausedError(
-        f"seed {seed}: paused at step {trainer.step} of {trainer.max_steps}: {trainer.stop_reason}. What was learned "
-        f"is kept in {folder.name}/{folder_name(trainer.step)}. To go on from there raise the cap, run the preflight "
-        f"again for a ticket that holds it, and train again"
-    )
 
 
 def resumable(prepared: Prepared, seed: int, name: str) -> Path:

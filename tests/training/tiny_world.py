@@ -40,6 +40,8 @@ OVERRIDES = (
     "training.dpo.group_size=4", "training.dpo.minibatches=2", "training.dpo.micro_tokens=2048",
     "training.dpo.kl_stop=100.0",
     "training.trl_dpo.group_size=4", "training.trl_dpo.minibatches=2", "training.trl_dpo.micro_tokens=2048",
+    "training.collapse.max_kl=null", "training.collapse.min_entropy=null",
+    "training.learnability.prompts=18", "training.learnability.takes=3",
 )  # fmt: skip
 """A run of seconds. Only what decides how long it takes differs from the shipped configuration."""
 

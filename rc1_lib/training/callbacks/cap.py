@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rc1_lib.config_training import Cap
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.checkpoint.names import folder_name
 from rc1_lib.training.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
@@ -26,6 +27,15 @@ _SECONDS = "sec_per_step"
 
 class PausedError(RC1Error):
     """A run that has reached its cap: what it has learned is kept, and it goes on under a higher one."""
+
+
+def paused_at(trainer: Trainer, folder: Path) -> PausedError:
+    """What to say of a run that has stopped before its segment's end."""
+    return PausedError(
+        f"paused at step {trainer.step} of {trainer.max_steps}: {trainer.stop_reason}. What was learned is kept in "
+        f"{folder.name}/{folder_name(trainer.step)}. To go on from there raise the cap, run the preflight again for a "
+        f"ticket that holds it, and train again"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,107 @@
+"""What several takes of each prompt tell: how often it is solved, and whether takes differ in what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+from statistics import fmean
+from typing import Any
+
+from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
+from rc1_lib.records import Bucket, Task
+
+_ALIKE = 1e-9
+"""Rewards that differ by less are the same: what is left are last bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """The takes of one prompt.
+
+    Attributes:
+        row_id, task, bucket: of the prompt.
+        needs: whether a piece is missing.
+        solved: of each take, whether it solved the prompt.
+        rewards: of each take, what training would pay for it; None where a judge with weight left it unscored.
+    """
+
+    row_id: str
+    task: Task
+    bucket: Bucket
+    needs: bool
+    solved: tuple[bool, ...]
+    rewards: tuple[float | None, ...]
+
+    @property
+    def flat(self) -> bool:
+        """Whether all takes are worth the same, so that comparing them teaches nothing."""
+        known = [reward for reward in self.rewards if reward is not None]
+        return len(known) < 2 or max(known) - min(known) < _ALIKE
+
+    def passes(self, k: int) -> float:
+        """pass@k, unbiased: see `pass_at`."""
+        return pass_at(len(self.solved), sum(self.solved), k)
+
+    @property
+    def variance(self) -> float:
+        """Of one take's success on this prompt, unbiased."""
+        n, right = len(self.solved), sum(self.solved)
+        return right * (n - right) / (n * (n - 1))
+
+
+def pass_at(n: int, right: int, k: int) -> float:
+    """The chance that one of `k` takes is right, where `right` of `n` were: 1 - C(n - right, k) / C(n, k).
+
+    Unbiased. Source: Chen et al., "Evaluating Large Language Models Trained on Code" (2021), section 2.1.
+    """
+    assert 0 <= right <= n and 1 <= k <= n, f"{right} of {n}, {k} drawn"
+    return 1.0 - comb(n - right, k) / comb(n, k)
+
+
+@dataclass(frozen=True, slots=True)
+class Learnable:
+    """A group of prompts.
+
+    Attributes:
+        prompts: how many.
+        pass_1: chance of one take.
+        pass_n: chance that one of all takes of a prompt solves it.
+        flat: share of the prompts whose takes are all worth the same.
+    """
+
+    prompts: int
+    pass_1: Estimate
+    pass_n: Estimate
+    flat: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        ends = {name: getattr(self, name) for name in ("pass_1", "pass_n", "flat")}
+        return {
+            "prompts": self.prompts,
+            **{name: {"value": one.value, "low": one.low, "high": min(1.0, one.high)} for name, one in ends.items()},
+        }
+
+
+def learnable(group: Sequence[Takes]) -> Learnable:
+    """The figures of a group of prompts, each prompt counting once; the intervals are over prompts."""
+    return Learnable(
+        len(group),
+        _mean([one.passes(1) for one in group]),
+        _mean([one.passes(len(one.solved)) for one in group]),
+        _mean([float(one.flat) for one in group]),
+    )
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    return mean_of(values) if len(values) > 1 else exactly(fmean(values))
+
+
+def groups_of(takes: Sequence[Takes]) -> dict[str, list[Takes]]:
+    """All prompts, then those of every task, every bucket, and every task in every bucket."""
+    found: dict[str, list[Takes]] = {"all": list(takes)}
+    for key in (lambda one: one.task, lambda one: one.bucket, lambda one: f"{one.task} {one.bucket}"):
+        for one in sorted(takes, key=key):
+            found.setdefault(key(one), []).append(one)
+    return found

@@ -1,0 +1,87 @@
+"""What takes tell: pass@k by hand and against drawing, takes that are alike, the smallest effect against simulation."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations
+from statistics import NormalDist, fmean, stdev
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.config_file import load_config
+from rc1_lib.forecast.learnability import learnability_gate
+from rc1_lib.forecast.power import smallest_effect_pp
+from rc1_lib.forecast.takes import Takes, groups_of, learnable, pass_at
+from rc1_lib.records import BUCKETS
+from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
+
+THRESHOLDS = load_config(PROJECT_ROOT / "configs/local.yaml").gates.learnability
+
+
+def made(right: int, of: int = 4, *, task: str = "gsm8k", bucket: str = "easy", flat: bool = False) -> Takes:
+    solved = tuple(number < right for number in range(of))
+    rewards = (0.5,) * of if flat else tuple(0.7 * won + 0.01 * number for number, won in enumerate(solved))
+    return Takes("row", task, bucket, False, solved, rewards)  # type: ignore[arg-type]
+
+
+def everywhere(right: int = 1, **how: bool) -> list[Takes]:
+    """Forty prompts of every task and bucket."""
+    return [made(right, task=task, bucket=bucket, **how) for task in TASKS for bucket in BUCKETS for _ in range(40)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("n", "right", "k"), [(4, 1, 1), (4, 1, 2), (5, 3, 2), (6, 0, 3), (4, 4, 1), (5, 2, 5)])
+def test_pass_at_k_is_the_share_of_all_draws_with_a_right_one(n: int, right: int, k: int) -> None:
+    draws = list(combinations([True] * right + [False] * (n - right), k))
+    assert pass_at(n, right, k) == pytest.approx(fmean(any(draw) for draw in draws))
+
+
+def test_takes_are_alike_where_no_two_differ_in_worth() -> None:
+    assert made(0, flat=True).flat and made(2, flat=True).flat and not made(2).flat
+    unscored = Takes("row", "gsm8k", "easy", False, (True, False), (0.5, None))
+    assert unscored.flat, "one known reward compares with nothing"
+
+
+def test_groups_are_all_tasks_buckets_and_both() -> None:
+    found = {name: len(group) for name, group in groups_of(everywhere()).items()}
+    assert found["all"] == 360 and found["gsm8k"] == found["hard"] == 120 and found["gsm8k hard"] == 40
+    assert len(found) == 1 + 3 + 3 + 9
+    one = learnable([made(1), made(3)])
+    assert (one.pass_1.value, one.pass_n.value, one.flat.value) == (0.5, 1.0, 0.0)
+
+
+def test_the_smallest_effect_is_found_as_often_as_it_says() -> None:
+    """Prompts of very different difficulty; the second policy is better by just that much on each."""
+    rng = random.Random(1)
+    chances = [rng.choice((0.1, 0.3, 0.5, 0.7)) for _ in range(400)]
+    takes = [made(sum(rng.random() < chance for _ in range(40)), 40) for chance in chances]
+    effect = smallest_effect_pp(takes, len(chances), confidence=0.95, power=0.8) / 100
+    found = 0
+    for _ in range(400):
+        change = [(rng.random() < chance + effect) - (rng.random() < chance) for chance in chances]
+        half = NormalDist().inv_cdf(0.975) * stdev(change) / math.sqrt(len(change))
+        found += fmean(change) - half > 0
+    assert 0.74 <= found / 400 <= 0.86
+    assert smallest_effect_pp(takes, 0, confidence=0.95, power=0.8) == math.inf
+
+
+def red(takes: list[Takes], effect: float = 5.0) -> set[str]:
+    return {check.name for check in learnability_gate(takes, {"all": effect}, THRESHOLDS).failures}
+
+
+def test_what_is_learnable_is_green_and_each_damage_is_red_by_itself() -> None:
+    assert red(everywhere()) == set()
+    flat = "share without a difference between takes"
+    assert red(everywhere(flat=True)) == {f"{name}: {flat}" for name in ("all", *TASKS, *BUCKETS)}
+    hard = [made(1, task=one.task, bucket=one.bucket, flat=one.bucket == "hard") for one in everywhere()]
+    assert red(hard) == {f"hard: {flat}"}
+    never = [made(0 if one.task == "gsm8k" else 1, task=one.task, bucket=one.bucket) for one in everywhere()]
+    assert red(never) == {"gsm8k: solved by one take of all"}
+    few = [one for one in everywhere() if one.task != "gsm8k"] + [made(1)] * 5
+    assert red(few) == {"gsm8k: prompts tried"}
+    assert (
+        red(everywhere(), effect=11.0)
+        == red(everywhere(), effect=math.inf)
+        == {"smallest effect that can be shown, all, pp"}
+    )
