@@ -21,6 +21,7 @@ from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, ROUNDS_PASSED, TICKET_CONFIRMED, TICKET_ISSUED
 from flows.failures import leave_failure
 from flows.rounds import JudgedRound, judge_round
+from flows.shards import Shards, dask_processes
 from rc1_lib.build_policy import Build
 from rc1_lib.calibration.judge_baseline import check_baseline
 from rc1_lib.calibration.stages import check_performable, is_due
@@ -53,6 +54,7 @@ def preflight(
     ticket: bool = True,
     on_red_revoke: bool = True,
     recheck: bool = False,
+    gate_processes: int = 0,
 ) -> State[Any]:
     """Build what is missing, pass the gates of both rounds, and issue the ticket; or stop at the first red round.
 
@@ -68,6 +70,8 @@ def preflight(
         on_red_revoke: revoke an existing ticket when something is red: the newest evidence says no.
         recheck: the nightly's way: verify the existing ticket first, run the gates without writing their reports
             (the ticket vouches for those), and issue nothing.
+        gate_processes: of a local Dask cluster that judges the gates which read files alone, with the very verdicts of
+            this process (extra `dask`); 0: this process judges them all.
     """
     night = Night(str(flow_run.id), workspace_at(workspace)) if recheck else None
     with night or nullcontext():
@@ -82,10 +86,11 @@ def preflight(
                 check_issuable(run)
             if build != "never":
                 check_performable(run)
-            with holding(run.workspace, "a preflight" if night is None else "the nightly re-check"):
+            at_work = holding(run.workspace, "a preflight" if night is None else "the nightly re-check")
+            with at_work, dask_processes(gate_processes) as shards:
                 if night is not None:
-                    return _nightly(run, night, rounds, build, refresh, on_red_revoke)
-                return _preflight(run, rounds, build, refresh, ticket, on_red_revoke)
+                    return _nightly(run, night, rounds, build, refresh, on_red_revoke, shards)
+                return _preflight(run, rounds, build, refresh, ticket, on_red_revoke, shards)
         except RC1Error as refusal:
             if night is not None:
                 night.broke_off(NightOutcome.REFUSED, str(refusal))
@@ -93,19 +98,25 @@ def preflight(
 
 
 def _preflight(
-    run: Run, rounds: Sequence[RoundNumber], build: Build, refresh: bool, ticket: bool, on_red_revoke: bool
+    run: Run,
+    rounds: Sequence[RoundNumber],
+    build: Build,
+    refresh: bool,
+    ticket: bool,
+    on_red_revoke: bool,
+    shards: Shards | None,
 ) -> State[Any]:
     if build != "never":
         check_baseline(run)
     with ahead(run) as judge_ahead:
-        prepare(run, build, None if refresh else judge_ahead)
+        prepare(run, build, None if refresh or shards is not None else judge_ahead)
         done = calibrated(run) if is_due(run, build) else None
     if done is not None and (red := ending(run, done, on_red_revoke)):
         return _beside_red_calibration(run, done, red, min(rounds), refresh)
     recorded = judge_baseline(run, build, return_state=True)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
-        judged.append(judge_round(run, number, refresh=refresh))
+        judged.append(judge_round(run, number, refresh=refresh, shards=shards))
         report_round(run, number, judged[-1].results)
         if not judged[-1].passed:
             return _red(run, judged[-1], on_red_revoke)
@@ -130,7 +141,13 @@ def _beside_red_calibration(
 
 
 def _nightly(
-    run: Run, night: Night, rounds: Sequence[RoundNumber], build: Build, refresh: bool, on_red_revoke: bool
+    run: Run,
+    night: Night,
+    rounds: Sequence[RoundNumber],
+    build: Build,
+    refresh: bool,
+    on_red_revoke: bool,
+    shards: Shards | None,
 ) -> State[Any]:
     try:
         outcome(verify(run, return_state=True))
@@ -142,7 +159,7 @@ def _nightly(
     prepare(run, build)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
-        judged.append(judge_round(run, number, refresh=refresh))
+        judged.append(judge_round(run, number, refresh=refresh, shards=shards))
         report_round(run, number, judged[-1].results, write=False)
         if not judged[-1].passed:
             break

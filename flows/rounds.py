@@ -10,6 +10,7 @@ from prefect import State
 from prefect.futures import wait
 from prefect.logging import get_run_logger
 
+from flows.shards import Shards, may_be_given_away
 from rc1_lib.preflight.gates import gates_of_round, round_name, round_title
 from rc1_lib.preflight.known_verdicts import given_again
 from rc1_lib.preflight.rounds import GREEN, round_passed
@@ -40,7 +41,12 @@ class JudgedRound:
 
 
 def judge_round(
-    run: Run, number: int, *, refresh: bool = False, waiting: Mapping[str, str] | None = None
+    run: Run,
+    number: int,
+    *,
+    refresh: bool = False,
+    waiting: Mapping[str, str] | None = None,
+    shards: Shards | None = None,
 ) -> JudgedRound:
     """Evaluate every gate of a round, and those again whose evidence changed meanwhile or that met a fault.
 
@@ -49,10 +55,12 @@ def judge_round(
         number: 1, 2 or `NIGHTLY`.
         refresh: compute everything, also what was found green before on the same bytes.
         waiting: gates that are not evaluated, with what each waits for.
+        shards: judges the gates that read files alone in other processes; None: all are judged in this one. What is
+            evaluated once more is in any case.
     """
     unreached = {name: GateResult(name, waits_for=why) for name, why in (waiting or {}).items()}
     names = [spec.name for spec in gates_of_round(number) if spec.name not in unreached]
-    verdicts = _judge(run, number, names, refresh)
+    verdicts = _judge(run, number, names, refresh, shards)
     if again := given_again():
         get_run_logger().info("found green by an earlier run on the same files, not judged anew: %s", ", ".join(again))
     now = files_now(run)
@@ -88,11 +96,17 @@ class _Verdict:
     fault: str = ""
 
 
-def _judge(run: Run, number: int, names: Sequence[str], refresh: bool) -> dict[str, _Verdict]:
-    this_round = gate.with_options(tags=[round_name(number)])
-    futures = {name: this_round.submit(run, name, number, refresh) for name in names}
+def _judge(
+    run: Run, number: int, names: Sequence[str], refresh: bool, shards: Shards | None = None
+) -> dict[str, _Verdict]:
+    tags = [round_name(number)]
+    given = [name for name in names if shards is not None and may_be_given_away(name)]
+    elsewhere = shards(given, tags, run, number, refresh) if shards is not None else dict
+    this_round = gate.with_options(tags=tags)
+    futures = {name: this_round.submit(run, name, number, refresh) for name in names if name not in given}
     wait(list(futures.values()))
-    return {name: _verdict(name, future.state) for name, future in futures.items()}
+    verdicts = {name: _verdict(name, future.state) for name, future in futures.items()}
+    return verdicts | {name: _Verdict(name, *read_verdict(body)) for name, body in elsewhere().items()}
 
 
 def _verdict(name: str, state: State[Any]) -> _Verdict:

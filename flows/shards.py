@@ -1,0 +1,87 @@
+"""Gates judged by processes beside the flow's own: one gate is one shard, handed the run's settings and never a row.
+
+Only gates that read files alone are given away. Each hashes its files by itself, wherever it is judged, and the round
+takes its verdict only where those are the hashes of its own files. So a shard may be judged twice, and one whose
+process is lost is judged here in the end. What looks at the disk, the clock, git or the judge's log stays in the
+flow's process, in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.preflight.gates import BY_NAME
+from rc1_lib.run import Run
+from tasks.gates import gate
+
+PATIENCE_S = 1800.0
+"""For one shard, beside those that are judged at the same time; a gate takes 90 s at 300,000 rows."""
+
+
+class Shards(Protocol):
+    """Judges some gates of a round elsewhere."""
+
+    def __call__(self, names: Sequence[str], tags: Sequence[str], run: Run, number: int, anew: bool) -> Found:
+        """Begin to judge; returns the function that waits for what each gate's task left, or the fault it met."""
+
+
+Found = Callable[[], dict[str, Any]]
+
+
+def may_be_given_away(name: str) -> bool:
+    """Whether a gate is a function of files, configuration and code alone."""
+    return not BY_NAME[name].reads_world
+
+
+@contextmanager
+def dask_processes(processes: int) -> Iterator[Shards | None]:
+    """A local Dask cluster for as long as the block lasts; None where no process is asked for.
+
+    It listens on the loopback interface, and to whoever holds its certificate of the moment: what it is sent is code.
+
+    Args:
+        processes: of the cluster.
+
+    Raises:
+        ConfigError: for a number below 0, or where the extra `dask` is not installed.
+    """
+    if processes < 0:
+        raise ConfigError(f"gate_processes: is {processes}, expected 0 (judge in the flow's process) or more")
+    if processes == 0:
+        yield None
+        return
+    try:
+        from distributed import LocalCluster
+        from prefect_dask import DaskTaskRunner
+    except ImportError:
+        raise ConfigError(
+            f"gate_processes: is {processes}, which needs Dask; install it: pip install -c constraints.txt -e '.[dask]'"
+        ) from None
+    with (
+        LocalCluster(
+            n_workers=processes, threads_per_worker=1, host="127.0.0.1", security=True, dashboard_address=None
+        ) as cluster,
+        DaskTaskRunner(cluster=cluster) as runner,
+    ):
+
+        def judge(names: Sequence[str], tags: Sequence[str], run: Run, number: int, anew: bool) -> Found:
+            task = gate.with_options(tags=tags)
+            futures = {
+                name: runner.submit(task, {"run": run, "name": name, "number": number, "anew": anew}) for name in names
+            }
+            return lambda: {name: _left(future) for name, future in futures.items()}
+
+        yield judge
+
+
+def _left(future: Any) -> Any:
+    """What a shard's task left: its verdict, or the fault that kept it from one."""
+    from distributed import CancelledError, KilledWorker
+
+    try:
+        return future.result(timeout=PATIENCE_S, raise_on_failure=False)
+    except (KilledWorker, CancelledError, TimeoutError, OSError) as lost:
+        return lost

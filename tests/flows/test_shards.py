@@ -1,0 +1,113 @@
+"""Gates judged by other processes: the very verdicts of this one, also where a process is lost."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from deployments import children
+from flows.endings import ROUNDS_PASSED
+from flows.shards import Found, Shards, dask_processes, may_be_given_away
+from rc1_lib.artifacts import read_json
+from rc1_lib.errors import ConfigError
+from rc1_lib.preflight import gates
+from rc1_lib.preflight.gates import BY_NAME, gates_of_round
+from rc1_lib.run import Run
+
+from .conftest import start
+
+GIVEN = (
+    "training_config", "overclar_penalty", "shadow_set", "mix", "length", "diversity", "duplicates", "leakage",
+    "consistency", "difficulty",
+)  # fmt: skip
+needs_dask = pytest.mark.skipif(
+    importlib.util.find_spec("prefect_dask") is None, reason="prefect-dask (extra `dask`) is not installed"
+)
+
+
+def judged(run: Run, **parameters: Any) -> bytes:
+    """What round 1 of a preflight says of its gates, as bytes."""
+    state = start(run, rounds=[1], ticket=False, **parameters)
+    assert state.name == ROUNDS_PASSED, state.message
+    return orjson.dumps(read_json(run.workspace.path("reports/preflight/round1.json"))["gates"])
+
+
+def spawned() -> list[int]:
+    """The processes of a cluster that this one has started."""
+    below = children.descendants(os.getpid())
+    return [pid for pid in below if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+@pytest.fixture
+def pure_gates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round has the gates that may be given away, and nothing else."""
+    chosen = tuple(spec for spec in gates.PREFLIGHT if may_be_given_away(spec.name))
+    monkeypatch.setattr(gates, "PREFLIGHT", chosen)
+
+
+def test_only_what_reads_files_alone_is_given_away() -> None:
+    assert tuple(spec.name for spec in gates_of_round(1) if may_be_given_away(spec.name)) == GIVEN
+    assert not any(may_be_given_away(spec.name) for spec in BY_NAME.values() if spec.asks or spec.behind)
+
+
+def test_shards_that_are_lost_are_judged_here(
+    green_copy: Run, pure_gates: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = judged(green_copy)
+
+    def lose(names: Sequence[str], *_: Any) -> Found:
+        assert tuple(names) == GIVEN
+        return lambda: dict.fromkeys(names, ConnectionError("the process is gone"))
+
+    monkeypatch.setattr("flows.preflight.dask_processes", lambda processes: nullcontext(lose))
+    assert judged(green_copy, gate_processes=2) == alone
+
+
+def test_a_number_below_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="gate_processes: is -1, expected 0"), dask_processes(-1):
+        pass
+
+
+@pytest.mark.skipif(importlib.util.find_spec("prefect_dask") is not None, reason="prefect-dask is installed")
+def test_without_dask_it_is_said_what_to_install() -> None:
+    with pytest.raises(ConfigError, match=r"needs Dask; install it: .*\[dask\]"), dask_processes(2):
+        pass
+
+
+@needs_dask
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="the processes to be killed are found in /proc")
+def test_two_processes_say_what_one_says_also_when_one_is_killed(
+    green_copy: Run, pure_gates: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = judged(green_copy)
+    assert judged(green_copy, gate_processes=2, refresh=True) == alone
+    killed: list[int] = []
+
+    @contextmanager
+    def one_is_killed(processes: int) -> Iterator[Shards]:
+        with dask_processes(processes) as shards:
+            assert shards is not None
+            pids = spawned()
+            assert len(pids) == 2
+
+            def judge(*shard: Any) -> Found:
+                found = shards(*shard)
+                killed.append(pids[0])
+                os.kill(pids[0], signal.SIGKILL)
+                return found
+
+            yield judge
+
+    monkeypatch.setattr("flows.preflight.dask_processes", one_is_killed)
+    assert judged(green_copy, gate_processes=2, refresh=True) == alone
+    assert len(killed) == 1
