@@ -9,8 +9,11 @@ import pytest
 
 from rc1_lib.cli.session import WIDTH
 from rc1_lib.run import Run
+from tests.doctor.conftest import versions_as_they_are
 
 from .conftest import Rc1
+
+__all__ = ["versions_as_they_are"]
 
 
 def test_it_shows_a_table_that_fits_and_writes_nothing(

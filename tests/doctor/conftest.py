@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from rc1_lib.doctor import machine
 from rc1_lib.run import Run, open_run
 
 FROM_OUTSIDE = ("PREFECT_API_URL", "RC1_WEBHOOK_SECRET_URL", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
@@ -17,6 +19,14 @@ FROM_OUTSIDE = ("PREFECT_API_URL", "RC1_WEBHOOK_SECRET_URL", "http_proxy", "http
 def nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in FROM_OUTSIDE:
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def versions_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is installed here is the machine's business: the look at it has a test of its own."""
+    pins = tmp_path_factory.mktemp("pins") / "constraints.txt"
+    pins.write_text(f"orjson=={version('orjson')}\n")
+    monkeypatch.setattr(machine, "_CONSTRAINTS", str(pins))
 
 
 @pytest.fixture
