@@ -12,7 +12,6 @@ from prefect.logging import get_run_logger
 
 from flows.shards import Shards, may_be_given_away
 from rc1_lib.preflight.gates import gates_of_round, round_name, round_title
-from rc1_lib.preflight.known_verdicts import given_again
 from rc1_lib.preflight.rounds import GREEN, round_passed
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
@@ -61,7 +60,7 @@ def judge_round(
     unreached = {name: GateResult(name, waits_for=why) for name, why in (waiting or {}).items()}
     names = [spec.name for spec in gates_of_round(number) if spec.name not in unreached]
     verdicts = _judge(run, number, names, refresh, shards)
-    if again := given_again():
+    if again := sorted(name for name, one in verdicts.items() if one.result and one.result.given_again):
         get_run_logger().info("found green by an earlier run on the same files, not judged anew: %s", ", ".join(again))
     now = files_now(run)
     doubtful = [name for name in names if not _holds(verdicts[name], now)]

@@ -294,6 +294,8 @@ class GateResult:
         waiver: why the gate was not enforced; empty unless `status` is `WAIVED`.
         error: why the gate could not be evaluated; empty unless `status` is `ERROR`.
         waits_for: what has to be green before it is judged; empty unless `status` is `WAITING`.
+        given_again: whether an earlier run found it, on the same files, configuration and code. It is no part of what
+            was found.
     """
 
     name: str
@@ -303,6 +305,7 @@ class GateResult:
     waiver: str = ""
     error: str = ""
     waits_for: str = ""
+    given_again: bool = field(default=False, compare=False)
 
     @property
     def status(self) -> Status:
@@ -347,4 +350,5 @@ class GateResult:
             waiver=body["waiver"],
             error=body["error"],
             waits_for=body.get("waits_for", ""),
+            given_again=body.get("given_again", False),
         )

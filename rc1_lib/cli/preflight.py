@@ -107,7 +107,7 @@ def _run(
         show_stages(session, run, calibrated)
     issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
-    again = _given_again()
+    again = _given_again(reports)
     _print(session, reports, issued, outcome.message if outcome.exit_code else "", again, seconds)
     document = {
         "calibration": calibrated, "rounds": reports, "given_again": again, "ticket": issued, "seconds": seconds,
@@ -116,11 +116,9 @@ def _run(
     return tell_end(session, outcome, document, following=following)
 
 
-def _given_again() -> list[str]:
+def _given_again(reports: Sequence[dict[str, Any]]) -> list[str]:
     """The gates that an earlier run had found green on the same files."""
-    from rc1_lib.preflight.known_verdicts import given_again
-
-    return list(given_again())
+    return sorted({gate["name"] for report in reports for gate in report["gates"] if gate["given_again"]})
 
 
 def _print(

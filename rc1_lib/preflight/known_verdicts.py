@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rc1_lib.artifacts import Workspace, read_json, sha256_json, write_json
@@ -26,12 +26,10 @@ class _Known:
     Attributes:
         decisive: fingerprint of all that decided it.
         result: the verdict.
-        earlier: whether another process found it.
     """
 
     decisive: str
     result: GateResult
-    earlier: bool
 
 
 _HERE: dict[str, _Known] = {}
@@ -44,13 +42,13 @@ def recall(place: Workspace, name: str, decisive: str) -> GateResult | None:
         result = _read(place, name, decisive)
         if result is None:
             return None
-        known = _HERE[name] = _Known(decisive, result, earlier=True)
+        known = _HERE[name] = _Known(decisive, replace(result, given_again=True))
     return known.result
 
 
 def remember(place: Workspace, decisive: str, result: GateResult) -> None:
     """Keep a green verdict for this process and, where there is a folder for it, for the next."""
-    _HERE[result.name] = _Known(decisive, result, earlier=False)
+    _HERE[result.name] = _Known(decisive, result)
     folder = _folder(place)
     if folder is None or added():  # no fingerprint covers the source of a task that was registered
         return
@@ -61,11 +59,6 @@ def remember(place: Workspace, decisive: str, result: GateResult) -> None:
             write_json(folder / f"{result.name}.json", {**kept, "sha256": sha256_json(kept)})
     except (OSError, RC1Error):
         return  # the next process judges anew
-
-
-def given_again() -> tuple[str, ...]:
-    """The gates whose newest verdict is that of an earlier process."""
-    return tuple(sorted(name for name, known in _HERE.items() if known.earlier))
 
 
 def _read(place: Workspace, name: str, decisive: str) -> GateResult | None:

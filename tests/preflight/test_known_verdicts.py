@@ -14,10 +14,10 @@ from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import known_verdicts
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
-from rc1_lib.preflight.known_verdicts import given_again
 from rc1_lib.records import GateResult
 from rc1_lib.run import VERDICTS, Run, open_run
 from rc1_lib.task_specs import registered, task_spec
+from tasks.sentences import gate_sentence
 from tests.conftest import SMALL, Verdicts
 
 Computed = list[str]
@@ -76,8 +76,8 @@ def test_every_verdict_comes_back_as_it_was(
     for result in found:
         known_verdicts.remember(built.workspace, "the same grounds", result)
     another_process()
-    assert [known_verdicts.recall(built.workspace, one.name, "the same grounds") for one in found] == found
-    assert set(given_again()) == of_files
+    recalled = [known_verdicts.recall(built.workspace, one.name, "the same grounds") for one in found]
+    assert recalled == found and {one.name for one in recalled if one and one.given_again} == of_files
     assert known_verdicts.recall(built.workspace, found[0].name, "other grounds") is None
 
 
@@ -86,12 +86,13 @@ def test_another_process_is_given_the_verdict_and_told_so(
 ) -> None:
     evidence = Evidence(fresh_copy())
     first = evaluate(GATE, evidence, 1)
-    assert given_again() == ()
+    assert not first.given_again and not evaluate(GATE, evidence, 2).given_again, "the same process judged it"
     another_process()
-    assert evaluate(GATE, evidence, 1) == evaluate(GATE, evidence, 2) == first
-    assert (len(computed), given_again()) == (1, (GATE,))
-    evaluate(GATE, evidence, 1, anew=True)
-    assert (len(computed), given_again()) == (2, ())
+    again = evaluate(GATE, evidence, 1)
+    assert again == evaluate(GATE, evidence, 2) == first and len(computed) == 1
+    assert again.given_again and GateResult.from_dict(again.to_dict()).given_again
+    assert "found by an earlier run" in gate_sentence(again) and "earlier" not in gate_sentence(first)
+    assert not evaluate(GATE, evidence, 1, anew=True).given_again and len(computed) == 2
 
 
 def test_one_byte_another_configuration_or_other_code_is_judged_anew(
@@ -232,8 +233,7 @@ def test_beside_a_task_whose_source_no_fingerprint_covers_nothing_is_kept_or_bel
     evaluate(GATE, evidence, 1)
     another_process()
     with registered(replace(task_spec("gsm8k"), name="mine")):
-        evaluate(GATE, evidence, 1)
-        assert (len(computed), given_again()) == (2, ())
+        assert not evaluate(GATE, evidence, 1).given_again and len(computed) == 2
         kept_file(folder).unlink()
         evaluate(GATE, evidence, 1, anew=True)
     assert not list(folder.rglob("*.json"))
