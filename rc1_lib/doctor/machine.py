@@ -11,17 +11,11 @@ from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.doctor.base_files import read_base
-from rc1_lib.doctor.checkpoint_size import FLOAT, trained_parameters
 from rc1_lib.doctor.disk import existing
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.run import Run
 
 _WRITTEN = ("data", "reports", "logs", "checkpoints", "configs", ".prefect")
-_TRAINED_COPIES = 4
-"""Of every trained number: itself, its gradient, and two moments."""
-_NF4_BYTES = 0.52
-"""Bytes of a weight in NF4 with its doubly quantised scales: (4 + 0.127) / 8 (Dettmers et al. 2023, section 3)."""
-_MEMORY = Path("/proc/meminfo")
 _CONSTRAINTS = "constraints.txt"
 _SHOWN = 4
 
@@ -45,42 +39,23 @@ def _unwritable(path: Path) -> str:
 
 
 def look_at_memory(run: Run) -> Finding:
-    """Whether the weights and what is trained have room; what else a step takes comes on top."""
+    """Whether what a training takes has room, by the estimate that it is refused by itself."""
+    from transformers import AutoConfig
+
     from rc1_lib.training.device import get_device
+    from rc1_lib.training.memory import free_bytes
+    from rc1_lib.training.memory_estimate import check_memory, estimate_memory
     from rc1_lib.training.ranks.processes import processes_of
 
-    base, device = read_base(run), get_device().type
-    processes = processes_of(run.config.training)
-    least = processes * least_memory(run, base.parameters, trained_parameters(run.config, base), device)
-    free, where = _free_memory(device)
-    found = (
-        f"{gib(free)} free on {where}; {processes} process{'es' if processes > 1 else ''} with weights, adapter and "
-        f"optimizer: at least {gib(least)}, episodes and activations on top"
-    )
-    if free > least:
-        return Finding(found)
+    device, processes = get_device(), processes_of(run.config.training)
+    estimate = estimate_memory(run.config, AutoConfig.from_pretrained(read_base(run).folder), device, None)
+    check_memory(estimate, device, processes)
+    free = free_bytes(device)
+    room = "how much is free cannot be told" if free is None else f"{gib(free)} free"
     return Finding(
-        found, "end other programs, take fewer training.processes, finetune.method qlora, or a smaller base_model"
+        f"{room} ({device.type}); about {gib(estimate.needed)} needed by each of {processes} process"
+        f"{'es' if processes > 1 else ''}, with dialogues of {run.config.training.max_tokens:,} tokens"
     )
-
-
-def least_memory(run: Run, parameters: int, trained: int, device: str) -> float:
-    """Bytes that one process holds before it plays its first episode."""
-    plain = FLOAT if device == "cpu" else FLOAT / 2
-    weight = _NF4_BYTES if run.config.finetune.method == "qlora" else plain
-    return parameters * weight + trained * FLOAT * _TRAINED_COPIES
-
-
-def _free_memory(device: str) -> tuple[float, str]:
-    if device == "cuda":
-        import torch
-
-        return float(torch.cuda.mem_get_info()[0]), torch.cuda.get_device_name()
-    if _MEMORY.is_file():
-        available = re.search(r"MemAvailable:\s+(\d+) kB", _MEMORY.read_text())
-        assert available, f"{_MEMORY} tells what is available since Linux 3.14"
-        return int(available[1]) * 2.0**10, "this machine"
-    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")), "this machine (its whole memory)"
 
 
 def look_at_versions(_: Run) -> Finding:

@@ -21,6 +21,7 @@ from rc1_lib.doctor.looks import LOOKS, examined
 from rc1_lib.doctor.signatures import misfits, policy_fault
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
+from rc1_lib.training import memory
 from rc1_lib.training.api import Engine
 from rc1_lib.training.checkpoint.names import folder_name
 from rc1_lib.training.checkpoint.save import save_checkpoint
@@ -109,8 +110,10 @@ def test_a_named_prefect_server_that_does_not_answer_is_red(opened: Run, monkeyp
 def test_too_little_memory_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told = tmp_path / "meminfo"
     told.write_text("MemTotal: 16 kB\nMemAvailable:    64 kB\n")
-    monkeypatch.setattr(machine, "_MEMORY", told)
-    assert reds(opened) == {"memory"}
+    monkeypatch.setattr(memory, "_MEMINFO", told)
+    found = examined(opened)
+    assert {name for name, one in found.items() if one.red} == {"memory"}
+    assert "does not fit" in found["memory"].advice
 
 
 def test_another_version_than_the_tested_one_is_red(
