@@ -57,8 +57,7 @@ def serve(workspace: Path, port: int = PORT, joined: str = "") -> int:
     if url := running_server(workspace):
         raise RC1Error(f"{workspace} is served already, at {url}; use that server, or end it first")
     webhook = os.environ.pop(WEBHOOK, "")  # before a process is started that has no use for it
-    ended = _listen_for_the_end()
-    with _server(workspace, port, joined, ended) as (url, own):
+    with _asked_to_end() as ended, _server(workspace, port, joined, ended) as (url, own):
         os.environ.update(settings(workspace, url))
         _set_up(workspace, webhook, alone=own is not None)
         record_server(workspace, url)
@@ -111,11 +110,16 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
         print(f"{lost} run(s) that an earlier server left unfinished are now marked as crashed", flush=True)
 
 
-def _listen_for_the_end() -> threading.Event:
+@contextmanager
+def _asked_to_end() -> Iterator[threading.Event]:
+    """Set when this process is interrupted or asked to end; behind the block that has the effect it had before."""
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    return ended
+    before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield ended
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _keep_working(own: subprocess.Popen[bytes] | None, url: str, ended: threading.Event) -> int:

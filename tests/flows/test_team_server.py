@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from datetime import timedelta
 from pathlib import Path
 
@@ -102,6 +103,8 @@ def test_a_server_is_joined_by_its_own_address_or_its_apis() -> None:
 def test_a_server_that_is_not_there_is_refused(
     address: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    before = signal.getsignal(signal.SIGINT)
     assert serve.main(["--workspace", str(tmp_path), "--server", address]) == 2
+    assert signal.getsignal(signal.SIGINT) is before, "what comes behind it could not be interrupted"
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
