@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -20,6 +21,7 @@ def quieten(*, hub: bool) -> None:
             from transformers.utils.logging import disable_progress_bar
 
             disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # that a faster kernel is not installed
     # Libraries about each other: nothing that whoever runs RC1 could change.
     for name in ("transformers", "peft", "trl", "accelerate"):
         warnings.filterwarnings("ignore", category=FutureWarning, module=name)

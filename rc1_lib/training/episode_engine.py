@@ -145,10 +145,10 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         temperature: float,
         seed: int,
         iteration: int,
-        keep_states: bool = False,
+        to_learn: bool = False,
     ) -> list[Trajectory]:
         """Play every row once, each shard as a batch of its own."""
-        keep, start = keep_states and self.needs_states, keep_states and self.plays_start
+        keep, start = to_learn and self.needs_states, to_learn and self.plays_start
         played: list[Trajectory] = self._together("_play", rows, keys, temperature, seed, iteration, keep, start)
         return played
 

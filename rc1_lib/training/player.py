@@ -44,7 +44,7 @@ class Player(Protocol):
         temperature: float,
         seed: int,
         iteration: int,
-        keep_states: bool = False,
+        to_learn: bool = False,
     ) -> list[Trajectory]:
         """Play every row once, as `Playground.play` does; before anything was learned or loaded, with the base.
 
@@ -54,7 +54,7 @@ class Player(Protocol):
             temperature: 0 is greedy.
             seed: with `iteration` and the key it decides what is sampled.
             iteration: of the training.
-            keep_states: whether the engine learns from these episodes, and wants what it needs for that kept with them.
+            to_learn: whether the engine learns from these episodes: what it needs for that is kept with them.
         """
         ...
 

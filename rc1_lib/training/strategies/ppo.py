@@ -55,7 +55,7 @@ class PPO:
             temperature=engine.temperature,
             seed=engine.seed,
             iteration=batch["step"],
-            keep_states=True,
+            to_learn=True,
         )
         with span(Part.JUDGE):
             scores = None if self._judge is None else self._judge.score([one.messages for one in played], engine.seed)
