@@ -7,17 +7,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import read_json, read_manifest
+from rc1_lib.artifacts import read_manifest
 from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.reward_hacking import attack_reward
 from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
 from rc1_lib.calibration.weight_calib import weight_calib
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
+from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate, gates_of_round
-from rc1_lib.preflight.rounds import PASSED, write_round
-from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
+from rc1_lib.preflight.rounds import write_round
+from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
@@ -39,6 +40,7 @@ def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
+NEEDS_WEIGHTS = {"weights", "overclar_ablation"}
 NEEDS_CALIBRATION = {"weights", "reward_hacking", "overclar_ablation"}
 
 
@@ -59,22 +61,24 @@ def test_public_questions_are_beyond_the_rules_and_the_attack_says_so(real: Run)
 
 
 @pytest.mark.long
-def test_every_other_gate_of_both_rounds_is_green_and_a_ticket_is_issued(real: Run) -> None:
+def test_nor_is_the_order_of_public_questions_kept_and_whatever_needs_no_weights_is_green(real: Run) -> None:
+    """With the attack waived by name the last comparison of old score and new reward is red: no weights, no ticket."""
     known = "gates.waivers.reward_hacking=rules do not know public questions; nothing is trained on the score"
     waived = open_run(
         workspace=real.workspace.root, overrides=[*real.overrides, "calibration.attacks.prompts=0", known]
     )
     others = [stage for stage in STAGES if stage.name != "reward_hacking"]
-    assert [outcome.gate.failures for outcome in run_stages(waived, evaluate_here, stages=others)] == [()] * len(others)
+    *before, last = run_stages(waived, evaluate_here, stages=others)
+    assert [outcome.gate.failures for outcome in before] == [()] * (len(others) - 1)
+    assert last.gate.name == "shadow_run" and "top10_overlap" in {check.name for check in last.gate.failures}
     record_baseline(waived)
     evidence = Evidence(waived)
-    for number in (1, 2):
+    for number, lacking in ((1, NEEDS_WEIGHTS), (2, NEEDS_WEIGHTS | {"shadow_run"})):
         results = [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)]
-        assert {result.name: result.error or result.failures for result in results if result.status in RED} == {}
+        assert {result.name for result in results if result.status in RED} == lacking
         write_round(waived, number, results)
-    issue_ticket(waived)
-    verify_ticket(waived)
-    assert read_json(waived.workspace.path(PASSED[2]))["pass"] is True
+    with pytest.raises(RC1Error, match="round 1 has not passed by its own report"):
+        issue_ticket(waived)
 
 
 def test_the_manifest_says_what_the_builder_had_to_do(real: Run) -> None:
