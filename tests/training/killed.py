@@ -87,7 +87,7 @@ def main(what: str, how: str, root: str, *overrides: str) -> None:
             process.kill()
         process.join()
         if process.exitcode == 0:
-            print(kills)
+            print(f"\n{kills}")  # a killed child leaves half a line of progress
             return
         assert process.exitcode == -9, f"it ended by itself with {process.exitcode}"
     sys.exit("it never got to its end")
