@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rc1_lib.doctor.base_files import BaseFiles, read_base
 from rc1_lib.doctor.checkpoint_size import FLOAT, checkpoint_bytes, saved_count
 from rc1_lib.doctor.finding import Finding, gib
@@ -18,7 +16,7 @@ def look_at_disk(run: Run) -> Finding:
     one, count = checkpoint_bytes(config, base), saved_count(config) + 1  # and one kept for good
     missing = max(0, bytes_kept(run, base) - _bytes_there(run))
     least = config.gates.resources.min_free_gb * 2**30
-    free = free_gb(existing(run.workspace.root)) * 2**30
+    free = free_gb(run.workspace.root) * 2**30
     found = (
         f"{gib(free)} free; {len(config.seeds)} seeds x {count:,} checkpoints of {one / 2**20:,.1f} MiB: "
         f"{gib(missing)} still to be written; the gate resources wants more than {gib(least)} free"
@@ -47,8 +45,3 @@ def _bytes_there(run: Run) -> int:
         for path in folder.rglob("*")
         if path.is_file() and not path.is_symlink()
     )
-
-
-def existing(path: Path) -> Path:
-    """The path itself, or the nearest folder above it that is there."""
-    return path if path.exists() else existing(path.parent)

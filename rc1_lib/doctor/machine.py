@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.doctor.base_files import read_base
-from rc1_lib.doctor.disk import existing
 from rc1_lib.doctor.finding import Finding, gib
+from rc1_lib.gates.machine import nearest
 from rc1_lib.run import Run
 
 _WRITTEN = ("data", "reports", "logs", "checkpoints", "configs", ".prefect")
@@ -32,7 +32,7 @@ def look_at_folders(run: Run) -> Finding:
 
 
 def _unwritable(path: Path) -> str:
-    place = existing(path)
+    place = nearest(path)
     if not place.is_dir():
         return f"{place} is no folder"
     return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} cannot be written"

@@ -27,7 +27,7 @@ from rc1_lib.progress import tell
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
-from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.handover.gguf_export import MANIFEST
@@ -39,7 +39,6 @@ from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Plays
 from rc1_lib.training.rows import select_rows
-from rc1_lib.training.tool_schemas import TOOLS
 
 STAGE = "evaluate"
 RECORDED = "recorded"
@@ -186,7 +185,7 @@ def evaluate_offline(run: Run, contestant: Contestant, prompts: int | None = Non
 
 def _form(run: Run, base: str) -> ChatFormat:
     tokenizer = load_tokenizer(model_section(run.config, base))
-    return ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
+    return format_of(tokenizer, run.config.training)
 
 
 def _played(run: Run, player: Plays, rows: Sequence[MeasuredRow], engine: str, seed: int) -> list[EpisodeRecord]:

@@ -26,8 +26,13 @@ class GitState:
 
 
 def free_gb(folder: Path) -> float:
-    """Free space on the file system that holds `folder`, in GiB."""
-    return shutil.disk_usage(folder).free / 2**30
+    """Free space on the file system that holds `folder`, or will hold it, in GiB."""
+    return shutil.disk_usage(nearest(folder)).free / 2**30
+
+
+def nearest(path: Path) -> Path:
+    """The path itself, or the nearest folder above it that is there."""
+    return path if path.exists() else nearest(path.parent)
 
 
 def resources_gate(free: float, thresholds: ResourcesGate) -> GateResult:

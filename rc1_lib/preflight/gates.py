@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT, sha256_json
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
@@ -136,7 +135,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec(
         "resources", "is there room on the disk", (),
-        lambda e, _: resources_gate(free_gb(_existing(e)), e.run.config.gates.resources), reads_world=True,
+        lambda e, _: resources_gate(free_gb(e.run.workspace.root), e.run.config.gates.resources), reads_world=True,
     ),
     GateSpec("training_config", "may this configuration train", ("config",), lambda e, _: training_gate(e.run.config)),
     GateSpec("overclar_penalty", "does needless asking cost", ("config",), lambda e, _: penalty_gate(e.run.config)),
@@ -284,8 +283,3 @@ def check_waivers(evidence: Evidence) -> None:
     unknown = set(evidence.run.config.gates.waivers) - set(BY_NAME)
     if unknown:
         raise ConfigError(f"gates.waivers names {', '.join(sorted(unknown))}, expected some of {', '.join(BY_NAME)}")
-
-
-def _existing(evidence: Evidence) -> Path:
-    root = evidence.run.workspace.root
-    return root if root.exists() else root.parent

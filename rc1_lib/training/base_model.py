@@ -52,6 +52,13 @@ def load_tokenizer(model: ModelSection) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+def model_without_weights(config: PretrainedConfig) -> PreTrainedModel:
+    """A causal model of this shape, whose tensors have sizes and no memory."""
+    with torch.device("meta"), torch.random.fork_rng(devices=[]):
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    return model
+
+
 def load_base(model: ModelSection, device: torch.device, precision: Precision) -> PreTrainedModel:
     """The base on `device`, without a cache.
 

@@ -15,9 +15,11 @@ from typing import Any, cast
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
+from rc1_lib.config_training import Training
 from rc1_lib.environment.markers import CALL, CALL_END, defused
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import Message
+from rc1_lib.training.tool_schemas import TOOLS
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _PLACE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
@@ -157,6 +159,11 @@ class ChatFormat:
 
     def _plain_ids(self, text: str) -> list[int]:
         return list(self._plain.encode(text, add_special_tokens=False).ids)
+
+
+def format_of(tokenizer: PreTrainedTokenizerBase, training: Training) -> ChatFormat:
+    """The format of a run's prompts, which describe the tools where the configuration says so."""
+    return ChatFormat(tokenizer, TOOLS if training.describe_tools else ())
 
 
 def _written(message: Message) -> list[str]:

@@ -10,7 +10,6 @@ touched, and every one of its checkpoints names it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,6 @@ from rc1_lib.artifacts import Workspace
 from rc1_lib.learners import ControlKind
 from rc1_lib.run import Run
 from rc1_lib.training.api import Engine, Strategy
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.run_paths import CONTROLS
 
 FACT = "control"
@@ -72,24 +70,6 @@ def controlled(run: Run, control: Control) -> Run:
     )
     workspace = Workspace(run.workspace.path(f"{CONTROLS}/{control.kind}"))
     return replace(run, config=config, workspace=workspace)
-
-
-def refuse_control(state: CheckpointState | Mapping[str, Any], name: str) -> None:
-    """Refuse what a control was trained to, wherever a policy is to be kept, shipped or built upon.
-
-    Args:
-        state: of the checkpoint, or its values.
-        name: of the checkpoint, for the refusal.
-
-    Raises:
-        CheckpointError: when a control wrote it.
-    """
-    values = state.values if isinstance(state, CheckpointState) else state
-    if values.get(FACT) is not None:
-        raise CheckpointError(
-            f"{name}: was trained on a reward without information (rc1 train --control {values[FACT]}), to try the "
-            f"evaluation out, and is no policy to keep; take a checkpoint of a real run"
-        )
 
 
 def _uniform(name: str) -> float:

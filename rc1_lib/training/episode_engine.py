@@ -20,7 +20,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Engine
 from rc1_lib.training.base_model import base_config, load_base, load_tokenizer, recompute_states
-from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.device import Precision, get_device, get_precision, wanted_precision
 from rc1_lib.training.memory_estimate import MemoryEstimate, check_memory, estimate_memory
 from rc1_lib.training.models import model_section
@@ -33,7 +33,6 @@ from rc1_lib.training.ranks.shards import Link, Shards
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.spans import Timing, start_timing, stop_timing
-from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.kl_control import kl_control
@@ -124,7 +123,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
             torch.set_num_threads(training.threads)
         self.precision = get_precision(self.device, wanted_precision(self.device))
         section = model_section(config, setup.base)
-        form = ChatFormat(load_tokenizer(section), TOOLS if training.describe_tools else ())
+        form = format_of(load_tokenizer(section), training)
         base = load_base(section, self.device, self.precision)
         if training.gradient_checkpointing:
             recompute_states(base)
@@ -136,6 +135,11 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         self._kl = kl_control(config.kl_coef, config.target_kl, training.update)
         self._dealer = torch.Generator().manual_seed(self.seed)
         self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
+
+    def _train_adapter(self, base: PreTrainedModel, adapter: LoraSection, rate: float) -> None:
+        """The policy of an engine without values, and an optimizer of its adapter."""
+        self.policy = Policy(base, adapter, self.seed)
+        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=rate, weight_decay=0.0)
 
     def play(
         self,

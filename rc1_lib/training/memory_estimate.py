@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoModelForCausalLM, PretrainedConfig
+from transformers import PretrainedConfig
 
 from rc1_lib.config import RunConfig
 from rc1_lib.config_training import AdapterSettings
 from rc1_lib.errors import ConfigError
+from rc1_lib.training.base_model import model_without_weights
 from rc1_lib.training.memory import free_bytes, held_bytes
 from rc1_lib.training.updates.own_tokens import HEAD_TOKENS
 
@@ -152,8 +153,7 @@ def check_memory(estimate: MemoryEstimate, device: torch.device, processes: int)
 
 
 def _counted(shape: PretrainedConfig, adapter: AdapterSettings) -> _Counted:
-    with torch.device("meta"), torch.random.fork_rng(devices=[]):
-        model: Any = AutoModelForCausalLM.from_config(shape)  # type: ignore[no-untyped-call]
+    model: Any = model_without_weights(shape)
     head = model.get_output_embeddings()
     layers = {
         name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear) and layer is not head

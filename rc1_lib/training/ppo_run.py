@@ -29,7 +29,7 @@ from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
-from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
@@ -46,7 +46,6 @@ from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
 from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.warm_start import Reference, reference_of
@@ -142,7 +141,7 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
         if trial is None:
             trial_mark.refuse_random_base(base)
         tokenizer = load_tokenizer(model_section(run.config, base))
-    form = ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
+    form = format_of(tokenizer, run.config.training)
     selection = select_rows(run, form)
     return Prepared(run, form, selection, reference_of(run, selection.train, form), judge, trial=trial)
 

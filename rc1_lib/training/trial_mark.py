@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine, Strategy
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 
 FACT = "trial"
 """What checkpoints call it; null in those of a real run."""
@@ -33,24 +31,6 @@ class Marked:
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
         """As the strategy's, and the mark."""
         return {**self._strategy.on_batch(batch), METRIC: 1.0}
-
-
-def refuse_trial(state: CheckpointState | Mapping[str, Any], name: str) -> None:
-    """Refuse what a trial was trained to, wherever a policy is to be kept, shipped or built upon.
-
-    Args:
-        state: of the checkpoint, or its values.
-        name: of the checkpoint, for the refusal.
-
-    Raises:
-        CheckpointError: when a trial wrote it.
-    """
-    values = state.values if isinstance(state, CheckpointState) else state
-    if values.get(FACT) is not None:
-        raise CheckpointError(
-            f"{name}: was trained on random weights (rc1 train --random-base), to try a shape out, and is no policy to "
-            f"keep; take a checkpoint of a real run"
-        )
 
 
 def refuse_random_base(base: str) -> None:

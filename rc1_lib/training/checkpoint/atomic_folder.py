@@ -71,6 +71,19 @@ def new_folder(target: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def replaced_folder(target: Path) -> Iterator[Path]:
+    """As `new_folder`, as the only writer beside `target`; what a killed writer left of it is cleared up first.
+
+    Raises:
+        CheckpointError: while another process writes there.
+    """
+    with alone(target.parent):
+        recover(target.parent, only(target))
+        with new_folder(target) as temporary:
+            yield temporary
+
+
 def _replace(temporary: Path, target: Path) -> None:
     aside = target.parent / f"{_ASIDE}{target.name}"
     if target.exists():

@@ -12,8 +12,7 @@ from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, read_verified
 from rc1_lib.training.checkpoint.names import LATEST, settle, step_of, steps
 from rc1_lib.training.checkpoint.save import STATE
-from rc1_lib.training.control import refuse_control
-from rc1_lib.training.trial_mark import refuse_trial
+from rc1_lib.training.real_run import check_real_run
 
 BEST = "best"
 
@@ -58,15 +57,14 @@ def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -
         The copy.
 
     Raises:
-        CheckpointError: when the checkpoint is damaged, another one or a control's, or while another process writes
+        CheckpointError: when the checkpoint is damaged, another one or no real run's, or while another process writes
             into `folder/best`.
     """
     settle(checkpoint.parent)
     wanted = expected or fingerprint(checkpoint)
     contents = read_verified(checkpoint, wanted)
     if STATE in contents:
-        refuse_control(orjson.loads(contents[STATE]), checkpoint.name)
-        refuse_trial(orjson.loads(contents[STATE]), checkpoint.name)
+        check_real_run(orjson.loads(contents[STATE]), checkpoint.name)
     best = folder / BEST
     with atomic_folder.alone(best):
         atomic_folder.recover(best)

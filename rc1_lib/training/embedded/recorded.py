@@ -30,21 +30,19 @@ def write_base(
         tokenizer: of the model.
         facts: what else the record tells.
     """
-    with atomic_folder.alone(folder.parent):
-        atomic_folder.recover(folder.parent, atomic_folder.only(folder))
-        with atomic_folder.new_folder(folder) as temporary:
-            tokenizer.save_pretrained(temporary)
-            model.config.save_pretrained(temporary)
-            weights = {name: value for name, value in model.state_dict().items() if name != "lm_head.weight"}
-            halved = {name: value.to(torch.bfloat16).contiguous() for name, value in weights.items()}
-            save_file(halved, temporary / "model.safetensors", metadata={"format": "pt"})
-            record = {
-                **facts,
-                "files": {path.name: sha256_file(path) for path in sorted(temporary.iterdir())},
-                "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
-                | {"python": platform.python_version()},
-            }
-            write_json(temporary / RECORD, record)
+    with atomic_folder.replaced_folder(folder) as temporary:
+        tokenizer.save_pretrained(temporary)
+        model.config.save_pretrained(temporary)
+        weights = {name: value for name, value in model.state_dict().items() if name != "lm_head.weight"}
+        halved = {name: value.to(torch.bfloat16).contiguous() for name, value in weights.items()}
+        save_file(halved, temporary / "model.safetensors", metadata={"format": "pt"})
+        record = {
+            **facts,
+            "files": {path.name: sha256_file(path) for path in sorted(temporary.iterdir())},
+            "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy")}
+            | {"python": platform.python_version()},
+        }
+        write_json(temporary / RECORD, record)
     return record
 
 

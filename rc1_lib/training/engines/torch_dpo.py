@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from torch.optim import AdamW
 from transformers import PreTrainedModel
 
-from rc1_lib.errors import ConfigError
+from rc1_lib.training.dpo.beta import check_beta
 from rc1_lib.training.dpo.update import dpo_update
 from rc1_lib.training.episode_engine import EpisodeEngine
-from rc1_lib.training.policy import Policy
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch
@@ -21,10 +19,8 @@ class TorchDPO(EpisodeEngine):
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
-        if config.kl_coef == 0:
-            raise ConfigError("kl_coef: found 0, but it is DPO's beta, and at 0 nothing is learned; write 0.1")
-        self.policy = Policy(base, adapter, self.seed)
-        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=config.lr, weight_decay=0.0)
+        check_beta(config.kl_coef)
+        self._train_adapter(base, adapter, config.lr)
         self._section = config.training.dpo
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from torch.optim import AdamW
 from transformers import PreTrainedModel
 
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.grpo.settings import GRPOSettings
 from rc1_lib.training.grpo.update import grpo_update
-from rc1_lib.training.policy import Policy
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch
@@ -21,8 +19,7 @@ class TorchGRPO(EpisodeEngine):
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
-        self.policy = Policy(base, adapter, self.seed)
-        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=config.lr, weight_decay=0.0)
+        self._train_adapter(base, adapter, config.lr)
         self._settings = GRPOSettings(
             config.training.grpo, config.clip, self.temperature, config.training.limits.tokens
         )

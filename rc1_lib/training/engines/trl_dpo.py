@@ -15,18 +15,16 @@ from typing import Any, ClassVar, cast
 from datasets import Dataset
 from peft import PeftModel
 from torch import Tensor
-from torch.optim import AdamW
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl.trainer.dpo_config import DPOConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
-from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.device import Precision
+from rc1_lib.training.dpo.beta import check_beta
 from rc1_lib.training.dpo.trl_update import FIGURES, trl_dpo_update
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.models import model_section
-from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
@@ -47,10 +45,8 @@ class TrlDPO(EpisodeEngine):
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
-        if config.kl_coef == 0:
-            raise ConfigError("kl_coef: found 0, but it is DPO's beta, and at 0 nothing is learned; write 0.1")
-        self.policy = Policy(base, adapter, self.seed)
-        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=config.lr, weight_decay=0.0)
+        check_beta(config.kl_coef)
+        self._train_adapter(base, adapter, config.lr)
         self._section = config.training.trl_dpo
         arguments = DPOConfig(
             output_dir=tempfile.gettempdir(),  # asked for, but nothing is saved through TRL

@@ -21,7 +21,6 @@ from rc1_lib.training.base_model import load_base
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
-from rc1_lib.training.control import refuse_control
 from rc1_lib.training.device import to_device
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.handover.destination import absent_folder, check_absent
@@ -29,10 +28,10 @@ from rc1_lib.training.handover.likeness import Likeness, likeness
 from rc1_lib.training.handover.merge import merged_model
 from rc1_lib.training.handover.trained_policy import engine_of, start_of
 from rc1_lib.training.models import model_section
+from rc1_lib.training.real_run import check_real_run
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.train_config import ModelSection
-from rc1_lib.training.trial_mark import refuse_trial
 
 STAGE = "export"
 MANIFEST = "export.json"
@@ -80,13 +79,12 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
 
     Raises:
         RC1Error: when the target is there already.
-        CheckpointError: when the checkpoint is damaged, a control's, or of another base or pool than the run's.
+        CheckpointError: when the checkpoint is damaged, no real run's, or of another base or pool than the run's.
         UnlikeError: when something that was written is not the policy; nothing is kept.
     """
     check_absent(target)
     state = load_checkpoint(checkpoint)
-    refuse_control(state, checkpoint.name)
-    refuse_trial(state, checkpoint.name)
+    check_real_run(state.values, checkpoint.name)
     base = start_of(run, state.values.get("reference"), str(checkpoint))
     engine = engine_of(run, base, state)
     with closing(engine):

@@ -15,14 +15,13 @@ from rc1_lib.artifacts import read_json, sha256_file, write_json
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
-from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.handover import export
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
 from rc1_lib.training.handover.gguf_likeness import GGUFLikeness, gguf_likeness
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
 from rc1_lib.training.rows import select_rows
-from rc1_lib.training.tool_schemas import TOOLS
 
 MANIFEST = "gguf.json"
 _IDS_ONLY = "Token ids only: llama.cpp does not cut texts as this model's tokenizer does."
@@ -80,7 +79,7 @@ def export_gguf(
     tokenizer = AutoTokenizer.from_pretrained(merged)
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(merged, dtype=torch.float32)
     model.train(False)
-    form = ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
+    form = format_of(tokenizer, run.config.training)
     rows = select_rows(run, form).held_out[:prompts]
     asked, most = [_opening(form, row) for row in rows], run.config.rollout_len
     with absent_folder(target) as folder:

@@ -16,10 +16,11 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerBase
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.progress import tell
+from rc1_lib.training.base_model import model_without_weights
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.trial_mark import RANDOM_BASE, RECORD
 
@@ -41,15 +42,12 @@ def write_random_base(folder: Path, config: PretrainedConfig, tokenizer: PreTrai
     record = {"trial": RANDOM_BASE, "seed": seed, "shape": sha256_json(named.to_dict()), "config": named.to_dict()}
     if _is(folder, record):
         return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_folder.alone(folder.parent):
-        atomic_folder.recover(folder.parent, atomic_folder.only(folder))
-        with atomic_folder.new_folder(folder) as temporary:
-            named.architectures = [type(_without_weights(named)).__name__]
-            named.save_pretrained(temporary)
-            tokenizer.save_pretrained(temporary)
-            _write_weights(temporary, _weights(named), seed, float(getattr(named, "initializer_range", 0.02)))
-            write_json(temporary / RECORD, record)
+    with atomic_folder.replaced_folder(folder) as temporary:
+        named.architectures = [type(model_without_weights(named)).__name__]
+        named.save_pretrained(temporary)
+        tokenizer.save_pretrained(temporary)
+        _write_weights(temporary, _weights(named), seed, float(getattr(named, "initializer_range", 0.02)))
+        write_json(temporary / RECORD, record)
 
 
 def _is(folder: Path, record: Mapping[str, Any]) -> bool:
@@ -59,14 +57,9 @@ def _is(folder: Path, record: Mapping[str, Any]) -> bool:
         return False
 
 
-def _without_weights(config: PretrainedConfig) -> Any:
-    with torch.device("meta"), torch.random.fork_rng(devices=[]):
-        return AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
-
-
 def _weights(config: PretrainedConfig) -> dict[str, tuple[int, ...]]:
     """Name -> shape of every tensor that a published model of this configuration holds."""
-    model = _without_weights(config)
+    model: Any = model_without_weights(config)
     tied = set(model._tied_weights_keys or ()) if config.tie_word_embeddings else set()
     return {name: tuple(value.shape) for name, value in model.state_dict().items() if name not in tied}
 

@@ -16,7 +16,7 @@ from transformers import AutoTokenizer
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace, write_json
 from rc1_lib.run import Run
-from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import get_device
 from rc1_lib.training.memory_estimate import check_memory, estimate_memory
@@ -25,7 +25,6 @@ from rc1_lib.training.ppo_run import Prepared, advance, prepare
 from rc1_lib.training.ranks.processes import processes_of
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.run_paths import TRIAL, paths_of
-from rc1_lib.training.tool_schemas import TOOLS
 from rc1_lib.training.trial.random_base import write_random_base
 from rc1_lib.training.trial.rows import write_trial_rows
 from rc1_lib.training.trial.shapes import shape_of
@@ -51,7 +50,7 @@ def prepare_trial(run: Run) -> Prepared:
     shape = shape_of(_named(run), trial.narrower, trial.layers)
     tokenizer = AutoTokenizer.from_pretrained(_tokenizer_of(run))
     write_trial_rows(beside.workspace, beside.config, run.workspace.find(run.config.pool.templates_dir))
-    form = ChatFormat(tokenizer, TOOLS if run.config.training.describe_tools else ())
+    form = format_of(tokenizer, run.config.training)
     device, longest = get_device(), select_rows(beside, form).longest
     memory = estimate_memory(beside.config, shape, device, longest)
     check_memory(memory, device, processes_of(beside.config.training))  # before gigabytes of weights are written
