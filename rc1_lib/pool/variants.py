@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import multiprocessing
-import signal
-import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import orjson
@@ -16,15 +10,15 @@ import polars as pl
 
 from rc1_lib.config import RunConfig
 from rc1_lib.difficulty.features import measure
+from rc1_lib.garbage import uncollected
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Bucket
 from rc1_lib.rows.frame import ROW_COLUMNS
-from rc1_lib.task_specs import TaskSpec, added, register
+from rc1_lib.worker_process import worker_processes
 
 _CHUNK = 500
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +40,7 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
     if config.pool.workers == 1 or len(chunks) == 1:
         yield from (_pose_chunk(chunk, config, pack) for chunk in chunks)
         return
-    # Spawned, not forked: the caller may be a thread of a running Prefect engine.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        config.pool.workers, mp_context=context, initializer=_start_worker, initargs=(added(),)
-    ) as pool:
+    with worker_processes(config.pool.workers) as pool:
         try:
             yield from pool.map(_pose_chunk, chunks, [config] * len(chunks), [pack] * len(chunks))
         except BaseException:
@@ -58,20 +48,12 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
             raise
 
 
-def _start_worker(tasks: Sequence[TaskSpec]) -> None:
-    """Know the parent's tasks; leave Ctrl-C to the parent, and end with it even when it is killed.
-
-    It makes rows and nothing else, so it looks for no cyclic garbage (`rc1_lib.garbage`). A terminal sends Ctrl-C to
-    every process: a worker that dies of it would leave the parent waiting for ever.
-    """
-    register(*tasks)
-    gc.disable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[PosedRow]:
+    with uncollected():
+        return _posed(chunk, config, pack)
+
+
+def _posed(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[PosedRow]:
     places: list[tuple[int, Bucket]] = []
     lines: list[bytes] = []
     for place, planned in enumerate(chunk):

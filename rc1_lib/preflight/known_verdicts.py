@@ -20,7 +20,7 @@ from rc1_lib.task_specs import added
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class Known:
     """The newest green verdict of a gate.
 
     Attributes:
@@ -32,7 +32,17 @@ class _Known:
     result: GateResult
 
 
-_HERE: dict[str, _Known] = {}
+_HERE: dict[str, Known] = {}
+
+
+def newest(name: str) -> Known | None:
+    """What this process found green last of a gate."""
+    return _HERE.get(name)
+
+
+def adopt(known: Known) -> None:
+    """Know what another process of this very program has found green."""
+    _HERE[known.result.name] = known
 
 
 def recall(place: Workspace, name: str, decisive: str) -> GateResult | None:
@@ -42,13 +52,13 @@ def recall(place: Workspace, name: str, decisive: str) -> GateResult | None:
         result = _read(place, name, decisive)
         if result is None:
             return None
-        known = _HERE[name] = _Known(decisive, replace(result, given_again=True))
+        known = _HERE[name] = Known(decisive, replace(result, given_again=True))
     return known.result
 
 
 def remember(place: Workspace, decisive: str, result: GateResult) -> None:
     """Keep a green verdict for this process and, where there is a folder for it, for the next."""
-    _HERE[result.name] = _Known(decisive, result)
+    _HERE[result.name] = Known(decisive, result)
     folder = _folder(place)
     if folder is None or added():  # no fingerprint covers the source of a task that was registered
         return

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.ahead import ahead, of_the_pool_alone
+from rc1_lib.preflight.ahead import ahead, judging, of_the_pool_alone
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.worker_process import worker_processes
 from tests.conftest import SMALL
 
 
@@ -161,12 +166,33 @@ def test_the_round_takes_what_was_judged_ahead_and_finds_out_the_rest(
 ) -> None:
     run = fresh_copy("gates.diversity.min_distinct2=0.99")
     length, diversity = _counted(monkeypatch, "length"), _counted(monkeypatch, "diversity")
-    with ahead(run) as begin:
+    with ThreadPoolExecutor(1) as judges, judging(run, judges) as begin:
         begin()
     assert (len(length), len(diversity)) == (1, 1)
     assert evaluate("length", Evidence(run), 1).status is Status.PASSED
     assert evaluate("diversity", Evidence(run), 1).status is Status.FAILED
     assert (len(length), len(diversity)) == (1, 2)
+
+
+def test_another_process_judges_ahead_and_a_lost_one_says_nothing(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fresh_copy("gates.diversity.min_distinct2=0.98", "pool.workers=2")
+    with ahead(run) as begin:
+        begin()
+    assert not multiprocessing.active_children(), "no process for a pool that is judged as soon"
+    here = {name: _counted(monkeypatch, name) for name in ("length", "diversity")}
+    with worker_processes(1) as judges, judging(run, judges) as begin:
+        begin()
+    assert evaluate("length", Evidence(run), 1).failures == () and not here["length"]
+    assert not evaluate("length", Evidence(run), 1).given_again, "it was found in this very run"
+    assert evaluate("diversity", Evidence(run), 1).failures and here["diversity"], "red is judged here again"
+    with worker_processes(1) as judges:
+        with suppress(BrokenExecutor):
+            judges.submit(os._exit, 1).result()
+        with judging(run, judges) as begin:
+            begin()
+    assert evaluate("length", Evidence(run), 1).failures == ()
 
 
 def test_a_fault_ahead_is_the_rounds_to_tell(fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +201,7 @@ def test_a_fault_ahead_is_the_rounds_to_tell(fresh_copy: Callable[..., Run], mon
 
     monkeypatch.setitem(BY_NAME, "mix", replace(BY_NAME["mix"], evaluate=broken))
     run = fresh_copy()
-    with ahead(run) as begin:
+    with ThreadPoolExecutor(1) as judges, judging(run, judges) as begin:
         begin()
     assert evaluate("length", Evidence(run), 1).status is Status.PASSED
     with pytest.raises(ZeroDivisionError):
