@@ -168,6 +168,15 @@ class GRPO(Grouped, Update):
     """How far the ratio may go above 1; null: as far as below it, `clip`."""
 
 
+class TrlGRPO(GRPO):
+    """The same where the loss is that of TRL's `GRPOTrainer`: for `trl_grpo` alone."""
+
+    importance_sampling_level: Literal["token", "sequence"]
+    """What has a ratio of probabilities that is clipped: each token, or an episode's tokens together (GSPO)."""
+    use_bias_correction_kl: bool
+    """Whether the KL to the reference is weighed by that ratio, so that its gradient is that of the reverse KL."""
+
+
 class DPO(Grouped, Update):
     """DPO on the best and the worst take of every prompt, for `torch_dpo` alone; its beta is `kl_coef`."""
 
@@ -314,8 +323,8 @@ class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
     engine: Annotated[str, _of_episodes(ENGINES)]
-    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it), `torch_grpo`, `torch_dpo` or
-    `trl_dpo`."""
+    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it), `torch_grpo`, `trl_grpo`, `torch_dpo`
+    or `trl_dpo`."""
     strategy: Annotated[str, _of_episodes(STRATEGIES)]
     """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several of it (GRPO, DPO)."""
     threads: Positive
@@ -340,6 +349,7 @@ class Training(Section):
     """Whether the states within a layer are computed again for the gradients: less memory for more time."""
     ppo: PPO
     grpo: GRPO
+    trl_grpo: TrlGRPO
     dpo: DPO
     trl_dpo: TrlDPO
     lr_schedule: RateSchedule

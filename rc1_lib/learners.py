@@ -41,6 +41,7 @@ class Learner:
 ENGINES: dict[str, Learner] = {
     "torch_ppo": Learner("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES),
     "torch_grpo": Learner("rc1_lib.training.engines.torch_grpo:TorchGRPO", LearnsFrom.GROUPS, "grpo"),
+    "trl_grpo": Learner("rc1_lib.training.engines.trl_grpo:TrlGRPO", LearnsFrom.GROUPS, "trl_grpo"),
     "torch_dpo": Learner("rc1_lib.training.engines.torch_dpo:TorchDPO", LearnsFrom.GROUPS, "dpo"),
     "trl_dpo": Learner("rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, "trl_dpo"),
     "pure_pt_sft": Learner("rc1_lib.training.engines.pure_pt_sft:PurePtSFT", LearnsFrom.ROWS),

@@ -17,7 +17,8 @@ LOCAL = PROJECT_ROOT / "configs/local.yaml"
 
 
 @pytest.mark.parametrize(
-    "name", ["local.yaml", "ppo_scale.yaml", "grpo_local.yaml", "dpo_local.yaml", "trl_dpo_local.yaml"]
+    "name",
+    ["local.yaml", "ppo_scale.yaml", "grpo_local.yaml", "trl_grpo_local.yaml", "dpo_local.yaml", "trl_dpo_local.yaml"],
 )
 def test_every_shipped_configuration_loads(name: str) -> None:
     load_config(PROJECT_ROOT / "configs" / name)
@@ -68,7 +69,7 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
         ("pool.n=2025-13-45", "is not a YAML value"),
         (
             "training.engine=trl_sft",
-            "torch_ppo or trl_dpo or trl_ppo, since a run learns from episodes of its own",
+            "torch_ppo or trl_dpo or trl_grpo or trl_ppo, since a run learns from episodes of its own",
         ),
         ("training.engine=torch_pp", "for supervised training use `rc1 train --config configs/train_local.yaml`"),
         ("training.strategy=sft", "training.strategy: found 'sft', expected groups or ppo, since a run learns"),

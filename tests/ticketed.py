@@ -34,7 +34,7 @@ def copy_with_base(built: Run, root: Path) -> None:
     write_base(root / "base", rows[:200])
 
 
-def ticketed(root: Path, built: Run, verdicts: Verdicts, *overrides: str) -> Run:
+def ticketed(root: Path, built: Run, verdicts: Verdicts, *overrides: str, config: Path | None = None) -> Run:
     """The run of a workspace that holds pool and base, after two rounds that have passed under these very settings.
 
     Args:
@@ -42,8 +42,9 @@ def ticketed(root: Path, built: Run, verdicts: Verdicts, *overrides: str) -> Run
         built: whose pool it is.
         verdicts: on that pool; gates that read the configuration are evaluated anew.
         overrides: settings of the training.
+        config: the configuration file; default: the profile's own.
     """
-    run = open_run(profile="local", workspace=root, overrides=(*built.overrides, *TINY, *overrides))
+    run = open_run(profile="local", config=config, workspace=root, overrides=(*built.overrides, *TINY, *overrides))
     evidence = Evidence(run)
     for number, found in verdicts.items():
         specs = zip(gates_of_round(number), found, strict=True)

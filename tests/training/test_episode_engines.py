@@ -37,6 +37,7 @@ OF_PAIRS = {"rewards/margins", "rewards/accuracies", "pairs/differ"}
 OWN_NAMES = {
     "torch_ppo": OF_RATIOS | {"loss/value_avg", "val/clipfrac_avg", "critic/vf_explained_var", "lr/value"},
     "torch_grpo": OF_RATIOS | {"loss/kl_avg", "frac_reward_zero_std"},
+    "trl_grpo": OF_RATIOS | {"loss/kl_avg", "frac_reward_zero_std"},
     "torch_dpo": OF_RATIOS | OF_PAIRS,
     "trl_dpo": OF_PAIRS | {"rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected"},
 }
@@ -173,8 +174,9 @@ def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny, name: 
     assert all(right[each] == pytest.approx(value, abs=1e-5) for each, value in left.items())
 
 
-def test_states_computed_again_give_the_same_bits(tiny: Tiny) -> None:
-    kept, again = (tiny("training.ppo.value_warm_up=0", f"training.gradient_checkpointing={way}") for way in (0, 1))
+@pytest.mark.parametrize("name", ["torch_ppo", "trl_dpo", "trl_grpo"])  # the others learn as torch_ppo does
+def test_states_computed_again_give_the_same_bits(tiny: Tiny, name: str) -> None:
+    kept, again = (tiny(*ENGINES[name], f"training.gradient_checkpointing={way}") for way in (0, 1))
     one, other = engine_of(kept), engine_of(again)
     batch = played(one, kept)
     assert played(other, again)["trajectories"] == batch["trajectories"]

@@ -33,6 +33,8 @@ from tests.training.tiny_world import ENGINES, tiny_run
 from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_grpo", "torch_dpo", "trl_dpo")]
+"""The other engines, where one of them speaks for all in the ordinary suite."""
 
 
 @pytest.fixture(scope="module")
@@ -334,9 +336,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(
-    "name", ["torch_grpo", *(pytest.param(name, marks=pytest.mark.long) for name in ("torch_dpo", "trl_dpo"))]
-)
+@pytest.mark.parametrize("name", ["torch_grpo", *LONG])
 def test_a_run_of_every_other_engine_survives_kills_with_the_same_bytes_too(
     tiny: Tiny, forks: Forks, name: str
 ) -> None:

@@ -57,11 +57,11 @@ def test_every_registered_strategy_is_made_and_every_alias_leads_to_an_engine() 
     assert all(callable(make_strategy(name).on_batch) for name in STRATEGIES)
     assert set(ALIASES.values()) <= set(ENGINES) and not set(ALIASES) & set(ENGINES)
     assert names_of(ENGINES, LearnsFrom.EPISODES) == ["torch_ppo", "trl_ppo"]
-    assert names_of(ENGINES, *PLAYED) == ["torch_dpo", "torch_grpo", "torch_ppo", "trl_dpo", "trl_ppo"]
+    assert names_of(ENGINES, *PLAYED) == ["torch_dpo", "torch_grpo", "torch_ppo", "trl_dpo", "trl_grpo", "trl_ppo"]
     assert names_of(STRATEGIES, LearnsFrom.ROWS) == ["sft"]
 
 
-@pytest.mark.parametrize("name", ["torch_grpo", "torch_ppo", "trl_ppo"])
+@pytest.mark.parametrize("name", ["torch_grpo", "torch_ppo", "trl_grpo", "trl_ppo"])
 def test_rows_of_input_and_output_do_not_set_up_an_engine_of_episodes(name: str) -> None:
     sentence = (
         f"engine.name: {name} learns from episodes in RC1's dialogue world, and rows of input and output have none; "
@@ -75,7 +75,7 @@ def test_rows_of_input_and_output_do_not_set_up_an_engine_of_episodes(name: str)
 def test_a_run_of_episodes_does_not_set_up_an_engine_of_rows() -> None:
     with pytest.raises(
         ConfigError,
-        match=r"trl_sft learns from rows with labels, .* torch_grpo, torch_ppo, trl_dpo, trl_ppo with",
+        match=r"trl_sft learns from rows with labels, .* torch_grpo, torch_ppo, trl_dpo, trl_grpo, trl_ppo with",
     ):
         make_engine("trl_sft", EpisodeSetup)
 

@@ -37,6 +37,8 @@ OVERRIDES = (
     "training.adapter.alpha=8", "training.ppo.kl_stop=100.0",
     "training.grpo.group_size=4", "training.grpo.minibatches=2", "training.grpo.micro_tokens=2048",
     "training.grpo.kl_stop=100.0",
+    "training.trl_grpo.group_size=4", "training.trl_grpo.minibatches=2", "training.trl_grpo.micro_tokens=2048",
+    "training.trl_grpo.kl_stop=100.0",
     "training.dpo.group_size=4", "training.dpo.minibatches=2", "training.dpo.micro_tokens=2048",
     "training.dpo.kl_stop=100.0",
     "training.trl_dpo.group_size=4", "training.trl_dpo.minibatches=2", "training.trl_dpo.micro_tokens=2048",
@@ -49,6 +51,7 @@ OVERRIDES = (
 ENGINES: dict[str, tuple[str, ...]] = {
     "torch_ppo": ("training.ppo.value_warm_up=0",),
     "torch_grpo": ("training.engine=torch_grpo", "training.strategy=groups"),
+    "trl_grpo": ("training.engine=trl_grpo", "training.strategy=groups"),
     "torch_dpo": ("training.engine=torch_dpo", "training.strategy=groups"),
     "trl_dpo": ("training.engine=trl_dpo", "training.strategy=groups"),
 }

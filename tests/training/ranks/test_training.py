@@ -21,6 +21,8 @@ from tests.training.test_ppo_run import go
 from tests.training.tiny_world import ENGINES, tiny_run
 
 Tiny = Callable[..., Run]
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("torch_grpo", "trl_grpo", "trl_dpo")]
+"""The other engines, where one of them speaks for all in the ordinary suite."""
 
 SHARDS = "training.shards=2"
 
@@ -46,9 +48,7 @@ def test_two_processes_end_with_the_bytes_of_one_and_go_on_from_what_one_began(t
     assert end_of(run.workspace.root) == alone
 
 
-@pytest.mark.parametrize(
-    "name", ["torch_dpo", *(pytest.param(name, marks=pytest.mark.long) for name in ("torch_grpo", "trl_dpo"))]
-)
+@pytest.mark.parametrize("name", ["torch_dpo", *LONG])
 def test_two_processes_end_with_the_bytes_of_one_with_every_other_engine_too(tiny: Tiny, name: str) -> None:
     ends = []
     for processes in (1, 2):

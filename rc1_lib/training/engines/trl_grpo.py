@@ -1,0 +1,135 @@
+"""GRPO through TRL's `GRPOTrainer` on the policy's takes in RC1's dialogue world: the engine `trl_grpo`.
+
+TRL brings the loss: log-probabilities, ratios and their clipping by token or by episode, the KL to the reference, the
+mean over tokens and episodes. Takes, advantages, steps of the optimizer and everything around them are `torch_grpo`'s.
+
+TRL's own loop would play in this world too, through `rc1_lib.environment.trl`. No run of RC1 is trained by it, since a
+run that was killed could not go on with the same bytes: its tokens are drawn from one global generator, so that a take
+hangs on all that was drawn before and beside it, and its checkpoints do not hold the rows under way.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from datasets import Dataset
+from peft import PeftModel
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.device import Precision
+from rc1_lib.training.engines.torch_grpo import TorchGRPO
+from rc1_lib.training.grpo.settings import GRPOSettings
+from rc1_lib.training.grpo.trl_gradients import Read
+from rc1_lib.training.grpo.update import grpo_update
+from rc1_lib.training.models import model_section
+from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.updates.batch import EpisodeBatch
+
+
+class TrlGRPO(TorchGRPO):
+    """The engine `trl_grpo`; what it learns from are groups of takes (strategy `groups`)."""
+
+    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
+        super()._begin(setup, base, adapter)
+        config, section = setup.config, setup.config.training.trl_grpo
+        self._settings = GRPOSettings(section, config.clip, self.temperature, config.training.limits.tokens)
+        arguments = GRPOConfig(
+            output_dir=tempfile.gettempdir(),  # asked for, but nothing is saved through TRL
+            report_to="none",
+            disable_tqdm=True,
+            use_cpu=self.device.type == "cpu",
+            bf16=self.precision is Precision.BF16,
+            fp16=self.precision is Precision.FP16,
+            activation_checkpointing=False,
+            seed=self.seed % 2**32,
+            max_steps=1,
+            per_device_train_batch_size=2,
+            num_generations=2,  # it makes none
+            beta=0.0,  # said anew at every reading; here it would only have TRL copy the adapter
+            epsilon=self._settings.clip,
+            epsilon_high=self._settings.clip_high,
+            loss_type=section.loss_type,
+            importance_sampling_level=section.importance_sampling_level,
+            use_bias_correction_kl=section.use_bias_correction_kl,
+            temperature=self.temperature,
+            max_completion_length=self._settings.most_tokens,
+        )
+        self._losses = _Losses.over(self.policy.peft, load_tokenizer(model_section(config, setup.base)), arguments)
+
+    def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
+        return grpo_update(
+            self.policy,
+            batch,
+            self.optimizer,
+            self._settings,
+            kl_coef=kl_coef,
+            generator=self._dealer,
+            scaler=self._scaler,
+            shards=self._shards,
+            losses=self._losses,
+        )
+
+
+class _Losses(GRPOTrainer):
+    """TRL's trainer as a loss: nothing of its loop, its generation, its rewards or its checkpoints is used."""
+
+    _own_bt: Tensor
+    _seen: tuple[Tensor, Tensor]
+
+    @classmethod
+    def over(cls, model: PeftModel, tokenizer: PreTrainedTokenizerBase, arguments: GRPOConfig) -> _Losses:
+        """The loss over a model, whose weights stay as they are."""
+        weights = {name: value.data for name, value in model.named_parameters() if value.requires_grad}
+        made = cls(
+            model=model,
+            reward_funcs=_scored_before,
+            args=arguments,
+            train_dataset=Dataset.from_list([{"prompt": "a"}]),
+            processing_class=tokenizer,
+        )
+        # Beside a quantised base TRL rounds the adapter to bf16, which small steps would not move any more.
+        for name, value in model.named_parameters():
+            if value.requires_grad:
+                value.data = weights[name]
+        made.current_gradient_accumulation_steps = 1  # of its loop; where a model is in training mode, it divides by it
+        return made
+
+    def read(self, inputs: Mapping[str, Tensor], beta: float) -> Read:
+        """The loss of takes, and what was read on the way."""
+        self.beta, self._own_bt = beta, inputs["tool_mask"].bool()
+        loss = cast(Tensor, cast(Any, self).compute_loss(self.model, dict(inputs)))
+        (measured,) = (of_mode for of_mode in self._metrics.values() if of_mode)
+        clipped = float(measured["clip_ratio/region_mean"][-1])
+        measured.clear()
+        logprobs_bt, entropies_bt = self._seen
+        weights_bt = self._kl_weights(logprobs_bt.detach() - inputs["old_per_token_logps"])
+        own = self._own_bt
+        return Read(loss, logprobs_bt[own], entropies_bt[own], weights_bt[own], clipped)
+
+    def _kl_weights(self, log_ratio_bt: Tensor) -> Tensor:
+        """What TRL weighs the KL of every token by."""
+        if not self.args.use_bias_correction_kl:
+            return torch.ones_like(log_ratio_bt)
+        if self.importance_sampling_level == "sequence":
+            means_b1 = (log_ratio_bt * self._own_bt).sum(1, keepdim=True) / self._own_bt.sum(1, keepdim=True)
+            log_ratio_bt = means_b1.expand_as(log_ratio_bt)
+        return log_ratio_bt.exp()
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, None]:
+        """As TRL has it, but 0 where the world spoke: TRL weighs that by 0 later, and 0 times infinity is no number."""
+        logprobs_bt, entropies_bt, _ = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        self._seen = logprobs_bt.masked_fill(~self._own_bt, 0.0), entropies_bt
+        return *self._seen, None
+
+
+def _scored_before(**columns: Any) -> list[float]:
+    """The reward that TRL's trainer has to be given, and never asks: a take comes with its score."""
+    raise AssertionError("TRL asked for a reward, but takes are scored before it sees them")
