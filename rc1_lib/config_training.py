@@ -253,6 +253,15 @@ class HeldOut(Section):
     """Of the draw of prompts, and of the episodes that judge them."""
 
 
+class ShadowLook(Section):
+    """A look at whether training generalises: the policy plays held-out rows on its way, as `eval/*` of the metrics."""
+
+    every_steps: Positive | None
+    """Steps from one look to the next; the last step is looked at too. null: none is taken."""
+    prompts: Positive
+    """How many rows are played, each once: of source questions that are held out, and not asked by the evaluation."""
+
+
 class ControlSettings(Section):
     """The short training on a reward without information: `rc1 train --control`."""
 
@@ -360,6 +369,7 @@ class Training(Section):
     collapse: Collapse
     learnability: LearnabilitySettings
     held_out: HeldOut
+    eval_shadow: ShadowLook
     control: ControlSettings
     trial: TrialSettings
     segment_steps: Positive
@@ -373,9 +383,9 @@ class Training(Section):
         if isinstance(section, Mapping) and "callbacks" in section:
             raise ValueError(
                 "found the key 'callbacks', which configs/train_local.yaml has: a run logs and saves by itself "
-                "(training.checkpoints), clips by max_grad_norm of its engine's section, has training.lr_schedule, "
-                "shows held-out prompts behind training (training.held_out.between), and never stops early, since "
-                "its steps are what the ticket vouches for; leave it out"
+                "(training.checkpoints), clips by max_grad_norm of its engine's section, has training.lr_schedule and "
+                "training.eval_shadow, and never stops early, since its steps are what the ticket vouches for; leave "
+                "it out"
             )
         return section
 

@@ -27,6 +27,7 @@ from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.collapse import CollapseGuard
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
+from rc1_lib.training.callbacks.played_shadow import looks_of
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_format import ChatFormat, format_of
@@ -52,8 +53,8 @@ from rc1_lib.training.warm_start import Reference, reference_of
 from rc1_lib.vouched import check_vouched
 
 _FREE = (
-    "cap", "checkpoints", "collapse", "control", "held_out", "learnability", "parity", "processes", "segment_steps",
-    "tracking", "trial",
+    "cap", "checkpoints", "collapse", "control", "eval_shadow", "held_out", "learnability", "parity", "processes",
+    "segment_steps", "tracking", "trial",
 )  # fmt: skip
 """Keys of the section `training` that change nothing that a step learns."""
 
@@ -218,6 +219,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         [
             _Segment(prepared, last),
             LRSchedule(config.training.lr_schedule.kind, config.training.lr_schedule.warmup_steps),
+            *looks_of(prepared.selection.shadow, config.training.eval_shadow),
             Logging(
                 run.workspace.path(places.metrics),
                 run.workspace.path(places.tensorboard),

@@ -10,7 +10,7 @@ import hashlib
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -41,6 +41,7 @@ class Selection:
         report: counts, by bucket and by reason.
         pool_sha256: of the pool's bytes that were read.
         longest: tokens of the longest of them all.
+        shadow: rows that are played on the way (`training.eval_shadow`), of questions that neither of the two has.
     """
 
     train: list[MeasuredRow]
@@ -48,6 +49,7 @@ class Selection:
     report: dict[str, Any]
     pool_sha256: str
     longest: int
+    shadow: list[MeasuredRow] = field(default_factory=list)
 
 
 def select_rows(run: Run, form: ChatFormat) -> Selection:
@@ -77,7 +79,7 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
             fitting.append({**row, "bucket": buckets[row["id"]]})
     kept_back = {row["id"] for row in fitting if _share_of(row["source_id"]) < config.training.held_out.share}
     train = [row for row in fitting if row["id"] not in kept_back]
-    held_out = _draw(config, [row for row in fitting if row["id"] in kept_back])
+    held_out = _draw(config, [row for row in fitting if row["id"] in kept_back], config.training.held_out.prompts)
     for name, rows in (("training", train), ("the evaluation", held_out)):
         empty = [bucket for bucket in BUCKETS if not any(row["bucket"] == bucket for row in rows)]
         if empty:
@@ -86,7 +88,8 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
                 f"{len(fitting)} that fit; {_advice(left_out)}"
             )
     report = _report(train, held_out, left_out)
-    return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), longest)
+    shadow = _shadow(config, [row for row in fitting if row["id"] in kept_back], held_out)
+    return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), longest, shadow)
 
 
 def _advice(left_out: Counter[str]) -> str:
@@ -127,16 +130,30 @@ def _share_of(source_id: str) -> float:
     return int.from_bytes(hashlib.sha256(f"held-out/{source_id}".encode()).digest()[:6], "big") / 2**48
 
 
-def _draw(config: RunConfig, rows: Sequence[MeasuredRow]) -> list[MeasuredRow]:
-    """The prompts of the evaluation: of every bucket its share, as far as there are enough, then any others."""
+def _shadow(config: RunConfig, kept_back: Sequence[MeasuredRow], held_out: Sequence[MeasuredRow]) -> list[MeasuredRow]:
+    """What is played on the way: a look at the evaluation's own questions could be trained towards."""
+    look, asked = config.training.eval_shadow, {row["source_id"] for row in held_out}
+    if look.every_steps is None:
+        return []
+    drawn = _draw(config, [row for row in kept_back if row["source_id"] not in asked], look.prompts)
+    if len(drawn) < look.prompts:
+        raise RC1Error(
+            f"training.eval_shadow.prompts is {look.prompts}, but {len(drawn)} held-out rows are of questions that the "
+            f"evaluation does not ask; ask for fewer, lower training.held_out.prompts, or raise training.held_out.share"
+        )
+    return drawn
+
+
+def _draw(config: RunConfig, rows: Sequence[MeasuredRow], prompts: int) -> list[MeasuredRow]:
+    """So many of the rows: of every bucket its share, as far as there are enough, then any others."""
     held = config.training.held_out
     order = sorted(rows, key=lambda row: hashlib.sha256(f"{held.seed}/{row['id']}".encode()).digest())
     taken: list[MeasuredRow] = []
     for bucket, share in config.priority_sampling.by_difficulty.items():
-        taken += [row for row in order if row["bucket"] == bucket][: round(held.prompts * share)]
+        taken += [row for row in order if row["bucket"] == bucket][: round(prompts * share)]
     chosen = {row["id"] for row in taken}
     spare = [row for row in order if row["id"] not in chosen]
-    taken += spare[: max(0, held.prompts - len(taken))]
+    taken += spare[: max(0, prompts - len(taken))]
     return sorted(taken, key=lambda row: str(row["id"]))
 
 

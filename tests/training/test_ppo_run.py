@@ -14,11 +14,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from rc1_lib.environment.summary import summary
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.evaluation.policies import player_of
 from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.callbacks.cap import PausedError
+from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.state import CheckpointError
@@ -101,6 +104,24 @@ def test_at_the_cap_it_pauses_with_a_checkpoint_and_under_a_higher_one_it_ends_w
     assert measured(run.workspace.root) == [1]
     assert go(tiny("training.cap.hours=1"), 4)[0] == "goes on from step_00001"
     assert end_of(run.workspace.root) == end_of(whole)
+
+
+def test_looks_on_the_way_stand_in_the_metrics_and_change_nothing_that_is_learned(tiny: Tiny, whole: Path) -> None:
+    run = tiny("training.eval_shadow={every_steps: 3, prompts: 6}")
+    go(run, 2)
+    go(run, 4)
+    lines = [json.loads(line) for line in (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
+    assert ["eval/env/success" in line for line in lines] == [False, False, True, True]
+    prepared, last = prepare(run), "checkpoints/rc1/step_00004"
+    adapter = run.workspace.root / last / "adapter.safetensors"
+    assert adapter.read_bytes() == (whole / last / "adapter.safetensors").read_bytes()
+    with player_of(prepared, first_seed(prepared)) as player:
+        player.load_adapter(load_checkpoint(adapter.parent).tensors["adapter"])
+        rows = prepared.selection.shadow
+        keys = [f"eval_shadow/{row['id']}" for row in rows]
+        again = player.play(rows, keys, temperature=player.temperature, seed=player.seed, iteration=0)
+    found = {name: value for name, value in lines[-1].items() if name.startswith("eval/")}
+    assert found == {f"eval/{name}": value for name, value in summary([one.outcome for one in again]).items()}
 
 
 def test_a_damaged_checkpoint_is_told_and_trained_again(tiny: Tiny, whole: Path) -> None:

@@ -121,6 +121,18 @@ def test_what_is_trained_on_depends_neither_on_how_many_are_asked_nor_on_the_dra
     assert ids(few.train) == ids(select("training.held_out.seed=1", "training.held_out.prompts=6").train)
 
 
+def test_what_is_played_on_the_way_is_of_questions_that_nobody_else_has(select: Select) -> None:
+    asked = ("training.held_out.prompts=9", "training.held_out.share=0.4")
+    plain, found = select(*asked), select(*asked, "training.eval_shadow={every_steps: 2, prompts: 6}")
+    others = {row["source_id"] for row in (*found.train, *found.held_out)}
+    assert len(found.shadow) == 6 and not others & {row["source_id"] for row in found.shadow}
+    assert plain.shadow == [] and (ids(plain.train), ids(plain.held_out)) == (ids(found.train), ids(found.held_out))
+    with pytest.raises(
+        RC1Error, match=r"eval_shadow\.prompts is 5000, but \d+ held-out rows are of questions that the"
+    ):
+        select(*asked, "training.eval_shadow={every_steps: 2, prompts: 5000}")
+
+
 def test_the_draw_depends_on_its_seed_alone(select: Select) -> None:
     one = select("training.held_out.prompts=9")
     assert ids(one.held_out) == ids(select("training.held_out.prompts=9").held_out)

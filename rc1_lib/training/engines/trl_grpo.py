@@ -81,6 +81,7 @@ class TrlGRPO(TorchGRPO):
 class _Losses(GRPOTrainer):
     """TRL's trainer as a loss: nothing of its loop, its generation, its rewards or its checkpoints is used."""
 
+    _weighs_kl: bool
     _own_bt: Tensor
     _seen: tuple[Tensor, Tensor]
 
@@ -99,6 +100,7 @@ class _Losses(GRPOTrainer):
         for name, value in model.named_parameters():
             if value.requires_grad:
                 value.data = weights[name]
+        made._weighs_kl = arguments.use_bias_correction_kl
         made.current_gradient_accumulation_steps = 1  # of its loop; where a model is in training mode, it divides by it
         return made
 
@@ -116,7 +118,7 @@ class _Losses(GRPOTrainer):
 
     def _kl_weights(self, log_ratio_bt: Tensor) -> Tensor:
         """What TRL weighs the KL of every token by."""
-        if not self.args.use_bias_correction_kl:
+        if not self._weighs_kl:
             return torch.ones_like(log_ratio_bt)
         if self.importance_sampling_level == "sequence":
             means_b1 = (log_ratio_bt * self._own_bt).sum(1, keepdim=True) / self._own_bt.sum(1, keepdim=True)
@@ -130,6 +132,6 @@ class _Losses(GRPOTrainer):
         return *self._seen, None
 
 
-def _scored_before(**columns: Any) -> list[float]:
+def _scored_before(**columns: Any) -> list[float | None]:
     """The reward that TRL's trainer has to be given, and never asks: a take comes with its score."""
     raise AssertionError("TRL asked for a reward, but takes are scored before it sees them")

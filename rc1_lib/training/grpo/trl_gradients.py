@@ -60,8 +60,9 @@ def add_trl_gradients(
     Returns:
         The sums over the own tokens that a `Tally` reports, all detached scalars.
     """
-    settings, field_N, rows_b = lesson.settings, lesson.fields(own), own.rows.unique_consecutive()
+    settings, field_N = lesson.settings, lesson.fields(own)
     minibatches = settings.grpo.minibatches
+    rows_b: Tensor = own.rows.unique_consecutive()  # type: ignore[no-untyped-call]
     with span(Part.FORWARD):
         read = losses.read(inputs_of(lesson, rows_b), lesson.kl_coef)
         share = 1.0 if settings.grpo.loss_type == "dapo" else minibatches * len(rows_b) / len(lesson.batch)

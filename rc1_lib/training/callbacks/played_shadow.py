@@ -1,0 +1,45 @@
+"""Held-out rows played now and then while a run trains: no gate, a look at whether learning generalises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rc1_lib.config_training import ShadowLook
+from rc1_lib.environment.summary import summary
+from rc1_lib.records import MeasuredRow
+from rc1_lib.training.callbacks.eval_shadow import PREFIX
+from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.player import Player
+
+if TYPE_CHECKING:
+    from rc1_lib.training.trainer import Trainer
+
+
+class PlayedShadow(Quiet):
+    """Adds `eval/<figure>` to the metrics of every n-th and of the last step, by the policy as it then stands.
+
+    Every look draws by the same random numbers, so that what differs between two of them is the policy.
+    """
+
+    name = "eval_shadow"
+
+    def __init__(self, rows: Sequence[MeasuredRow], every: int) -> None:
+        """Play all of `rows` every `every` steps."""
+        assert rows and every >= 1
+        self._rows, self._every = rows, every
+
+    def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
+        """Play where it is time."""
+        if trainer.step % self._every and trainer.step != trainer.max_steps:
+            return
+        player = trainer.engine
+        assert isinstance(player, Player), "what learns from episodes plays them"
+        keys = [f"{self.name}/{row['id']}" for row in self._rows]
+        played = player.play(self._rows, keys, temperature=player.temperature, seed=player.seed, iteration=0)
+        metrics.update({PREFIX + name: value for name, value in summary([one.outcome for one in played]).items()})
+
+
+def looks_of(rows: Sequence[MeasuredRow], look: ShadowLook) -> list[PlayedShadow]:
+    """The looks that a run takes; none where none is asked for, so that its checkpoints do not name any."""
+    return [] if look.every_steps is None else [PlayedShadow(rows, look.every_steps)]
