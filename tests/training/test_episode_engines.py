@@ -255,6 +255,15 @@ def test_four_bit_weights_learn_on_a_cpu(tiny: Tiny) -> None:
     assert all(torch.equal(layer.weight, old) for layer, old in zip(packed, weights, strict=True))
 
 
+@pytest.mark.parametrize("name", ["trl_dpo", "trl_grpo"])
+def test_trl_leaves_the_adapter_as_it_is_beside_a_base_in_four_bits(tiny: Tiny, name: str) -> None:
+    """Rounded to bf16, as TRL advises for its own loop, the policy would not be the one that other engines train."""
+    theirs, ours = (
+        engine_of(tiny(*ENGINES[each], "finetune.method=qlora")).policy.adapter_state() for each in (name, "torch_grpo")
+    )
+    assert same(theirs, ours) and {each.dtype for each in theirs.values()} == {torch.float32}
+
+
 def test_the_old_name_gives_this_engine_and_says_so() -> None:
     told: list[str] = []
     assert isinstance(make_engine("trl_ppo", EpisodeSetup, told.append), TorchPPO)

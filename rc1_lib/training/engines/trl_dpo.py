@@ -28,6 +28,7 @@ from rc1_lib.training.models import model_section
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.trl_loss import figures_of, weights_kept
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.losses import FAR
 from rc1_lib.training.updates.reading import Manner, policy_logprobs, read_episodes
@@ -97,12 +98,13 @@ class _Losses(DPOTrainer):
         """The loss over a model whose adapter is fresh, so that the reference is the model without it."""
         # The constructor wants rows; a dataset that is read as it goes is not tokenised with a bar of progress.
         row = {"prompt": "a", "chosen": "b", "rejected": "c"}
-        made = cls(
-            model=model,
-            args=arguments,
-            train_dataset=Dataset.from_list([row]).to_iterable_dataset(),
-            processing_class=tokenizer,
-        )
+        with weights_kept(model):
+            made = cls(
+                model=model,
+                args=arguments,
+                train_dataset=Dataset.from_list([row]).to_iterable_dataset(),
+                processing_class=tokenizer,
+            )
         # TRL copies an adapter that it did not make itself, to compare with; without the copy it switches ours off.
         model.delete_adapter(_COPY)
         return made
@@ -110,7 +112,5 @@ class _Losses(DPOTrainer):
     def loss_of(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
         """The mean loss of pairs, and what TRL measured of them."""
         loss = cast(Tensor, cast(Any, self).compute_loss(self.model, dict(inputs)))
-        measured = self._metrics["eval"]  # the policy stands still while it is read, as every engine's does
-        figures = {name: float(measured[name][-1]) for name in FIGURES}
-        measured.clear()
-        return loss, figures
+        measured = figures_of(self._metrics)
+        return loss, {name: measured[name] for name in FIGURES}

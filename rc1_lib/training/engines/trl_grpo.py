@@ -31,6 +31,7 @@ from rc1_lib.training.grpo.update import grpo_update
 from rc1_lib.training.models import model_section
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
+from rc1_lib.training.trl_loss import figures_of, weights_kept
 from rc1_lib.training.updates.batch import EpisodeBatch
 
 
@@ -88,18 +89,14 @@ class _Losses(GRPOTrainer):
     @classmethod
     def over(cls, model: PeftModel, tokenizer: PreTrainedTokenizerBase, arguments: GRPOConfig) -> _Losses:
         """The loss over a model, whose weights stay as they are."""
-        weights = {name: value.data for name, value in model.named_parameters() if value.requires_grad}
-        made = cls(
-            model=model,
-            reward_funcs=_scored_before,
-            args=arguments,
-            train_dataset=Dataset.from_list([{"prompt": "a"}]),
-            processing_class=tokenizer,
-        )
-        # Beside a quantised base TRL rounds the adapter to bf16, which small steps would not move any more.
-        for name, value in model.named_parameters():
-            if value.requires_grad:
-                value.data = weights[name]
+        with weights_kept(model):
+            made = cls(
+                model=model,
+                reward_funcs=_scored_before,
+                args=arguments,
+                train_dataset=Dataset.from_list([{"prompt": "a"}]),
+                processing_class=tokenizer,
+            )
         made._weighs_kl = arguments.use_bias_correction_kl
         made.current_gradient_accumulation_steps = 1  # of its loop; where a model is in training mode, it divides by it
         return made
@@ -108,9 +105,7 @@ class _Losses(GRPOTrainer):
         """The loss of takes, and what was read on the way."""
         self.beta, self._own_bt = beta, inputs["tool_mask"].bool()
         loss = cast(Tensor, cast(Any, self).compute_loss(self.model, dict(inputs)))
-        (measured,) = (of_mode for of_mode in self._metrics.values() if of_mode)
-        clipped = float(measured["clip_ratio/region_mean"][-1])
-        measured.clear()
+        clipped = figures_of(self._metrics)["clip_ratio/region_mean"]
         logprobs_bt, entropies_bt = self._seen
         weights_bt = self._kl_weights(logprobs_bt.detach() - inputs["old_per_token_logps"])
         own = self._own_bt
