@@ -343,7 +343,7 @@ class Training(Section):
     put together in order, so the number decides the last bits of a result, and who works on which part does not."""
     processes: Positive | None
     """Processes that share the shards on a CPU, each with `threads` threads; null: as many as there are cores, at most
-    one a shard. A matter of time, never of results."""
+    one a shard. Under `accelerate launch` its processes share them. A matter of time, never of results."""
     languages: tuple[Language, ...]
     """The pool's rows in these languages are trained on; the others are counted."""
     max_tokens: Positive

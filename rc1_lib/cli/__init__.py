@@ -19,12 +19,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from rc1_lib.cli.app import app
     from rc1_lib.cli.command import INTERRUPTED, REFUSED
 
-    for argument in sys.argv[1:] if arguments is None else arguments:
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    for argument in given:
         try:
             str(argument).encode()
         except UnicodeEncodeError:
             print(f"rc1: {argument!a}: is not UTF-8, expected arguments in UTF-8; write it anew", file=sys.stderr)
             sys.exit(REFUSED)
+
+    if given[:1] == ["train"] and not _leads():
+        return
 
     try:
         app(None if arguments is None else list(arguments), prog_name="rc1")
@@ -35,3 +39,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stderr.flush()
             os._exit(INTERRUPTED)
         raise
+
+
+def _leads() -> bool:
+    """Whether this process is to run the command: of several that a launcher started, the first one alone.
+
+    The others do what it says, until it has ended.
+    """
+    from rc1_lib.cli.command import REFUSED
+    from rc1_lib.cli.quiet import quieten
+    from rc1_lib.errors import RC1Error
+    from rc1_lib.training.ranks.launch import launch_of
+
+    try:
+        launch = launch_of(os.environ)
+        if launch is None:
+            return True
+        if launch.rank:
+            quieten(hub=False)
+        from rc1_lib.training.ranks.launched import join
+
+        return join(launch)
+    except RC1Error as error:
+        print(f"rc1: {error}", file=sys.stderr)
+        sys.exit(REFUSED)

@@ -28,7 +28,7 @@ from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.crew import Crew
-from rc1_lib.training.ranks.processes import processes_of
+from rc1_lib.training.ranks.processes import crew_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import Link, Shards
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import EpisodeSetup
@@ -89,11 +89,11 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         size = processes_of(setup.config.training)
         device, shape = get_device(), base_config(model_section(setup.config, setup.base))
         self.memory = estimate_memory(setup.config, shape, device, setup.longest)
-        check_memory(self.memory, device, size)
+        check_memory(self.memory, device, on_one_device(size))
         if size == 1:
             self._build(setup, Shards(setup.config.training.shards))
             return
-        self._crew = Crew.take(size)
+        self._crew = crew_of(size)
         with self._crew.beginning(f"{type(self).__module__}:{type(self).__name__}", setup):
             self._build(setup, Shards(setup.config.training.shards, self._crew.link))
 

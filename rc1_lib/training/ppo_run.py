@@ -43,6 +43,7 @@ from rc1_lib.training.derived import CHECKPOINT
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
 from rc1_lib.training.process import process_values
+from rc1_lib.training.ranks.processes import processes_of
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
@@ -133,9 +134,11 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
         trial: what is tried out; without it the base of a trial is refused.
 
     Raises:
-        RC1Error: when the pool or the base cannot be used, or the judge not be asked that episodes are scored by.
+        RC1Error: when the pool or the base cannot be used, the judge not be asked that episodes are scored by, or the
+            shards not be dealt to the processes that a launcher started.
     """
     check_trackers(run.config.training.tracking)
+    processes_of(run.config.training)
     judge = EpisodeJudge(run) if run.config.training.reward.judge else None
     _check_templates(run)
     with vouched_base(run) as base:

@@ -1,6 +1,6 @@
 """A follower: a process that does with its shards what the first process does with its own, until that one is gone.
 
-`python -m rc1_lib.training.ranks.follower FD RANK SIZE`, started by `crew`.
+`python -m rc1_lib.training.ranks.follower FD RANK SIZE`, started by `started`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.ranks.link import Failure, FollowerLink, receive, send
+from rc1_lib.training.ranks.link import Failure, FollowerLink, Line, receive, send
 
 BEGIN, DONE = "begin", "done"
 
 
-def follow(line: Connection, rank: int, size: int) -> None:
+def follow(line: Line, rank: int, size: int) -> None:
     """Do what the first process says, in its order, until it says no more.
 
     It says the name of a method and its arguments, and is told when that is done. `BEGIN` makes the object whose

@@ -1,20 +1,39 @@
-"""The lines between the processes of one crew: pairs of sockets that only they hold.
+"""The lines between the processes of one crew, whatever they are made of.
 
-Nothing listens on a network. A process that dies closes its end, which the others see at once, so that nobody waits for
-a time to be up. All pass through the first process: a few megabytes a step.
+A process that dies closes its end, which the others see at once, so that nobody waits for a time to be up. All pass
+through the first process: a few megabytes a step.
 """
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from torch import Tensor
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.training.device import get_device, to_device
 
 Done = TypeVar("Done")
+
+
+class Line(Protocol):
+    """One end of a line between two processes; the other's loss is an `EOFError` or a `ConnectionError`."""
+
+    def send_bytes(self, buf: bytes, /) -> None:
+        """Wait until the other has taken it."""
+        ...
+
+    def recv_bytes(self) -> bytes:
+        """Wait for what the other sends."""
+        ...
+
+    def close(self) -> None:
+        """Hear and say no more."""
+        ...
 
 
 class LostError(RC1Error):
@@ -38,13 +57,29 @@ class Failure:
     refused: bool
 
 
-def send(line: Connection, thing: Any) -> None:
+class _Pickler(pickle.Pickler):
+    """Has a tensor of an accelerator come back on that of whoever reads it: each process has one of its own."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        """Python's own way for everything else."""
+        if isinstance(thing, Tensor) and thing.device.type != "cpu":
+            return _on_own_device, (thing.cpu(),)
+        return NotImplemented
+
+
+def _on_own_device(tensor: Tensor) -> Any:
+    return to_device(tensor, get_device())
+
+
+def send(line: Line, thing: Any) -> None:
     """Send an object of this very program to another process of it."""
-    # Not `line.send`: it would move tensors into shared memory, whose handles outlive a killed process.
-    line.send_bytes(pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL))
+    # Not `Connection.send`: it would move tensors into shared memory, whose handles outlive a killed process.
+    content = io.BytesIO()
+    _Pickler(content, protocol=pickle.HIGHEST_PROTOCOL).dump(thing)
+    line.send_bytes(content.getvalue())
 
 
-def receive(line: Connection) -> Any:
+def receive(line: Line) -> Any:
     """Wait for what another process of this program sends.
 
     Raises:
@@ -68,7 +103,7 @@ class LeaderLink:
 
     rank = 0
 
-    def __init__(self, lines: Sequence[Connection]) -> None:
+    def __init__(self, lines: Sequence[Line]) -> None:
         """Takes the line to each follower."""
         self._lines = lines
         self.size = 1 + len(lines)
@@ -91,7 +126,7 @@ class FollowerLink:
         size: processes.
     """
 
-    def __init__(self, line: Connection, rank: int, size: int) -> None:
+    def __init__(self, line: Line, rank: int, size: int) -> None:
         """Takes the line to the first process."""
         self._line, self.rank, self.size = line, rank, size
 

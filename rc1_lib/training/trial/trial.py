@@ -22,7 +22,7 @@ from rc1_lib.training.device import get_device
 from rc1_lib.training.memory_estimate import check_memory, estimate_memory
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.ppo_run import Prepared, advance, prepare
-from rc1_lib.training.ranks.processes import processes_of
+from rc1_lib.training.ranks.processes import on_one_device, processes_of
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.run_paths import TRIAL, paths_of
 from rc1_lib.training.trial.random_base import write_random_base
@@ -53,7 +53,8 @@ def prepare_trial(run: Run) -> Prepared:
     form = format_of(tokenizer, run.config.training)
     device, longest = get_device(), select_rows(beside, form).longest
     memory = estimate_memory(beside.config, shape, device, longest)
-    check_memory(memory, device, processes_of(beside.config.training))  # before gigabytes of weights are written
+    sharing = on_one_device(processes_of(beside.config.training))
+    check_memory(memory, device, sharing)  # before gigabytes of weights are written
     write_random_base(beside.workspace.path(_BASE), shape, tokenizer, run.config.seeds[0])
     return prepare(beside, trial=RANDOM_BASE)
 

@@ -12,27 +12,27 @@ from collections.abc import Iterator
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.link import FollowerError, LostError
+from rc1_lib.training.ranks.started import StartedCrew
 from tests.training.ranks import workers
 from tests.training.ranks.workers import Worker, begun, do
 
 
 @pytest.fixture
-def crew() -> Iterator[Crew]:
-    made = Crew(3)
+def crew() -> Iterator[StartedCrew]:
+    made = StartedCrew(3)
     yield made
     made.close()
 
 
-def test_any_number_of_processes_comes_to_the_same_bits(crew: Crew) -> None:
+def test_any_number_of_processes_comes_to_the_same_bits(crew: StartedCrew) -> None:
     numbers = [random.Random(8).uniform(-1, 1) * 10**power for power in range(12) for _ in range(5)]
     alone = Worker(crew.link, 4)
     alone.shards = type(alone.shards)(4)
     assert do(crew, begun(crew, 4), "add", numbers) == alone.add(numbers)
 
 
-def test_each_shard_is_worked_on_by_a_process_of_its_own(crew: Crew) -> None:
+def test_each_shard_is_worked_on_by_a_process_of_its_own(crew: StartedCrew) -> None:
     found = do(crew, begun(crew, 3), "process")
     assert isinstance(found, list) and found[0] == os.getpid() and len(set(found)) == 3
 
@@ -45,7 +45,7 @@ def test_each_shard_is_worked_on_by_a_process_of_its_own(crew: Crew) -> None:
         ("refuse", r"^process 2 of 3: base: is not there; put it there$"),
     ],
 )
-def test_a_process_that_is_lost_or_refuses_is_a_sentence(crew: Crew, name: str, sentence: str) -> None:
+def test_a_process_that_is_lost_or_refuses_is_a_sentence(crew: StartedCrew, name: str, sentence: str) -> None:
     worker = begun(crew, 3)
     with pytest.raises(LostError, match=sentence) as found:
         do(crew, worker, name)
@@ -55,13 +55,13 @@ def test_a_process_that_is_lost_or_refuses_is_a_sentence(crew: Crew, name: str, 
         do(crew, worker, "process")
 
 
-def test_a_process_that_fails_shows_its_own_traceback(crew: Crew) -> None:
+def test_a_process_that_fails_shows_its_own_traceback(crew: StartedCrew) -> None:
     with pytest.raises(FollowerError, match=r"process 2 of 3: Traceback(.|\n)*KeyError: 'lost'") as found:
         do(crew, begun(crew, 3), "fail")
     assert not isinstance(found.value, RC1Error)
 
 
-def test_ones_own_error_ends_the_followers_and_is_ones_own(crew: Crew) -> None:
+def test_ones_own_error_ends_the_followers_and_is_ones_own(crew: StartedCrew) -> None:
     begun(crew, 3)
     with pytest.raises(ZeroDivisionError), crew.doing("process", ()):
         print(1 / 0)
@@ -69,16 +69,16 @@ def test_ones_own_error_ends_the_followers_and_is_ones_own(crew: Crew) -> None:
 
 
 def test_a_crew_that_was_given_back_is_taken_again_unless_one_of_it_died() -> None:
-    crew = Crew.take(2)
+    crew = StartedCrew.take(2)
     first = do(crew, begun(crew, 2), "process")
     assert isinstance(first, list)
     crew.give_back()
-    again = Crew.take(2)
+    again = StartedCrew.take(2)
     assert do(again, begun(again, 2), "process") == first
     os.kill(first[1], 9)
     os.waitid(os.P_PID, first[1], os.WEXITED | os.WNOWAIT)
     again.give_back()
-    other = Crew.take(2)
+    other = StartedCrew.take(2)
     try:
         second = do(other, begun(other, 2), "process")
         assert isinstance(second, list) and second[1] != first[1]

@@ -14,6 +14,7 @@ from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.ranks.link import LostError
+from rc1_lib.training.ranks.started import StartedCrew
 from rc1_lib.training.setups import EpisodeSetup
 from tests.forks import Forks
 from tests.training.killed import until_done
@@ -80,7 +81,7 @@ def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_
     learn = TorchPPO._learn
 
     def killing(engine: TorchPPO, *arguments: object) -> dict[str, float]:
-        assert engine._crew is not None
+        assert isinstance(engine._crew, StartedCrew)
         if arguments[2] == 2:
             os.kill(engine._crew._processes[0].pid, 9)
         return learn(engine, *arguments)  # type: ignore[arg-type]

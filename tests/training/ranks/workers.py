@@ -9,6 +9,7 @@ from typing import Self
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.shards import Link, Shards
+from rc1_lib.training.ranks.started import StartedCrew
 
 PLACE = "tests.training.ranks.workers:Worker"
 
@@ -70,7 +71,7 @@ def do(crew: Crew, worker: Worker, name: str, *arguments: object) -> object:
 
 def lead() -> None:
     """Start a crew, print the numbers of its processes, and wait for ever."""
-    crew = Crew(3)
+    crew = StartedCrew(3)
     print(*do(crew, begun(crew, 3), "process"), flush=True)  # type: ignore[misc]
     signal.pause()
 

@@ -1,0 +1,158 @@
+"""Followers that a launcher has started beside this process: `accelerate launch`, `torchrun`.
+
+Lines go over torch.distributed's gloo, on CPUs and between GPUs: what shards come to is put together in their order, so
+tensors are collected, not reduced, and pass through the host's memory. The group is none that libraries see: one that
+is torch's default they would take for processes that train beside them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Protocol, cast
+
+import torch
+from torch import Tensor
+from torch._C._distributed_c10d import ProcessGroupGloo, Work
+from torch.distributed.rendezvous import rendezvous
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.training.ranks.crew import GO_ON, Crew
+from rc1_lib.training.ranks.follower import follow
+from rc1_lib.training.ranks.launch import Launch, forget_launch
+from rc1_lib.training.ranks.link import LostError
+
+_PATIENCE = timedelta(days=365)
+"""A follower waits for as long as the first process is at work alone; of one that is gone the socket tells at once."""
+_crew: LaunchedCrew | None = None
+
+
+class Group(Protocol):
+    """What of gloo's group is used here, which torch's own types leave out."""
+
+    def send(self, tensors: list[Tensor], peer: int, tag: int, /) -> Work:
+        """Begin to send to a rank."""
+        ...
+
+    def recv(self, tensors: list[Tensor], peer: int, tag: int, /) -> Work:
+        """Begin to fill tensors with what a rank sends."""
+        ...
+
+    def size(self) -> int:
+        """Processes of the group."""
+        ...
+
+
+class GroupLine:
+    """A line to another process of the group; a message is its length, and then its bytes."""
+
+    def __init__(self, group: Group, peer: int) -> None:
+        """Takes the rank at the other end."""
+        self._group, self._peer = group, peer
+
+    def send_bytes(self, buf: bytes, /) -> None:
+        """Wait until the other has taken it."""
+        for part in (torch.tensor([len(buf)]), torch.frombuffer(bytearray(buf), dtype=torch.uint8)):
+            self._wait(self._group.send([part], self._peer, 0))
+
+    def recv_bytes(self) -> bytes:
+        """Wait for what the other sends."""
+        length = self._received(torch.zeros(1, dtype=torch.int64))
+        return self._received(torch.empty(int(length), dtype=torch.uint8)).numpy().tobytes()
+
+    def close(self) -> None:
+        """Nothing: the group ends with the process."""
+
+    def _received(self, place: Tensor) -> Tensor:
+        self._wait(self._group.recv([place], self._peer, 0))
+        return place
+
+    def _wait(self, work: Work) -> None:
+        try:
+            work.wait()
+        except RuntimeError as error:  # all that gloo says of a peer that is gone
+            raise ConnectionError(f"process {self._peer + 1} of {self._group.size()}") from error
+
+
+class LaunchedCrew(Crew):
+    """The processes that a launcher has started with this one. There is one such crew, and every engine takes it."""
+
+    def give_back(self) -> None:
+        """Nothing: they wait for the next engine."""
+
+    def _loss(self, error: Exception) -> str:
+        return f"{error} is gone, and what started it says how it ended; {GO_ON}"
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        with _deaf_to_the_launcher(), super()._guarded():
+            yield
+
+
+def join(launch: Launch) -> bool:
+    """Take the place that the launcher gives this process.
+
+    A follower does what the first process says, until that one is gone.
+
+    Args:
+        launch: what the launcher says.
+
+    Returns:
+        Whether this is the first process, which goes on; a follower's work is done then.
+
+    Raises:
+        RC1Error: when there is no GPU left for it.
+    """
+    global _crew
+    _take_device(launch.local)
+    store, _, _ = next(rendezvous("env://"))
+    forget_launch(os.environ)
+    group = cast(Group, ProcessGroupGloo(store, launch.rank, launch.size, _PATIENCE))
+    if launch.rank == 0:
+        _crew = LaunchedCrew([GroupLine(group, peer) for peer in range(1, launch.size)])
+        return True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides; this one ends with it
+    with suppress(EOFError, ConnectionError):
+        follow(GroupLine(group, 0), launch.rank, launch.size)
+    return False
+
+
+def launched_crew() -> LaunchedCrew | None:
+    """The processes that were started with this one; None where no launcher started any."""
+    return _crew
+
+
+def _take_device(local: int) -> None:
+    """Work on the GPU of this number; it is torch's current one from now on."""
+    if not torch.cuda.is_available():
+        return
+    if local >= torch.cuda.device_count():
+        raise RC1Error(
+            f"the launcher started process {local + 1} on this machine, which has {torch.cuda.device_count()} GPUs; "
+            f"start one process a GPU (accelerate launch --num_processes {torch.cuda.device_count()})"
+        )
+    torch.cuda.set_device(local)
+
+
+@contextmanager
+def _deaf_to_the_launcher() -> Iterator[None]:
+    """Inside, SIGTERM does nothing: a launcher that has lost a process ends the others, before they have said so.
+
+    The loss is heard over the line, and then it stays like that until this process has come to its end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    except LostError:
+        raise
+    except BaseException:
+        signal.signal(signal.SIGTERM, before)
+        raise
+    signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,92 @@
+"""Followers that this process has started itself, and that end with it.
+
+Starting one takes seconds (it imports torch), so a crew that an engine has done with waits for the next one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import tempfile
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+
+from rc1_lib.training.ranks.crew import GO_ON, Crew
+
+_MODULE = "rc1_lib.training.ranks.follower"
+_PATIENCE_S = 30
+_waiting: dict[tuple[int, int], StartedCrew] = {}
+"""Crews that have nothing to do, by the process that they belong to (a fork has none) and their size."""
+
+
+class StartedCrew(Crew):
+    """Processes beside this one, each at the end of a pair of sockets."""
+
+    def __init__(self, size: int) -> None:
+        """Starts `size` - 1 processes; they follow until this one ends or `close`."""
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the followers are
+        self._processes: list[subprocess.Popen[bytes]] = []
+        super().__init__([self._start(rank, size) for rank in range(1, size)])
+
+    @classmethod
+    def take(cls, size: int) -> StartedCrew:
+        """A crew of this size that has nothing to do; give it back, or close it."""
+        waiting = _waiting.pop((os.getpid(), size), None)
+        return waiting if waiting is not None and waiting.whole else cls(size)
+
+    def give_back(self) -> None:
+        """Have it wait for the next that takes one."""
+        former = _waiting.pop((os.getpid(), self.link.size), None)
+        if former is not None:
+            former.close()
+        _waiting[os.getpid(), self.link.size] = self
+
+    @property
+    def whole(self) -> bool:
+        """Whether all followers are alive."""
+        return super().whole and all(process.poll() is None for process in self._processes)
+
+    def close(self) -> None:
+        """End the followers; whatever they were at is dropped."""
+        super().close()
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._processes.clear()
+        self._said.close()
+
+    def _start(self, rank: int, size: int) -> Connection:
+        mine, theirs = Pipe()
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-m", _MODULE, str(theirs.fileno()), str(rank), str(size)],
+                stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said, pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )  # fmt: skip
+        self._processes.append(process)
+        return mine
+
+    def _loss(self, error: Exception) -> str:
+        gone = [(rank, process) for rank, process in enumerate(self._processes, start=2) if process.poll() is not None]
+        for rank, process in gone or enumerate(self._processes, start=2):
+            try:
+                code = process.wait(timeout=_PATIENCE_S)  # its line closes a moment before it is gone
+            except subprocess.TimeoutExpired:
+                continue
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}{self._last_words()}"
+            return f"process {rank} of {self.link.size} {how}; {GO_ON}"
+        return "the line to one of the processes that share this work is broken; run the same command again"
+
+    def _last_words(self) -> str:
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        return f" ({lines[-1].strip()})" if lines else ""
+
+
+@atexit.register
+def _end_waiting() -> None:
+    for (owner, _), crew in _waiting.items():
+        if owner == os.getpid():
+            crew.close()

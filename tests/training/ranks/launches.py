@@ -1,0 +1,49 @@
+"""What a launcher starts: trainings in processes that share one, and how tests start these."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+from tests.forks import Fork, Forks
+
+SHARDS = "training.shards=2"
+LAST = 4
+
+
+def started(forks: Forks, root: Path, size: int) -> list[Fork]:
+    """So many processes, the first one's first, with the environment that `torchrun` gives them."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    world = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
+    return [
+        forks.start(f"{__name__}.train", root, environment=world | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
+        for rank in range(size)
+    ]
+
+
+def train(root: str) -> None:
+    """Take one's place; the first process brings the run to its last step, and says what comes in its way."""
+    from rc1_lib.errors import RC1Error
+    from rc1_lib.training.ppo_run import advance, prepare
+    from rc1_lib.training.ranks.launch import launch_of
+    from rc1_lib.training.ranks.launched import join
+    from tests.training.tiny_world import tiny_run
+
+    launch = launch_of(os.environ)
+    assert launch is not None
+    if join(launch):
+        try:
+            prepared = prepare(tiny_run(Path(root), SHARDS))
+            advance(prepared, prepared.run.config.seeds[0], LAST, lambda _: None)
+        except RC1Error as error:
+            print(error)
+            sys.exit(2)
+
+
+if __name__ == "__main__":
+    from rc1_lib.cli import main
+
+    main()
