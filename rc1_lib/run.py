@@ -16,7 +16,7 @@ from rc1_lib.masking import mask, secrets
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
-_PUBLISHED_SHA256 = "067805b2738dec71b80d47bc9498eff86dd0969a2ac0dc30b8fbc0c3af3773ba"
+_PUBLISHED_SHA256 = "34c68a6c3fbf16fc1516adb6f25dca1ad1ca683882ccfb754cb3afea912501da"
 """Of all in it that decides what a green gate means: part of the code, so that no edit of the file alone hides one."""
 EFFECTIVE = "reports/config_effective.yaml"
 

@@ -369,6 +369,8 @@ class LearnabilityGate(Section):
     """Fewest prompts of every task and bucket that have to be tried."""
     max_flat: Share
     """Largest share of prompts whose takes are all worth the same."""
+    max_alike: Share
+    """Largest share of prompts that all takes solve, or none."""
     min_pass_n: Share
     """Least share of prompts that one of all takes solves."""
     max_effect_pp: NotNegative

@@ -37,7 +37,7 @@ def learnability(session: Session, sources: Sources = None, seed: Seed = None) -
     gate = found.body["gate"]
     title = f"{found.body['takes']} takes of each prompt (95 %)"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("prompts of", "tried", "pass@1", f"pass@{found.body['takes']}", "takes all alike"):
+    for head in ("prompts of", "tried", "pass@1", f"pass@{found.body['takes']}", "all or none"):
         table.add_column(head, justify="left" if head == "prompts of" else "right", no_wrap=True)
     for cells in summary_rows(dict(found.body)):
         table.add_row(*cells)

@@ -151,6 +151,11 @@ def learnability_gate(takes: Sequence[Takes], effects: dict[str, float], thresho
                 "comparing takes teaches nothing here: raise training.rollout.temperature or the takes of a prompt "
                 "(group_size), or look whether the policy does the same whatever it is asked",
             ),
+            at_most(
+                f"{name}: share that all takes solve, or none", found.alike.value, thresholds.max_alike,
+                "no take shows another what success needs, and what is left to learn is to be cheaper: take other rows "
+                "(priority_sampling), or raise training.rollout.temperature or the takes of a prompt",
+            ),
             at_least(
                 f"{name}: solved by one take of all", found.pass_n.value, thresholds.min_pass_n,
                 "success is out of reach: warm up longer (training.warm_start.steps), take a stronger base or easier "
@@ -171,7 +176,7 @@ def learnability_gate(takes: Sequence[Takes], effects: dict[str, float], thresho
 def summary_rows(body: dict[str, Any]) -> list[tuple[str, ...]]:
     """The groups of a report, as cells of a table."""
     return [
-        (name, str(group["prompts"]), *(_cell(group[part]) for part in ("pass_1", "pass_n", "flat")))
+        (name, str(group["prompts"]), *(_cell(group[part]) for part in ("pass_1", "pass_n", "alike")))
         for name, group in body["groups"].items()
     ]
 

@@ -39,6 +39,11 @@ class Takes:
         known = [reward for reward in self.rewards if reward is not None]
         return len(known) < 2 or max(known) - min(known) < _ALIKE
 
+    @property
+    def alike(self) -> bool:
+        """Whether all takes came to the same end: solved, or not."""
+        return len(set(self.solved)) == 1
+
     def passes(self, k: int) -> float:
         """pass@k, unbiased: see `pass_at`."""
         return pass_at(len(self.solved), sum(self.solved), k)
@@ -67,17 +72,19 @@ class Learnable:
         prompts: how many.
         pass_1: chance of one take.
         pass_n: chance that one of all takes of a prompt solves it.
+        alike: share of the prompts that all takes solve, or none.
         flat: share of the prompts whose takes are all worth the same.
     """
 
     prompts: int
     pass_1: Estimate
     pass_n: Estimate
+    alike: Estimate
     flat: Estimate
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        ends = {name: getattr(self, name) for name in ("pass_1", "pass_n", "flat")}
+        ends = {name: getattr(self, name) for name in ("pass_1", "pass_n", "alike", "flat")}
         return {
             "prompts": self.prompts,
             **{name: {"value": one.value, "low": one.low, "high": min(1.0, one.high)} for name, one in ends.items()},
@@ -90,6 +97,7 @@ def learnable(group: Sequence[Takes]) -> Learnable:
         len(group),
         _mean([one.passes(1) for one in group]),
         _mean([one.passes(len(one.solved)) for one in group]),
+        _mean([float(one.alike) for one in group]),
         _mean([float(one.flat) for one in group]),
     )
 

@@ -19,6 +19,7 @@ EASY = (
     *FEW,
     "training.held_out.prompts=40",
     "gates.learnability.max_flat=1",
+    "gates.learnability.max_alike=1",
     "gates.learnability.min_pass_n=0",
     "gates.learnability.max_effect_pp=1000",
 )

@@ -48,7 +48,7 @@ def test_groups_are_all_tasks_buckets_and_both() -> None:
     assert found["all"] == 360 and found["gsm8k"] == found["hard"] == 120 and found["gsm8k hard"] == 40
     assert len(found) == 1 + 3 + 3 + 9
     one = learnable([made(1), made(3)])
-    assert (one.pass_1.value, one.pass_n.value, one.flat.value) == (0.5, 1.0, 0.0)
+    assert (one.pass_1.value, one.pass_n.value, one.alike.value, one.flat.value) == (0.5, 1.0, 0.0, 0.0)
 
 
 def test_the_smallest_effect_is_found_as_often_as_it_says() -> None:
@@ -76,8 +76,10 @@ def test_what_is_learnable_is_green_and_each_damage_is_red_by_itself() -> None:
     assert red(everywhere(flat=True)) == {f"{name}: {flat}" for name in ("all", *TASKS, *BUCKETS)}
     hard = [made(1, task=one.task, bucket=one.bucket, flat=one.bucket == "hard") for one in everywhere()]
     assert red(hard) == {f"hard: {flat}"}
+    alike = "share that all takes solve, or none"
+    assert red(everywhere(4)) == {f"{name}: {alike}" for name in ("all", *TASKS, *BUCKETS)}
     never = [made(0 if one.task == "gsm8k" else 1, task=one.task, bucket=one.bucket) for one in everywhere()]
-    assert red(never) == {"gsm8k: solved by one take of all"}
+    assert red(never) == {"gsm8k: solved by one take of all", f"gsm8k: {alike}"}
     few = [one for one in everywhere() if one.task != "gsm8k"] + [made(1)] * 5
     assert red(few) == {"gsm8k: prompts tried"}
     assert (
