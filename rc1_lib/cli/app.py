@@ -32,6 +32,7 @@ from rc1_lib.cli import (
     shadow,
     ticket,
     train,
+    world,
 )
 from rc1_lib.cli.command import command
 from rc1_lib.cli.reference.write import reference
@@ -118,6 +119,11 @@ command(_ckpt, "diff", ckpt.diff, without=("config", "profile", "overrides"))
 command(_ckpt, "export", ckpt.export)
 command(_ckpt, "gguf", ckpt.gguf)
 app.add_typer(_ckpt, name="ckpt")
+
+_world = typer.Typer(no_args_is_help=True, help="The dialogue world for other tools: write it, check what was written.")
+command(_world, "export", world.export)
+command(_world, "verify", world.verify, writes=False)
+app.add_typer(_world, name="world")
 
 _config = typer.Typer(no_args_is_help=True, help="The configuration: verify it or show the effective one.")
 command(_config, "verify", config.verify)

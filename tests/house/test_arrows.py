@@ -31,10 +31,11 @@ ROOMS = {
     "training": "calibration difficulty environment pool reward rows scoring sources",
     "evaluation": "environment gates reward scoring training",
     "evidence": "calibration difficulty evaluation labels pool rows scoring training",
+    "worlds": "difficulty environment pool reward rows training",
     "testing": "scoring",
     "cli": (
         "calibration difficulty doctor evaluation evidence forecast labels pool preflight release reward rows "
-        "scale_up scoring testing training"
+        "scale_up scoring testing training worlds"
     ),
     "notebook": "calibration cli difficulty evidence pool preflight rows scoring",
 }

@@ -37,7 +37,7 @@ def test_mypy_strict_finds_nothing() -> None:
 
 
 CHECKED = ("rc1_lib", "tasks", "flows", "deployments")
-UNTYPED = {"daqp", "datasets", "distributed", "mlflow", "prefect_dask", "rensa", "wandb", "xllamacpp"}
+UNTYPED = {"daqp", "datasets", "distributed", "mlflow", "openenv", "prefect_dask", "rensa", "wandb", "xllamacpp"}
 """Come without types: what they give is `Any` to mypy, whether it is told to skip them or not."""
 
 

@@ -1,0 +1,77 @@
+"""`world export` and `world verify`: the dialogue world for other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rc1_lib.cli.session import Session
+from rc1_lib.errors import RC1Error
+from rc1_lib.run import Run
+
+DEFAULT = "outputs/rc1_world"
+_SHOWN = 40
+
+
+def export(
+    session: Session,
+    rows: Annotated[
+        str | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool of training.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {DEFAULT}.")
+    ] = None,
+) -> int:
+    """Write the dialogue world as an OpenEnv environment, which the extra `openenv` serves.
+
+    Manifest, rows and server are the same bytes from the same inputs. Limits and prices are the configuration's; the
+    judge's share is left out of the reward, since nobody is asked there.
+    """
+    run = session.open()
+    from rc1_lib.worlds.package import export_world
+
+    target = run.workspace.path((to or Path(DEFAULT)).as_posix())
+    document = export_world(run, _pool(session, run, rows), target)
+    own = document["rc1"]
+    left_out = run.config.training.reward.judge
+    session.show(
+        f"exported: {target}, {own['rows']['count']:,} rows of {own['pool']['path']}",
+        *([f"the judge's share, {left_out:g} of the reward, is left out: nobody is asked there"] if left_out else []),
+    )
+    session.document({"folder": str(target), "manifest": document})
+    return 0
+
+
+def verify(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(help="A folder that `rc1 world export` wrote.")],
+    rows: Annotated[
+        str | None, typer.Option(help="The pool it is of. Default: the one that its manifest names.")
+    ] = None,
+) -> int:
+    """Say whether a folder's OpenEnv manifest names the very world of this disk: rows, templates, limits, reward.
+
+    Give the flags of its export. Exit code 2 where something differs, by name.
+    """
+    run = session.open()
+    from rc1_lib.worlds.check import differences, named_pool
+
+    given = session.given(folder)
+    at = run.workspace.path(str(given))
+    found = differences(run, at, _pool(session, run, rows) if rows else named_pool(run, at))
+    session.show(*map(str, found[:_SHOWN]))
+    if len(found) > _SHOWN:
+        session.show(f"and {len(found) - _SHOWN} more; --json lists all")
+    session.show(f"{at}: {f'{len(found)} differences from' if found else 'is'} the world of this disk")
+    listed = [{"where": one.where, "found": one.found, "here": one.here} for one in found]
+    session.document({"same": not found, "differences": listed})
+    return 2 if found else 0
+
+
+def _pool(session: Session, run: Run, rows: str | None) -> Path:
+    pool = run.workspace.path(session.given(Path(rows)) or rows) if rows else run.workspace.path(run.config.seed_pool)
+    if not pool.is_file():
+        raise RC1Error(f"{pool}: there is no such file, expected rows that rc1 difficulty-bucketize wrote")
+    return pool

@@ -1,0 +1,87 @@
+"""Whether an exported folder is the very world that this disk would export now: what differs, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.regular_files import read_regular
+from rc1_lib.run import Run
+from rc1_lib.worlds.package import world_package
+from rc1_lib.worlds.spec import MANIFEST, OWN, read_manifest
+
+_NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs.
+
+    Attributes:
+        where: a key of the manifest, or a file of the folder.
+        found: what the folder has there.
+        here: what this disk would write there.
+    """
+
+    where: str
+    found: str
+    here: str
+
+    def __str__(self) -> str:
+        """As a sentence."""
+        return f"{self.where}: the folder has {self.found}, this disk {self.here}"
+
+
+def named_pool(run: Run, folder: Path) -> Path:
+    """The pool that the manifest in `folder` names.
+
+    Raises:
+        RC1Error: when it names none, or that is not here.
+    """
+    named = read_manifest(folder)[OWN].get("pool")
+    name = named.get("path") if isinstance(named, dict) else None
+    if not isinstance(name, str) or not name:
+        raise RC1Error(
+            f"{folder / MANIFEST}: {OWN}.pool.path is missing, expected the pool's path; give it with --rows"
+        )
+    pool = run.workspace.find(name)
+    if not pool.is_file():
+        raise RC1Error(
+            f"{folder / MANIFEST}: {OWN}.pool.path names {name}, which is not here; give the pool with --rows"
+        )
+    return pool
+
+
+def differences(run: Run, folder: Path, pool: Path) -> list[Difference]:
+    """What in `folder` is not as `run` would write it from `pool`; further files, such as a lock, do not count.
+
+    Raises:
+        RC1Error: when the folder has no manifest of a dialogue world, or this disk lacks what a world is made of.
+    """
+    found = read_manifest(folder)
+    here, contents = world_package(run, pool)
+    keys = list(_in_manifest(found, here))
+    return keys + list(_in_files(folder, {name: one for name, one in contents.items() if name != MANIFEST}))
+
+
+def _in_manifest(found: Any, here: Any, where: str = "") -> Iterator[Difference]:
+    if isinstance(found, dict) and isinstance(here, dict):
+        for key in {**here, **found}:
+            below = f"{where}.{key}" if where else str(key)
+            yield from _in_manifest(found.get(key, _NOTHING), here.get(key, _NOTHING), below)
+    elif found != here or type(found) is not type(here):
+        yield Difference(f"{MANIFEST}, {where}", str(found), str(here))
+
+
+def _in_files(folder: Path, contents: dict[str, bytes]) -> Iterator[Difference]:
+    for name, here in contents.items():
+        try:
+            found = read_regular(folder / name)
+        except OSError as error:
+            yield Difference(name, f"no such file ({error.strerror})", f"{len(here):,} bytes")
+            continue
+        if found != here:
+            yield Difference(name, f"{len(found):,} other bytes", f"{len(here):,} bytes")

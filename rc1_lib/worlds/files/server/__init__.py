@@ -1,0 +1,1 @@
+"""The server of an exported dialogue world."""

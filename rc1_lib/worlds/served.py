@@ -1,0 +1,99 @@
+"""An exported world as it is played: the rows of its folder, each opened under the manifest's limits and paid by it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from rc1_lib.environment.episode import Episode
+from rc1_lib.environment.outcome import EpisodeStatus
+from rc1_lib.environment.rewards import RewardTerms, reward_terms
+from rc1_lib.environment.world import World
+from rc1_lib.errors import RC1Error
+from rc1_lib.records import MeasuredRow
+from rc1_lib.regular_files import read_regular
+from rc1_lib.worlds.spec import ROWS, WorldSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ServedWorld:
+    """The rows of a folder under its manifest.
+
+    Attributes:
+        spec: limits and prices.
+        lines: the rows as they are written, parsed when they are opened.
+        place: a row's id -> its place.
+    """
+
+    spec: WorldSpec
+    lines: Sequence[bytes]
+    place: Mapping[str, int]
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The world in `folder`.
+
+        Raises:
+            RC1Error: when it has no manifest of a dialogue world, or other rows than that names.
+        """
+        spec, path = WorldSpec.read(folder), folder / ROWS
+        try:
+            content = read_regular(path)
+        except OSError as error:
+            raise RC1Error(f"{path}: cannot be read ({error.strerror}), expected the world's rows") from None
+        found = hashlib.sha256(content).hexdigest()
+        if found != spec.rows_sha256:
+            raise RC1Error(
+                f"{path}: has the SHA-256 {found}, but the manifest beside it names {spec.rows_sha256}; write "
+                f"the world anew: rc1 world export"
+            )
+        lines = content.splitlines()
+        return cls(spec, lines, {orjson.loads(line)["id"]: place for place, line in enumerate(lines)})
+
+    def row(self, place: int) -> MeasuredRow:
+        """The row at a place; places beyond the last begin anew."""
+        row: MeasuredRow = orjson.loads(self.lines[place % len(self.lines)])
+        return row
+
+    def row_of(self, id_: str) -> MeasuredRow:
+        """The row of an id.
+
+        Raises:
+            RC1Error: when there is none.
+        """
+        if id_ not in self.place:
+            raise RC1Error(f"row '{id_}' is not in this world, expected one of its {len(self.lines):,} ids")
+        return self.row(self.place[id_])
+
+
+def opened(spec: WorldSpec, row: MeasuredRow) -> Episode:
+    """A fresh episode about `row`."""
+    return Episode(World(row), spec.limits)
+
+
+def paid(spec: WorldSpec, row: MeasuredRow, episode: Episode) -> RewardTerms:
+    """The terms of what came of an episode about `row`."""
+    return reward_terms(episode.outcome(), row["bucket"], spec.reward)
+
+
+def replayed(
+    spec: WorldSpec, row: MeasuredRow, turns: Iterable[Mapping[str, Any]], *, cut: bool = False
+) -> tuple[Episode, RewardTerms]:
+    """The episode that a model's messages make, played anew, and its terms; what comes behind its end is not heard.
+
+    Args:
+        spec: limits and prices.
+        row: what it is about.
+        turns: the model's messages.
+        cut: whether the last of them was stopped in its midst.
+    """
+    episode, said = opened(spec, row), list(turns)
+    for place, turn in enumerate(said):
+        if episode.status is EpisodeStatus.RUNNING:
+            episode.send(turn, cut=cut and place == len(said) - 1)
+    return episode, paid(spec, row, episode)

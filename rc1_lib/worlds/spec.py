@@ -1,0 +1,111 @@
+"""What decides how an episode of an exported world goes and what it pays, as its manifest has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import yaml
+
+from rc1_lib.environment.limits import Limits
+from rc1_lib.environment.rewards import RewardSettings
+from rc1_lib.errors import RC1Error
+from rc1_lib.records import BUCKETS
+from rc1_lib.regular_files import read_regular
+from rc1_lib.reward.difficulty_factor import difficulty_factor
+from rc1_lib.reward.overclarification import over_clarification_penalty
+from rc1_lib.run import Run
+from rc1_lib.strict_yaml import fault_line, parse_yaml
+
+NAME = "rc1-dialogue-world"
+MANIFEST, ROWS = "openenv.yaml", "rows.jsonl"
+OWN = "rc1"
+"""The manifest's part that is RC1's own; the rest is OpenEnv's."""
+_ADVICE = "write the world anew: rc1 world export"
+Settings = TypeVar("Settings", Limits, RewardSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSpec:
+    """Limits, prices and the fingerprint of the rows.
+
+    Attributes:
+        rows_sha256: of the bytes of `rows.jsonl`.
+        limits: how far an episode may go.
+        reward: what its terms weigh; the judge has no weight, since nobody is asked here.
+    """
+
+    rows_sha256: str
+    limits: Limits
+    reward: RewardSettings
+
+    @classmethod
+    def of(cls, run: Run, rows_sha256: str) -> Self:
+        """What a run trains with, but for the judge's share."""
+        reward = replace(RewardSettings.of(run.config), judge=0.0)
+        return cls(rows_sha256, Limits.of(run.config.training.limits), reward)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """What the manifest in `folder` says.
+
+        Raises:
+            RC1Error: when it is not there, or is no manifest of a dialogue world.
+        """
+        own = read_manifest(folder)[OWN]
+        rows, where = own.get("rows"), folder / MANIFEST
+        if not isinstance(rows, dict) or not isinstance(rows.get("sha256"), str):
+            raise RC1Error(f"{where}: {OWN}.rows.sha256 is missing, expected the SHA-256 of the rows; {_ADVICE}")
+        limits = _settings(Limits, own.get("limits"), f"{where}: {OWN}.limits")
+        reward = _settings(RewardSettings, own.get("reward"), f"{where}: {OWN}.reward")
+        return cls(rows["sha256"], limits, reward)
+
+    def body(self) -> dict[str, dict[str, Any]]:
+        """Limits and prices as the manifest holds them."""
+        return {"limits": asdict(self.limits), "reward": asdict(self.reward)}
+
+    def reward_range(self) -> tuple[float, float]:
+        """What no episode pays less than, and none more than."""
+        reward, limits = self.reward, self.limits
+        asking = over_clarification_penalty(reward.cap, False, alpha=reward.alpha, cap=reward.cap)
+        worst = -(asking * reward.use_penalty + reward.malformed * (limits.malformed + 1) + reward.turn * limits.turns)
+        best = reward.success * max(difficulty_factor(bucket, reward.beta) for bucket in BUCKETS) - reward.turn
+        # Outwards: sums of prices are rounded elsewhere in another order. A step that ends nothing pays 0.
+        return math.floor(worst * 1e4) / 1e4, math.ceil(max(best, 0.0) * 1e4) / 1e4
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest in `folder`, with a part of RC1's own.
+
+    Raises:
+        RC1Error: when it is not there, not YAML, or no manifest of a dialogue world.
+    """
+    path = folder / MANIFEST
+    try:
+        document = parse_yaml(read_regular(path).decode())
+    except OSError as error:
+        raise RC1Error(f"{path}: cannot be read ({error.strerror}), expected a manifest; {_ADVICE}") from None
+    except yaml.YAMLError as error:
+        raise RC1Error(f"{path}{fault_line(error)}: is not YAML ({getattr(error, 'problem', error)})") from None
+    except ValueError as error:
+        raise RC1Error(f"{path}: cannot be read ({error}), expected a manifest; {_ADVICE}") from None
+    if not isinstance(document, dict) or not isinstance(document.get(OWN), dict):
+        raise RC1Error(f"{path}: has no key '{OWN}', so that it is no manifest of RC1's dialogue world; {_ADVICE}")
+    return document
+
+
+def _settings(kind: type[Settings], found: Any, where: str) -> Settings:
+    names = {field.name for field in fields(kind)}
+    if not isinstance(found, Mapping) or set(found) != names:
+        shown = ", ".join(map(str, found)) if isinstance(found, Mapping) else repr(found)
+        raise RC1Error(f"{where}: found {shown}, expected {', '.join(sorted(names))}; {_ADVICE}")
+    for name, value in found.items():
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise RC1Error(f"{where}.{name}: found {value!r}, expected a number; {_ADVICE}")
+    try:
+        return kind(**found)
+    except ValueError as error:
+        raise RC1Error(f"{where}: {error}; {_ADVICE}") from None

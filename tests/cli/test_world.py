@@ -1,0 +1,63 @@
+"""`rc1 world export` and `rc1 world verify`: what they print, their exit codes, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.worlds.small import PRICES, small_run
+
+from .conftest import Rc1
+
+SETTINGS = [part for price in PRICES for part in ("--set", price)]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    small_run(tmp_path)
+    return tmp_path
+
+
+def test_a_world_is_written_verified_and_named_where_it_differs(rc1: Rc1, root: Path) -> None:
+    done = rc1("world", "export", "--workspace", root, *SETTINGS)
+    assert done.code == 0
+    assert "3 rows of data/rollouts/rc1_seed.balanced.jsonl" in done.out
+    assert "the judge's share, 0.3 of the reward, is left out" in done.out
+    again = rc1("world", "export", "--workspace", root, *SETTINGS)
+    assert (again.code, "is there already" in again.err) == (2, True)
+    same = rc1("world", "verify", "outputs/rc1_world", "--workspace", root, "--json", *SETTINGS)
+    assert (same.code, json.loads(same.out)) == (0, {"same": True, "differences": []})
+    other = rc1("world", "verify", "outputs/rc1_world", "--workspace", root, *SETTINGS, "--set", "overclar.cap=2")
+    assert other.code == 2
+    assert "openenv.yaml, rc1.reward.cap: the folder has 3, this disk 2" in other.out
+
+
+def test_a_given_pool_is_exported_and_verified(rc1: Rc1, root: Path) -> None:
+    own = root / "own.jsonl"
+    own.write_text((root / "data/rollouts/rc1_seed.balanced.jsonl").read_text().splitlines()[0] + "\n")
+    to = ("--to", "outputs/mine", "--workspace", root, *SETTINGS)
+    assert "1 rows of own.jsonl" in rc1("world", "export", "--rows", "own.jsonl", *to).out
+    assert rc1("world", "verify", "outputs/mine", "--workspace", root, *SETTINGS).code == 0
+    pool = ("--rows", "data/rollouts/rc1_seed.balanced.jsonl")
+    assert rc1("world", "verify", "outputs/mine", *pool, "--workspace", root, *SETTINGS).code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("export", "--rows", "none.jsonl"),
+            "there is no such file, expected rows that rc1 difficulty",
+        ),
+        (("verify", "nowhere"), "openenv.yaml: cannot be read (No such file or directory)"),
+        (("verify", "data/rollouts/rc1_seed.balanced.jsonl"), "openenv.yaml: cannot be read (Not a directory)"),
+    ],
+)
+def test_bad_input_is_a_sentence_and_writes_no_world(
+    rc1: Rc1, root: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = rc1("world", *arguments, "--workspace", root)
+    assert (done.code, said in done.err) == (2, True), done.err
+    assert not (root / "outputs").exists()

@@ -1,0 +1,60 @@
+"""A workspace with a pool of three rows written by hand, and demonstrations that ask, answer, and guess."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rc1_lib.run import Run, open_run
+from tests.environment.worlds import CLEAR, SHIP, STORY
+
+PROMPT = STORY["messages"][:2]
+ASKED: list[dict[str, Any]] = [
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [
+            {
+                "id": "call_0",
+                "type": "function",
+                "function": {"name": "ask_user", "arguments": '{"question":"How many jars did Prahule buy?"}'},
+            }
+        ],
+    },
+    {"role": "tool", "tool_call_id": "call_0", "name": "ask_user", "content": "It is 39."},
+    {"role": "assistant", "content": "462 less 78. Answer: 384"},
+]
+ROWS: list[dict[str, Any]] = [
+    {**CLEAR, "messages": [*PROMPT, {"role": "assistant", "content": "Answer: 384"}], "solved": True},
+    {**STORY, "messages": [*PROMPT, *ASKED], "solved": True},
+    {**SHIP, "messages": [*PROMPT, {"role": "assistant", "content": "Answer: Ithwyn"}], "solved": False},
+]
+BUCKETS = ("easy", "hard", "medium")
+PRICES = (
+    "training.reward.success=0.7", "training.reward.malformed=0.1", "training.reward.turn=0.04",
+    "difficulty_beta=0.05", "overclar.alpha=0.25", "overclar.cap=3",
+)  # fmt: skip
+WORTH = {"pool-gsm8k-2": 0.7 * 0.95 - 0.04, "pool-gsm8k-1": 0.7 * 1.05 - 2 * 0.04, "pool-hotpotqa-1": -0.04}
+"""Row -> what its own demonstration is paid, by hand: easy and clear, asked and hard, guessed."""
+
+
+def small_run(root: Path, *overrides: str) -> Run:
+    """A run whose balanced pool and metrics are the three rows'."""
+    run = open_run(profile="local", workspace=root, overrides=(*PRICES, *overrides))
+    pool = root / run.config.seed_pool
+    pool.parent.mkdir(parents=True, exist_ok=True)
+    pool.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    metrics = [{"id": row["id"], "bucket": bucket} for row, bucket in zip(ROWS, BUCKETS, strict=True)]
+    (root / run.config.difficulty.metrics_path).write_text("".join(json.dumps(one) + "\n" for one in metrics))
+    return run
+
+
+def pool_of(run: Run) -> Path:
+    """The run's balanced pool."""
+    return run.workspace.path(run.config.seed_pool)
+
+
+def turns_of(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the assistant says in a row."""
+    return [message for message in row["messages"] if message["role"] == "assistant"]
