@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -222,12 +222,33 @@ class Parity(Section):
 
 
 class Checkpoints(Section):
-    """When checkpoints are written. All stay: the segments of the training flow stand on them."""
+    """When checkpoints are written, and which of them stay."""
 
     every_steps: Positive
     """Steps from one checkpoint to the next."""
     every_minutes: Annotated[float, Field(gt=0)] | None
     """And whenever this much time has passed since the last one; null sets no such bound."""
+    keep_last: Annotated[int, Field(ge=2)] | None
+    """So many of the newest stay, and of the older ones those that `keep_every` or `held_out.between` names, that a
+    report names by their SHA-256, or that are kept for good; the others are removed as new ones are written. At least
+    2 and `training.collapse.patience`, so that a good one is left; null: all stay."""
+    keep_every: Positive | None
+    """Older ones stay at every multiple of this many steps; null: at none."""
+
+    @model_validator(mode="after")
+    def _check_keeping(self) -> Self:
+        if self.keep_every is None:
+            return self
+        if self.keep_last is None:
+            raise ValueError(
+                f"keep_every is {self.keep_every}, but keep_last is null, by which all stay; set keep_last too"
+            )
+        if self.keep_every % self.every_steps:
+            raise ValueError(
+                f"keep_every is {self.keep_every}, expected a multiple of every_steps ({self.every_steps}): there are "
+                f"checkpoints to keep at such steps only"
+            )
+        return self
 
 
 class OnTheWay(Section):
@@ -388,6 +409,17 @@ class Training(Section):
                 "it out"
             )
         return section
+
+    @model_validator(mode="after")
+    def _check_a_good_one_stays(self) -> Self:
+        """A collapse is seen some steps after it began, and there may be a checkpoint of each of these."""
+        kept, patience = self.checkpoints.keep_last, self.collapse.patience
+        if kept is not None and kept < patience:
+            raise ValueError(
+                f"checkpoints.keep_last is {kept}, expected at least collapse.patience ({patience}): a collapse is "
+                f"named that many steps late, and no checkpoint from before it would be left"
+            )
+        return self
 
     @property
     def update_key(self) -> str:

@@ -21,7 +21,7 @@ from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.evaluation.policies import finished_checkpoint
 from rc1_lib.forecast.learnability import check_learnable
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.ledger import check_entered
+from rc1_lib.training.checkpoint.ledger import check_entered, was_removed
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
 from rc1_lib.training.checkpoint.names import folder_name
@@ -127,7 +127,7 @@ def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: 
                 f"into the workspace"
             )
         if previous:
-            read_verified(folder / folder_name(first - 1), previous)
+            _check_stands(folder / folder_name(first - 1), previous, run.workspace.path(LEDGER))
         with showing_steps(run, seed, first, last):
             path = reach(prepared, seed, last, logger.info)
     except RC1Error as error:
@@ -144,7 +144,7 @@ def _segment(first: int, last: int, checkpoint: str, sha256: str, seconds: float
 
 
 def _recorded(record: Path, checkpoint: Path, ledger: Path) -> tuple[Segment, str]:
-    """What is recorded of a segment, and why it cannot be believed: empty where the checkpoint is there as it says."""
+    """What is recorded of a segment, and why it cannot be believed: empty where its checkpoint stands as it says."""
     try:
         done = read_json(record)
     except (OSError, ValueError):
@@ -152,11 +152,17 @@ def _recorded(record: Path, checkpoint: Path, ledger: Path) -> tuple[Segment, st
     if not isinstance(done, Mapping) or done.keys() != _segment(0, 0, "", "", 0.0).keys():
         return {}, f"{record.name}: is no record of a segment"
     try:
-        read_verified(checkpoint, str(done["sha256"]))
-        check_entered(checkpoint, ledger)
+        _check_stands(checkpoint, str(done["sha256"]), ledger)
     except CheckpointError as error:
         return {}, str(error)
     return dict(done), ""
+
+
+def _check_stands(checkpoint: Path, sha256: str, ledger: Path) -> None:
+    """Refuse a checkpoint that is not there byte for byte, unless the rule of retention removed this very one."""
+    if not was_removed(checkpoint, sha256, ledger):
+        read_verified(checkpoint, sha256)
+        check_entered(checkpoint, ledger)
 
 
 @retried(name="keep for good")

@@ -1,8 +1,6 @@
-"""How large the checkpoints of a configuration become, from the shapes of what is trained and from when it is saved."""
+"""How large a checkpoint of a configuration becomes, from the shapes of what is trained."""
 
 from __future__ import annotations
-
-import math
 
 from rc1_lib.config import RunConfig
 from rc1_lib.doctor.base_files import BaseFiles
@@ -39,15 +37,3 @@ def trained_parameters(config: RunConfig, base: BaseFiles) -> int:
 def checkpoint_bytes(config: RunConfig, base: BaseFiles) -> int:
     """A checkpoint: what is trained, its optimizer's moments, and the little beside them."""
     return trained_parameters(config, base) * FLOAT * (1 + _MOMENTS) + _REST
-
-
-def saved_count(config: RunConfig) -> int:
-    """How many checkpoints a seed keeps: at every multiple of either size, and at the end.
-
-    All stay, since the segments of the training stand on them. Those that `every_minutes` adds hang on how fast steps
-    are, and are not among them.
-    """
-    training, steps = config.training, config.steps
-    sizes = (training.checkpoints.every_steps, training.segment_steps)
-    multiples = sum(steps // size for size in sizes) - steps // math.lcm(*sizes)
-    return multiples + (0 if any(steps % size == 0 for size in sizes) else 1)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from rc1_lib.doctor.base_files import BaseFiles, read_base
-from rc1_lib.doctor.checkpoint_size import FLOAT, checkpoint_bytes, saved_count
+from rc1_lib.doctor.checkpoint_size import FLOAT, checkpoint_bytes
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.gates.machine import free_gb
 from rc1_lib.run import Run
+from rc1_lib.training.kept_checkpoints import most_at_once
 from rc1_lib.training.run_paths import SFT, paths_of
 
 
 def look_at_disk(run: Run) -> Finding:
     """Whether everything that training keeps has room beside what is there."""
     config, base = run.config, read_base(run)
-    one, count = checkpoint_bytes(config, base), saved_count(config) + 1  # and one kept for good
+    one, count = checkpoint_bytes(config, base), most_at_once(config) + 1  # and one kept for good
     missing = max(0, bytes_kept(run, base) - _bytes_there(run))
     least = config.gates.resources.min_free_gb * 2**30
     free = free_gb(run.workspace.root) * 2**30
@@ -25,15 +26,15 @@ def look_at_disk(run: Run) -> Finding:
         return Finding(found)
     return Finding(
         found,
-        "free some space, put the workspace on another disk with --workspace, or save less often "
-        "(training.checkpoints.every_steps, training.segment_steps)",
+        "free some space, put the workspace on another disk with --workspace, keep fewer checkpoints "
+        "(training.checkpoints.keep_last, keep_every), or save less often (every_steps, training.segment_steps)",
     )
 
 
 def bytes_kept(run: Run, base: BaseFiles) -> int:
     """All checkpoints of all seeds, one of each kept for good, and the warm start's weights."""
     config = run.config
-    checkpoints = len(config.seeds) * (saved_count(config) + 1) * checkpoint_bytes(config, base)
+    checkpoints = len(config.seeds) * (most_at_once(config) + 1) * checkpoint_bytes(config, base)
     return checkpoints + (base.parameters * FLOAT if config.training.warm_start.steps else 0)
 
 

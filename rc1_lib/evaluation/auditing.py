@@ -16,6 +16,7 @@ from rc1_lib.scoring.judge import check_judge
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.episode_judge import EpisodeJudge
+from rc1_lib.training.kept_checkpoints import steps_between
 from rc1_lib.training.ppo_run import Prepared, resumable
 
 Scores = Mapping[str, float | None]
@@ -109,13 +110,9 @@ def rows_on_the_way(prepared: Prepared) -> list[MeasuredRow]:
 
 
 def checkpoints_on_the_way(prepared: Prepared, seed: int) -> dict[int, Path]:
-    """Step -> checkpoint: ends of segments, evenly spread; those that a resumed run never had are left out."""
-    config = prepared.run.config.training
-    ends = list(range(config.segment_steps, prepared.run.config.steps, config.segment_steps))
-    count = min(config.held_out.between.checkpoints, len(ends))
+    """Step -> checkpoint; those that a resumed run never had are left out."""
     found: dict[int, Path] = {}
-    for place in range(count):
-        step = ends[round((place + 1) * (len(ends) + 1) / (count + 1)) - 1]
+    for step in steps_between(prepared.run.config):
         try:
             found[step] = resumable(prepared, seed, str(step))
         except CheckpointError:

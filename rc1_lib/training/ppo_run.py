@@ -41,6 +41,7 @@ from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.derived import CHECKPOINT
 from rc1_lib.training.episode_judge import EpisodeJudge
+from rc1_lib.training.kept_checkpoints import keep_rule_of
 from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
 from rc1_lib.training.process import process_values
 from rc1_lib.training.ranks.processes import processes_of
@@ -231,7 +232,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
             ),
             CollapseGuard(config.training.collapse, run.workspace.path(places.metrics)),
             SpendingCap(config.training.cap, run.workspace.path(places.metrics)),
-            Checkpoints(folder, run.workspace.path(LEDGER), rule, None, log),
+            Checkpoints(folder, run.workspace.path(LEDGER), rule, keep_rule_of(config), log),
         ],
         config.steps,
         seed,

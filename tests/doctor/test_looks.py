@@ -16,17 +16,18 @@ from deployments.server import free_port
 from rc1_lib.artifacts import sha256_file
 from rc1_lib.doctor import endpoints, machine
 from rc1_lib.doctor.base_files import read_base
-from rc1_lib.doctor.checkpoint_size import checkpoint_bytes, saved_count, trained_parameters
+from rc1_lib.doctor.checkpoint_size import checkpoint_bytes, trained_parameters
 from rc1_lib.doctor.looks import LOOKS, examined
 from rc1_lib.doctor.signatures import misfits, policy_fault
 from rc1_lib.preflight.ticket import revoke_ticket
-from rc1_lib.run import Run
+from rc1_lib.run import Run, open_run
 from rc1_lib.training import memory
 from rc1_lib.training.api import Engine
 from rc1_lib.training.checkpoint.names import folder_name
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.kept_checkpoints import count_saved, keep_rule_of, most_at_once
 from rc1_lib.training.ppo_run import configured_facts
 from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
 from rc1_lib.training.setups import EpisodeSetup
@@ -218,7 +219,29 @@ def test_checkpoints_are_counted(opened: Run, steps: int, every: int, segment: i
     settings = (f"steps={steps}", f"training.checkpoints.every_steps={every}", f"training.segment_steps={segment}")
     config = with_settings(opened, *settings).config
     saved_at = {step for step in range(1, steps + 1) if step % every == 0 or step % segment == 0 or step == steps}
-    assert saved_count(config) == count == len(saved_at)
+    assert count_saved(config) == most_at_once(config) == count == len(saved_at)
+
+
+@pytest.mark.parametrize(("last", "every", "count"), [(3, "null", 7), (3, "24", 7), (3, "16", 9), (30, "null", 12)])
+def test_of_checkpoints_under_a_rule_those_are_counted_that_are_there_at_once(
+    opened: Run, last: int, every: str, count: int
+) -> None:
+    """The newest, those on the way that the evaluation looks at, every n-th, and the one that is being written."""
+    keep = f"keep_last: {last}, keep_every: {every}"
+    rule = f"training.checkpoints={{every_steps: 4, every_minutes: null, {keep}}}"
+    config = with_settings(opened, "steps=48", "training.segment_steps=12", rule).config
+    simulated, most, keeps = set[int](), 0, keep_rule_of(config)
+    assert keeps is not None
+    for step in range(4, 49, 4):
+        simulated.add(step)
+        most = max(most, len(simulated))
+        simulated = keeps.kept(simulated)
+    assert most_at_once(config) == count and count - 1 <= most <= count
+
+
+def test_the_published_configuration_keeps_few_of_its_checkpoints(opened: Run) -> None:
+    config = open_run(profile="prod", workspace=opened.workspace.root).config
+    assert (count_saved(config), most_at_once(config)) == (500, 17)
 
 
 class Narrow:

@@ -10,7 +10,10 @@ import pytest
 
 from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.manifest import write_manifest
+from rc1_lib.training.checkpoint.retention import prune
+from rc1_lib.training.run_paths import LEDGER
 from tasks.train import segment_key
 
 from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
@@ -56,6 +59,18 @@ def test_a_cached_segment_whose_checkpoint_was_altered_is_trained_again(
     assert start(run).name == "PolicyTrained"
     assert cached(run) == 2, "what was put back is whole"
     assert prints(run) == prints(done.run)
+
+
+def test_a_segment_whose_checkpoint_the_rule_removed_is_not_trained_again(done: Ended, tmp_path: Path) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    run.workspace.path("reports/train.json").unlink()  # a report keeps what it names
+    prune(run.workspace.path(RUN), run.workspace.path(LEDGER), KeepRule(1))
+    assert start(run).name == "PolicyTrained"
+    assert (cached(run), list(prints(run))) == (2, ["step_00004"])
+    shutil.rmtree(run.workspace.path(LAST))
+    assert start(run).name == "PolicyTrained"
+    assert cached(run) == 1, "what is gone without the rule is trained again, all the way to the same bytes"
+    assert prints(run)["step_00004"] == prints(done.run)["step_00004"]
 
 
 def records(run: Run) -> list[Path]:

@@ -21,6 +21,7 @@ from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.callbacks.cap import PausedError
+from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest
 from rc1_lib.training.checkpoint.names import steps
@@ -38,6 +39,11 @@ from tests.training.weighed import weigh
 Tiny = Callable[..., Run]
 LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_grpo", "torch_dpo", "trl_dpo")]
 """The other engines, where one of them speaks for all in the ordinary suite."""
+KEEPING = (
+    "training.collapse.patience=2",
+    "training.checkpoints={every_steps: 1, every_minutes: null, keep_last: 2, keep_every: null}",
+)
+"""A checkpoint a step, and a rule that removes some."""
 
 
 @pytest.fixture(scope="module")
@@ -351,9 +357,11 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
     tiny: Tiny, whole: Path, forks: Forks, many: bool
 ) -> None:
     root = tiny().workspace.root
-    assert until_done(forks, "train", root, many=many) >= 2
+    assert until_done(forks, "train", root, *KEEPING, many=many) >= 2
     assert end_of(root) == end_of(whole)
     assert measured(root) == [1, 2, 3, 4]
+    assert list(steps(root / "checkpoints/rc1")) == [2, 3, 4], "the last two, and what the evaluation looks at"
+    assert [line["step"] for line in read_ledger(root / LEDGER) if "removed" in line] == [1]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -15,6 +15,7 @@ from rc1_lib.training.callbacks.grad_clip import GradClip
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import trackers_of
+from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.run_paths import LEDGER, TENSORBOARD, TRACKERS, small_metrics
 from rc1_lib.training.train_config import TrainConfig
@@ -62,4 +63,5 @@ def _build(
             return EvalShadow(held_out, run.eval_steps)
         case "checkpoint":
             rule = SaveRule(run.save_steps, run.save_minutes)
-            return Checkpoints(workspace.path(run.output_dir), workspace.path(LEDGER), rule, run.keep_last, log)
+            keep = None if run.keep_last is None else KeepRule(run.keep_last)
+            return Checkpoints(workspace.path(run.output_dir), workspace.path(LEDGER), rule, keep, log)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.retention import prune
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.save_rule import SaveRule
@@ -21,9 +22,9 @@ class Checkpoints(Quiet):
 
     name = "checkpoint"
 
-    def __init__(self, folder: Path, ledger: Path, rule: SaveRule, keep_last: int | None, log: TrainLog) -> None:
-        """Save into `folder` by `rule`, and remove all but the `keep_last` newest; None keeps all."""
-        self._folder, self._ledger, self._rule, self._keep_last, self._log = folder, ledger, rule, keep_last, log
+    def __init__(self, folder: Path, ledger: Path, rule: SaveRule, keep: KeepRule | None, log: TrainLog) -> None:
+        """Save into `folder` by `rule`, and remove what `keep` does not; None keeps all."""
+        self._folder, self._ledger, self._rule, self._keep, self._log = folder, ledger, rule, keep, log
         self._saved = 0
         self._when = time.monotonic()
 
@@ -48,5 +49,5 @@ class Checkpoints(Quiet):
         stalled = self._when - began
         share = stalled / max(self._when - before, stalled)
         self._log.line(f"checkpoint {path.name}: {stalled:.3f} s, {share:.2%} of the time since the last")
-        if self._keep_last is not None:
-            prune(self._folder, self._keep_last, best=0, scores={})
+        if self._keep is not None and (gone := prune(self._folder, self._ledger, self._keep)):
+            self._log.line(f"removed {', '.join(one.name for one in gone)}: {self._ledger.name} has their fingerprints")

@@ -97,6 +97,7 @@ def remove(target: Path) -> None:
     """Remove a folder. It loses its name first, so that a kill leaves no half of it under a whole one's name."""
     doomed = target.parent / f"{_NEW}{target.name}.gone"
     target.rename(doomed)
+    sync(target.parent)
     shutil.rmtree(doomed)
 
 

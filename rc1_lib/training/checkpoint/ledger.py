@@ -1,4 +1,7 @@
-"""The ledger `reports/ckpt_manifest.jsonl`: a line with the fingerprint of every checkpoint that was ever finished."""
+"""The ledger `reports/ckpt_manifest.jsonl`: a line with the fingerprint of every checkpoint that was ever finished.
+
+A checkpoint that is removed by the rule has a second line; what it was stays on record.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import orjson
 
 from rc1_lib.artifacts import now
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
-from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.names import step_of, steps
 from rc1_lib.training.checkpoint.state import CheckpointError
 
 
@@ -26,6 +29,26 @@ def record_all(folder: Path, ledger: Path) -> None:
         files = {file: entry["sha256"] for file, entry in orjson.loads(content)["files"].items()}
         sha256 = hashlib.sha256(content).hexdigest()
         _append(ledger, {"step": step, "path": name, "sha256": sha256, "files": files, "written": now()})
+
+
+def record_removal(checkpoint: Path, ledger: Path) -> None:
+    """Add the line that says that a checkpoint is about to be removed, unless there is one of the same bytes."""
+    sha256 = fingerprint(checkpoint)
+    if not _has_removal(checkpoint, sha256, ledger):
+        entry = {"step": step_of(checkpoint), "path": _name(checkpoint, ledger), "sha256": sha256, "removed": now()}
+        _append(ledger, entry)
+
+
+def was_removed(checkpoint: Path, sha256: str, ledger: Path) -> bool:
+    """Whether the checkpoint of this fingerprint is not there because the rule removed it."""
+    return not checkpoint.exists() and _has_removal(checkpoint, sha256, ledger)
+
+
+def _has_removal(checkpoint: Path, sha256: str, ledger: Path) -> bool:
+    wanted = (_name(checkpoint, ledger), sha256)
+    return any(
+        "removed" in entry and (entry.get("path"), entry.get("sha256")) == wanted for entry in read_ledger(ledger)
+    )
 
 
 def read_ledger(ledger: Path) -> list[dict[str, Any]]:

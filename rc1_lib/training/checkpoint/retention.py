@@ -1,46 +1,76 @@
-"""Which checkpoints stay: the last k, the best k, and for good those whose evaluation passed."""
+"""Removing checkpoints that no rule keeps, and keeping for good those whose evaluation passed."""
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import orjson
 
 from rc1_lib.training.checkpoint import atomic_folder
+from rc1_lib.training.checkpoint.keep_rule import KeepRule
+from rc1_lib.training.checkpoint.ledger import record_removal
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, read_verified
 from rc1_lib.training.checkpoint.names import LATEST, settle, step_of, steps
 from rc1_lib.training.checkpoint.save import STATE
+from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.real_run import check_real_run
 
 BEST = "best"
 
 
-def kept(there: Collection[int], last: int, best: int, scores: Mapping[int, float]) -> set[int]:
-    """The steps that stay: the `last` newest and the `best` with the highest scores (the newer one of a tie)."""
-    assert last >= 1, "at least the newest checkpoint stays"
-    scored = sorted((step for step in there if step in scores), key=lambda step: (scores[step], step), reverse=True)
-    return set(sorted(there)[-last:]) | set(scored[:best])
+_SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 
 
-def prune(folder: Path, last: int, best: int, scores: Mapping[int, float]) -> list[int]:
-    """Remove checkpoints that `kept` does not name, and say which.
+def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:
+    """Remove the checkpoints that the rule does not keep, and say which.
 
-    Steps beyond the one that `latest` leads to are left alone: they belong to a run that this one branched off from,
-    and are not this one's to remove. `best/` is never touched.
+    One that a report beside the ledger names by its fingerprint stays. Nothing goes unless what `latest` leads to is
+    whole, byte for byte. Steps beyond it are left alone: they belong to a run that this one branched off from. So are
+    `best/` and whatever has no manifest. A kill leaves each checkpoint whole or without its name, and the ledger knows
+    of a removal before anything is gone.
+
+    Args:
+        folder: where the run's checkpoints lie.
+        ledger: `reports/ckpt_manifest.jsonl`.
+        rule: what stays.
 
     Raises:
-        CheckpointError: while another process writes there.
+        CheckpointError: when `latest` leads to no whole checkpoint of this folder, or while another process writes.
     """
     with atomic_folder.alone(folder):
         atomic_folder.recover(folder)
-        newest = step_of((folder / LATEST).resolve())
-        there = {step: path for step, path in steps(folder).items() if newest is not None and step <= newest}
-        gone = sorted(set(there) - kept(there, last, best, scores)) if there else []
-        for step in gone:
-            atomic_folder.remove(there[step])
+        newest = _newest(folder)
+        there = {step: path for step, path in steps(folder).items() if step <= newest and (path / NAME).is_file()}
+        doomed = [there[step] for step in sorted(there.keys() - rule.kept(there))]
+        if not doomed:
+            return []
+        named = _named(ledger.parent)
+        gone = [path for path in doomed if fingerprint(path) not in named]
+        read_verified(there[newest])
+        for path in gone:
+            record_removal(path, ledger)
+            atomic_folder.remove(path)
     return gone
+
+
+def _newest(folder: Path) -> int:
+    """The step that `latest` leads to."""
+    link = folder / LATEST
+    target = link.resolve()
+    step = step_of(target)
+    if step is None or target.parent != folder.resolve() or not (target / NAME).is_file():
+        raise CheckpointError(
+            f"{link}: leads to no checkpoint of {folder.name}, so no other one is removed; let it lead to the newest "
+            f"(ln -sfn step_XXXXX {link})"
+        )
+    return step
+
+
+def _named(reports: Path) -> set[str]:
+    """Every SHA-256 that a report names."""
+    return {found.decode() for path in reports.glob("*.json") for found in _SHA256.findall(path.read_bytes())}
 
 
 def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -> Path:

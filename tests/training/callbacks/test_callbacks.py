@@ -16,6 +16,7 @@ from rc1_lib.training.callbacks.eval_shadow import EvalShadow
 from rc1_lib.training.callbacks.grad_clip import GradClip
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
+from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import resolve, steps
 from rc1_lib.training.checkpoint.save_rule import SaveRule
@@ -38,8 +39,8 @@ def logging_to(folder: Path) -> Logging:
 
 
 def saving_to(folder: Path, every: int, keep_last: int | None = None) -> Checkpoints:
-    log = TrainLog(folder / "logs/train.log")
-    return Checkpoints(folder / "ckpt", folder / "reports/ledger.jsonl", SaveRule(every, None), keep_last, log)
+    log, keep = TrainLog(folder / "logs/train.log"), None if keep_last is None else KeepRule(keep_last)
+    return Checkpoints(folder / "ckpt", folder / "reports/ledger.jsonl", SaveRule(every, None), keep, log)
 
 
 def test_logging_writes_every_step_with_all_named_fields(tmp_path: Path) -> None:
@@ -93,6 +94,8 @@ def test_checkpoints_come_on_time_and_at_the_end(tmp_path: Path) -> None:
 def test_only_the_wanted_number_of_checkpoints_is_kept(tmp_path: Path) -> None:
     run(7, saving_to(tmp_path, every=2, keep_last=2))
     assert list(steps(tmp_path / "ckpt")) == [6, 7]
+    told = (tmp_path / "logs/train.log").read_text()
+    assert "removed step_00002: ledger.jsonl has their fingerprints" in told and "removed step_00004" in told
 
 
 def test_held_out_batches_count_by_their_tokens() -> None:
