@@ -18,8 +18,6 @@ from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.real_run import check_real_run
 
 BEST = "best"
-
-
 _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
 
 
