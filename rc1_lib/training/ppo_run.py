@@ -44,7 +44,7 @@ from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.kept_checkpoints import keep_rule_of
 from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
 from rc1_lib.training.process import process_values
-from rc1_lib.training.ranks.processes import processes_of
+from rc1_lib.training.ranks.processes import processes_of, start_early
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
@@ -146,6 +146,7 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
         if trial is None:
             trial_mark.refuse_random_base(base)
         tokenizer = load_tokenizer(model_section(run.config, base))
+    start_early(run.config.training)
     form = format_of(tokenizer, run.config.training)
     selection = select_rows(run, form)
     return Prepared(run, form, selection, reference_of(run, selection.train, form), judge, trial=trial)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rc1_lib.training.ranks.follower import BEGIN, DONE
+from rc1_lib.training.ranks.follower import BEGIN, DONE, SOON
 from rc1_lib.training.ranks.link import LeaderLink, Line, LostError, receive, send
 
 GO_ON = (
@@ -44,6 +44,15 @@ class Crew(ABC):
     def whole(self) -> bool:
         """Whether no follower is known to be gone."""
         return bool(self._lines)
+
+    def foretell(self, place: str) -> None:
+        """Have the followers import what they will be asked to make, while this process does something else.
+
+        Args:
+            place: `module:Class`.
+        """
+        with self._guarded():
+            self._tell(SOON, (place,))
 
     @contextmanager
     def beginning(self, place: str, setup: Any) -> Iterator[None]:

@@ -15,19 +15,22 @@ from typing import Any
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.ranks.link import Failure, FollowerLink, Line, receive, send
 
-BEGIN, DONE = "begin", "done"
+BEGIN, DONE, SOON = "begin", "done", "soon"
 
 
 def follow(line: Line, rank: int, size: int) -> None:
     """Do what the first process says, in its order, until it says no more.
 
     It says the name of a method and its arguments, and is told when that is done. `BEGIN` makes the object whose
-    methods they are.
+    methods they are; `SOON` names its class in advance, and is answered by nothing.
     """
     link, worker = FollowerLink(line, rank, size), None
     while True:
         name, arguments = receive(line)
         try:
+            if name == SOON:
+                _imported(*arguments)
+                continue
             if name == BEGIN:
                 worker = _made(link, *arguments)
             else:
@@ -44,8 +47,12 @@ def follow(line: Line, rank: int, size: int) -> None:
 
 
 def _made(link: FollowerLink, place: str, setup: Any) -> Any:
+    return _imported(place).following(link, setup)
+
+
+def _imported(place: str) -> Any:
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name).following(link, setup)
+    return getattr(import_module(module), name)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import os
 
 from rc1_lib.config_training import Training
 from rc1_lib.errors import ConfigError
+from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.training.device import get_device
 from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.launched import launched_crew
@@ -30,6 +31,15 @@ def processes_of(training: Training) -> int:
 def crew_of(size: int) -> Crew:
     """So many processes, this one included, that have nothing to do; give them back, or close them."""
     return launched_crew() or StartedCrew.take(size)
+
+
+def start_early(training: Training) -> None:
+    """Start the processes that will share an engine's work: importing takes them as long as it took this one."""
+    size = processes_of(training)
+    if size > 1 and launched_crew() is None:
+        crew = StartedCrew.take(size)
+        crew.foretell(ENGINES[own_name(training.engine)].place)
+        crew.give_back()
 
 
 def on_one_device(processes: int) -> int:

@@ -15,7 +15,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.training.ranks.link import FollowerError, LostError
 from rc1_lib.training.ranks.started import StartedCrew
 from tests.training.ranks import workers
-from tests.training.ranks.workers import Worker, begun, do
+from tests.training.ranks.workers import PLACE, Worker, begun, do
 
 
 @pytest.fixture
@@ -66,6 +66,18 @@ def test_ones_own_error_ends_the_followers_and_is_ones_own(crew: StartedCrew) ->
     with pytest.raises(ZeroDivisionError), crew.doing("process", ()):
         print(1 / 0)
     assert not crew.whole
+
+
+def test_a_crew_that_was_started_early_is_the_one_that_an_engine_takes(crew: StartedCrew) -> None:
+    crew.foretell(PLACE)
+    first = do(crew, begun(crew, 3), "process")
+    crew.give_back()
+    again = StartedCrew.take(3)
+    again.foretell(PLACE)
+    assert again is crew and do(again, begun(again, 3), "process") == first
+    crew.foretell("tests.training.ranks.workers:Nobody")
+    with pytest.raises((LostError, FollowerError), match="process 2 of 3"):
+        begun(crew, 3)
 
 
 def test_a_crew_that_was_given_back_is_taken_again_unless_one_of_it_died() -> None:
