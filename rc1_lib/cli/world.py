@@ -24,7 +24,7 @@ def export(
         Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {DEFAULT}.")
     ] = None,
 ) -> int:
-    """Write the dialogue world as an OpenEnv environment, which the extra `openenv` serves.
+    """Write the dialogue world as an OpenEnv environment, which verifiers plays too (extras `openenv`, `verifiers`).
 
     Manifest, rows and server are the same bytes from the same inputs. Limits and prices are the configuration's; the
     judge's share is left out of the reward, since nobody is asked there.

@@ -19,7 +19,7 @@ from rc1_lib import __version__
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.records import MeasuredRow
-from rc1_lib.worlds.served import ServedWorld, opened, paid
+from rc1_lib.worlds.served import ServedWorld, opened, paid, take
 from rc1_lib.worlds.spec import NAME
 
 _SESSIONS = 64
@@ -74,10 +74,7 @@ class DialogueWorld(Environment):  # type: ignore[misc]
         if self._playing is None:
             raise RuntimeError("no episode is open in this session; reset it first")
         row, episode = self._playing
-        if action.tool_calls:
-            answers = episode.send({"content": action.content, "tool_calls": action.tool_calls})
-        else:
-            answers = episode.say(action.content)
+        answers = take(episode, action.content, action.tool_calls)
         done = episode.status is not EpisodeStatus.RUNNING
         self._state.step_count += 1
         self._state.status = episode.status.value

@@ -15,8 +15,10 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.rewards import RewardTerms, reward_terms
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error
-from rc1_lib.records import MeasuredRow
+from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.regular_files import read_regular
+from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
+from rc1_lib.rows.counts import ASK
 from rc1_lib.worlds.spec import ROWS, WorldSpec
 
 
@@ -81,6 +83,15 @@ def paid(spec: WorldSpec, row: MeasuredRow, episode: Episode) -> RewardTerms:
     return reward_terms(episode.outcome(), row["bucket"], spec.reward)
 
 
+def take(
+    episode: Episode, content: str | None, calls: Sequence[Mapping[str, Any]] | None, *, cut: bool = False
+) -> list[Message]:
+    """Take a turn whose calls are ready-made, or else stand in its text, and give what answers it."""
+    if calls:
+        return episode.send({"content": content, "tool_calls": list(calls)}, cut=cut)
+    return episode.say(content or "", cut=cut)
+
+
 def replayed(
     spec: WorldSpec, row: MeasuredRow, turns: Iterable[Mapping[str, Any]], *, cut: bool = False
 ) -> tuple[Episode, RewardTerms]:
@@ -95,5 +106,18 @@ def replayed(
     episode, said = opened(spec, row), list(turns)
     for place, turn in enumerate(said):
         if episode.status is EpisodeStatus.RUNNING:
-            episode.send(turn, cut=cut and place == len(said) - 1)
+            take(episode, turn.get("content"), turn.get("tool_calls"), cut=cut and place == len(said) - 1)
     return episode, paid(spec, row, episode)
+
+
+def reference_turns(row: MeasuredRow) -> list[dict[str, Any]]:
+    """What solves a row if anything does: to ask for the missing piece in its own words and give the known answer."""
+    answer = {"role": "assistant", "content": f"{ANSWER_MARK[row['lang']]}{row['answer']}"}
+    slot = row.get("slot")
+    if not row["needs_clarification"] or slot is None:
+        return [answer]
+    arguments = orjson.dumps({ARGUMENT_OF[ASK]: slot["wanted"]}).decode()
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": ASK, "arguments": arguments}}]},
+        answer,
+    ]

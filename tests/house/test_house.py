@@ -36,8 +36,12 @@ def test_mypy_strict_finds_nothing() -> None:
     assert done.returncode == 0, done.stdout
 
 
-CHECKED = ("rc1_lib", "tasks", "flows", "deployments")
-UNTYPED = {"daqp", "datasets", "distributed", "mlflow", "openenv", "prefect_dask", "rensa", "wandb", "xllamacpp"}
+CHECKED = ("rc1_lib", "rc1_world", "tasks", "flows", "deployments")
+# fmt: off
+UNTYPED = {
+    "daqp", "datasets", "distributed", "mlflow", "openenv", "prefect_dask", "rensa", "verifiers", "wandb", "xllamacpp",
+}
+# fmt: on
 """Come without types: what they give is `Any` to mypy, whether it is told to skip them or not."""
 
 

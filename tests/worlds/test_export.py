@@ -16,9 +16,9 @@ from rc1_lib.run import Run
 from rc1_lib.worlds import package
 from rc1_lib.worlds.check import differences, named_pool
 from rc1_lib.worlds.package import export_world
-from rc1_lib.worlds.served import ServedWorld, opened, paid, replayed
+from rc1_lib.worlds.served import ServedWorld, opened, paid, reference_turns, replayed
 from rc1_lib.worlds.spec import MANIFEST, WorldSpec
-from tests.environment.worlds import call
+from tests.environment.worlds import call, qwen_text
 from tests.worlds.small import WORTH, pool_of, small_run, turns_of
 
 
@@ -56,6 +56,22 @@ def test_a_demonstration_is_paid_what_its_reward_is_by_hand(world: Path, name: s
     served = ServedWorld.read(world)
     row = served.row_of(name)
     assert replayed(served.spec, row, turns_of(dict(row)))[1].total == pytest.approx(WORTH[name], abs=1e-12)
+
+
+def test_calls_in_the_text_are_paid_as_ready_made_ones_are(world: Path) -> None:
+    served = ServedWorld.read(world)
+    row = served.row_of("pool-gsm8k-1")
+    texts = [{"content": qwen_text(turn)} for turn in turns_of(dict(row))]
+    assert replayed(served.spec, row, texts)[1].total == pytest.approx(WORTH["pool-gsm8k-1"], abs=1e-12)
+
+
+def test_the_reference_asks_only_where_a_piece_is_missing_and_a_cut_turn_is_no_answer(world: Path) -> None:
+    served = ServedWorld.read(world)
+    rows = [served.row(place) for place in range(3)]
+    found = [replayed(served.spec, row, reference_turns(row))[0].outcome() for row in rows]
+    assert [(outcome.asked, outcome.solved) for outcome in found] == [(0, True), (1, True), (1, True)]
+    cut = replayed(served.spec, rows[0], reference_turns(rows[0]), cut=True)[0].outcome()
+    assert (cut.status, cut.solved) == ("max_tokens", False)
 
 
 def test_nothing_is_paid_outside_the_range_that_the_manifest_declares(run: Run, world: Path) -> None:
@@ -202,3 +218,7 @@ def test_every_row_of_a_real_pool_is_served(built: Run, tmp_path: Path) -> None:
     assert all(low <= terms.total <= high for _, (_, terms) in found)
     solved = dict(pool.select("id", "solved").iter_rows())
     assert [episode.outcome().solved for _, (episode, _) in found] == [solved[name] for name, _ in found]
+    assert all(
+        replayed(served.spec, row, reference_turns(row))[0].outcome().solved
+        for row in map(served.row, range(pool.height))
+    )
