@@ -92,7 +92,7 @@ def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bo
     with story.timed("training"):
         for seed in seeds:
             story.trained.append(trained(run, seed, start["facts"][str(seed)], resume_from))
-    sentence = f"{run.config.steps} steps of seed {', '.join(map(str, seeds))}"
+    sentence = _what_was_trained(story)
     if not evaluate:
         ending: State[Any] = Completed(name=POLICY_TRAINED, message=f"{sentence}; not evaluated")
     else:
@@ -100,6 +100,13 @@ def _train(run: Run, seeds: Sequence[int], resume_from: str | None, evaluate: bo
             ending = _evaluated(run, story, start["reference"], sentence)
     report_training(run, story.body(ending, start))
     return ending
+
+
+def _what_was_trained(story: Story) -> str:
+    by_steps: dict[int, list[str]] = {}
+    for one in story.trained:
+        by_steps.setdefault(one.checkpoint["last"], []).append(str(one.seed))
+    return " and ".join(f"{steps} steps of seed {', '.join(seeds)}" for steps, seeds in by_steps.items())
 
 
 def _controlled(
@@ -181,8 +188,11 @@ def trained(run: Run, seed: int, facts: Facts, resume_from: str | None) -> Train
     done, cached = ([begin] if begin else []), 0
     for first, last in spans(begin["last"] if begin else 0, run.config.steps, run.config.training.segment_steps):
         one, was_cached = _segment(run, seed, first, last, facts, done[-1]["sha256"] if done else "")
-        done.append(one)
-        cached += was_cached
+        if one["last"] >= first:
+            done.append(one)
+            cached += was_cached
+        if one["last"] < last:
+            break  # training.early_stop has ended the run, here or with the segment before
     return Trained(seed, done, cached)
 
 

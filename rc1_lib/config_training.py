@@ -283,6 +283,22 @@ class ShadowLook(Section):
     """How many rows are played, each once: of source questions that are held out, and not asked by the evaluation."""
 
 
+class EarlyStopping(Section):
+    """When a run ends before `steps`; what it has come to then is what the evaluation judges."""
+
+    metric: Annotated[str, Field(min_length=1)] | None
+    """Name of a metric, as the log has it: `eval/env/success` with `training.eval_shadow`, or one of every step; null:
+    every step is trained."""
+    patience: Positive
+    """How many times in a row it may fail to become better, counted where it was measured."""
+    min_delta: NotNegative
+    """What it has to become better by."""
+    higher_is_better: bool
+    """Whether a larger number is better."""
+    not_before: Positive
+    """The first step that the run may end with; at least `gates.training.min_steps`."""
+
+
 class ControlSettings(Section):
     """The short training on a reward without information: `rc1 train --control`."""
 
@@ -391,6 +407,7 @@ class Training(Section):
     learnability: LearnabilitySettings
     held_out: HeldOut
     eval_shadow: ShadowLook
+    early_stop: EarlyStopping
     control: ControlSettings
     trial: TrialSettings
     segment_steps: Positive
@@ -404,9 +421,8 @@ class Training(Section):
         if isinstance(section, Mapping) and "callbacks" in section:
             raise ValueError(
                 "found the key 'callbacks', which configs/train_local.yaml has: a run logs and saves by itself "
-                "(training.checkpoints), clips by max_grad_norm of its engine's section, has training.lr_schedule and "
-                "training.eval_shadow, and never stops early, since its steps are what the ticket vouches for; leave "
-                "it out"
+                "(training.checkpoints), clips by max_grad_norm of its engine's section, and has training.lr_schedule, "
+                "training.eval_shadow and training.early_stop; leave it out"
             )
         return section
 
@@ -418,6 +434,16 @@ class Training(Section):
             raise ValueError(
                 f"checkpoints.keep_last is {kept}, expected at least collapse.patience ({patience}): a collapse is "
                 f"named that many steps late, and no checkpoint from before it would be left"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _stops_by_what_is_measured(self) -> Self:
+        metric = self.early_stop.metric
+        if metric is not None and metric.startswith("eval/") and self.eval_shadow.every_steps is None:
+            raise ValueError(
+                f"early_stop.metric is '{metric}', which only a look at held-out rows measures; set "
+                f"eval_shadow.every_steps too"
             )
         return self
 

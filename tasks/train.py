@@ -24,7 +24,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.ledger import check_entered, was_removed
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint, read_verified
-from rc1_lib.training.checkpoint.names import folder_name
+from rc1_lib.training.checkpoint.names import folder_name, step_of
 from rc1_lib.training.checkpoint.retention import keep_for_good
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError
@@ -100,7 +100,7 @@ def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: 
         run: workspace and configuration.
         seed: whose run.
         first: the first step of the segment.
-        last: the last one, which has a checkpoint.
+        last: the last one, which has a checkpoint; `training.early_stop` may end the run before it.
         facts: of the seed, as `warm_start` gave them; part of the key.
         previous: fingerprint of the checkpoint before; part of the key.
         code: fingerprint of this task's source and all that it imports; part of the key.
@@ -128,15 +128,19 @@ def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: 
             )
         if previous:
             _check_stands(folder / folder_name(first - 1), previous, run.workspace.path(LEDGER))
-        with showing_steps(run, seed, first, last):
+        with showing_steps(run, seed, first) as arrived:
             path = reach(prepared, seed, last, logger.info)
+            ended = step_of(path)
+            assert ended is not None, f"{path} is no checkpoint's name"
+            arrived(ended)
     except RC1Error as error:
         return Failed(name=REFUSED, message=str(error))
-    show_segment(run, seed, first, last)
+    show_segment(run, seed, first, ended)
     seconds = round(time.monotonic() - began, 1)
-    done = _segment(first, last, run.workspace.name(path), fingerprint(path), seconds)
-    write_json(record, done)
-    return Completed(message=f"steps {first}-{last}: {seconds} s", data=done)
+    done = _segment(first, ended, run.workspace.name(path), fingerprint(path), seconds)
+    if ended == last:  # that a run has ended before is believed its checkpoint alone
+        write_json(record, done)
+    return Completed(message=f"steps {first}-{ended}: {seconds} s", data=done)
 
 
 def _segment(first: int, last: int, checkpoint: str, sha256: str, seconds: float) -> Segment:
@@ -151,6 +155,8 @@ def _recorded(record: Path, checkpoint: Path, ledger: Path) -> tuple[Segment, st
         done = None
     if not isinstance(done, Mapping) or done.keys() != _segment(0, 0, "", "", 0.0).keys():
         return {}, f"{record.name}: is no record of a segment"
+    if done["last"] != step_of(checkpoint):
+        return {}, f"{record.name}: is the record of a segment that ends with step {done['last']}"
     try:
         _check_stands(checkpoint, str(done["sha256"]), ledger)
     except CheckpointError as error:
@@ -177,6 +183,6 @@ def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
     kept = []
     for seed, sha256 in finished.items():
         folder = run.workspace.path(paths_of(run, seed).checkpoints)
-        path = run.workspace.path(finished_checkpoint(run, seed))
+        path = finished_checkpoint(run, seed, sha256)
         kept.append(run.workspace.name(keep_for_good(path, folder, sha256)))
     return kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 from uuid import UUID
@@ -50,14 +50,16 @@ def show_start(run: Run, prepared: Prepared) -> None:
 
 
 @contextmanager
-def showing_steps(run: Run, seed: int, first: int, last: int) -> Iterator[None]:
+def showing_steps(run: Run, seed: int, first: int) -> Iterator[Callable[[int], None]]:
     """Log every step while the block lasts, and move a bar by it: a segment may take hours.
 
     Args:
         run: whose steps.
         seed: of the run.
         first: the segment's first step.
-        last: its last one, at which the bar stands when the block has ended well.
+
+    Yields:
+        What moves the bar to the step that the segment has ended with.
     """
     logger, total = get_run_logger(), run.config.steps
     begun = create_progress_artifact(
@@ -73,8 +75,7 @@ def showing_steps(run: Run, seed: int, first: int, last: int) -> Iterator[None]:
             update_progress_artifact(bar, 100.0 * done / of, f"{_place(seed, done, of)}, {note}")
 
     with listening(heard):
-        yield
-    update_progress_artifact(bar, 100.0 * last / total, _place(seed, last, total))
+        yield lambda step: update_progress_artifact(bar, 100.0 * step / total, _place(seed, step, total))
 
 
 def show_segment(run: Run, seed: int, first: int, last: int) -> None:

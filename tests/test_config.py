@@ -91,6 +91,11 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
             "training.checkpoints={every_steps: 12, every_minutes: null, keep_last: 3, keep_every: 18}",
             "keep_every is 18, expected a multiple of every_steps (12)",
         ),
+        (
+            "training.early_stop={metric: eval/env/success, patience: 1, min_delta: 0, higher_is_better: true,"
+            " not_before: 1}",
+            "which only a look at held-out rows measures; set eval_shadow.every_steps too",
+        ),
         ("training.callbacks=[early_stop]", "training: found the key 'callbacks', which configs/train_local.yaml has"),
         ("training.adapter.alpha=0.4", "training.adapter.alpha: found '0.4'"),
         ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -24,7 +25,8 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
-from rc1_lib.training.checkpoint.names import folder_name, resolve
+from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
+from rc1_lib.training.checkpoint.names import resolve, settle, steps
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.registry import make_engine
@@ -54,7 +56,7 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
         start = start_of(prepared, player, plays)
         trained: dict[int, Answers] = {}
         for number, seed in enumerate(seeds, start=1):
-            path = resolve(run.config.steps, run.workspace.path(paths_of(run, seed).checkpoints))
+            path = finished_checkpoint(run, seed, finished[seed])
             player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
             trained[seed] = answers_of(prepared, player, 2 * number, plays)
         course = _course(prepared, player, seeds)
@@ -134,9 +136,16 @@ def _points(prepared: Prepared, start: Answers, course: Sequence[_OnTheWay], sco
     return points
 
 
-def finished_checkpoint(run: Run, seed: int) -> str:
-    """The checkpoint of a run's last step, relative to the workspace."""
-    return f"{paths_of(run, seed).checkpoints}/{folder_name(run.config.steps)}"
+def finished_checkpoint(run: Run, seed: int, sha256: str) -> Path:
+    """Where the checkpoint lies that a run has ended with: by its fingerprint, since it may end before `steps`.
+
+    Raises:
+        CheckpointError: when it is not there, and none of the last step is either.
+    """
+    folder = run.workspace.path(paths_of(run, seed).checkpoints)
+    settle(folder)
+    last = [path for path in steps(folder).values() if (path / NAME).is_file() and fingerprint(path) == sha256]
+    return last[-1] if last else resolve(run.config.steps, folder)
 
 
 @contextmanager

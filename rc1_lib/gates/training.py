@@ -15,7 +15,10 @@ def training_gate(config: RunConfig) -> GateResult:
     checks = (
         equal("simulate", config.simulate, False, "set simulate: false"),
         equal("live_mode", config.live_mode, True, "set live_mode: true"),
-        at_least("steps", config.steps, wanted.min_steps, "set steps to at least this"),
+        at_least(
+            "steps", _least_steps(config), wanted.min_steps,
+            "set steps, and training.early_stop.not_before where a run may end early, to at least this",
+        ),
         within("target_kl", config.target_kl, low, high, "choose target_kl inside this range"),
         at_least("seeds", len(set(config.seeds)), wanted.min_seeds, "list more different seeds"),
         Check(
@@ -29,6 +32,12 @@ def training_gate(config: RunConfig) -> GateResult:
         info("mix", ", ".join(f"{task} {share:g}" for task, share in config.datasets.items())),
     )  # fmt: skip
     return GateResult("training_config", checks)
+
+
+def _least_steps(config: RunConfig) -> int:
+    """The steps that a run trains at least, if it ends well."""
+    early = config.training.early_stop
+    return config.steps if early.metric is None else min(config.steps, early.not_before)
 
 
 def penalty_gate(config: RunConfig) -> GateResult:

@@ -64,9 +64,12 @@ class Controlled:
 def controlled(run: Run, control: Control) -> Run:
     """The run that a control trains: its own few steps, nobody to score episodes, and a workspace of its own."""
     training = run.config.training
-    reward = training.reward.model_copy(update={"judge": 0.0})
+    changed = {
+        "reward": training.reward.model_copy(update={"judge": 0.0}),
+        "early_stop": training.early_stop.model_copy(update={"metric": None}),
+    }
     config = run.config.model_copy(
-        update={"steps": training.control.steps, "training": training.model_copy(update={"reward": reward})}
+        update={"steps": training.control.steps, "training": training.model_copy(update=changed)}
     )
     workspace = Workspace(run.workspace.path(f"{CONTROLS}/{control.kind}"))
     return replace(run, config=config, workspace=workspace)

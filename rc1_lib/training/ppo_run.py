@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.artifacts import sha256_json, sha256_tree
+from rc1_lib.config_training import EarlyStopping
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.pool.derived import TEMPLATES
@@ -25,6 +26,7 @@ from rc1_lib.training.breakdown import naming_breakdowns
 from rc1_lib.training.callbacks.cap import SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.collapse import CollapseGuard
+from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.played_shadow import looks_of
@@ -197,7 +199,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         notice: told what is gone on from, and what cannot be used.
 
     Returns:
-        The checkpoint of step `last`.
+        The checkpoint of step `last`, or of the step before it at which `training.early_stop` has ended the run.
 
     Raises:
         RC1Error: when the configuration is refused.
@@ -214,7 +216,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     if state is not None and state.step == last:
         finish_interrupted(folder, run.workspace.path(LEDGER), last)
         return folder / folder_name(last)
-    log = TrainLog(run.workspace.path(LOG))
+    log, early = TrainLog(run.workspace.path(LOG)), _early_stop(config.training.early_stop)
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
     trainer = Trainer(
         make_engine(config.training.engine, EpisodeSetup, notice),
@@ -225,6 +227,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
             _Segment(prepared, last),
             LRSchedule(config.training.lr_schedule.kind, config.training.lr_schedule.warmup_steps),
             *looks_of(prepared.selection.shadow, config.training.eval_shadow),
+            *early,
             Logging(
                 run.workspace.path(places.metrics),
                 run.workspace.path(places.tensorboard),
@@ -243,12 +246,20 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     log.line(f"seed {seed}: from step {0 if state is None else state.step} to {last} of {config.steps}")
     with naming_breakdowns(folder):
         trainer.fit(state)
+    if trainer.step < last and any(one.stopped for one in early):
+        log.line(f"seed {seed}: ended at step {trainer.step} of {config.steps}: {trainer.stop_reason}")
+        return folder / folder_name(trainer.step)
     if trainer.step < last:
         paused = paused_at(trainer, folder)
         log.line(f"seed {seed}: {paused}")
         raise paused
     log.line(f"seed {seed}: step {last} after {time.monotonic() - began:.0f} s")
     return folder / folder_name(last)
+
+
+def _early_stop(asked: EarlyStopping) -> list[EarlyStop]:
+    """The callback that the configuration asks for; without one no checkpoint names it."""
+    return [] if asked.metric is None else [EarlyStop(**asked.model_dump())]
 
 
 def resumable(prepared: Prepared, seed: int, name: str) -> Path:

@@ -35,7 +35,7 @@ def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None
         notice: told what is gone on from, and what cannot be used.
 
     Returns:
-        The checkpoint of step `last`.
+        The checkpoint of step `last`, or of the one before it at which the run has ended by itself.
 
     Raises:
         RC1Error: when the configuration is refused.

@@ -149,6 +149,22 @@ def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trai
     assert "judged score and success, sft / ppo" in str(card.data)
 
 
+def test_a_run_that_ends_by_itself_is_told_evaluated_and_known_by_the_step_it_ended_with(
+    built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
+) -> None:
+    copied(opened, tmp_path / "workspace")
+    falling = "training.early_stop={metric: lr, patience: 2, min_delta: 0.0, higher_is_better: true, not_before: 1}"
+    run = ticketed(tmp_path / "workspace", built, verdicts, falling, "training.segment_steps=3")
+    state = start(run, evaluate=True)
+    assert (state.name, str(state.message).split(";")[0]) == ("GatesFailed", "3 steps of seed 20250820"), state.message
+    report = read_json(run.workspace.path("reports/train.json"))
+    (trained,), evaluated = report["runs"], read_json(run.workspace.path(report["evaluation"]))
+    assert trained["checkpoint"].endswith("step_00003") and trained["sha256"] in str(evaluated)
+    bar = Artifact.get("rc1-train-20250820-progress")
+    assert bar is not None and bar.description == "seed 20250820: step 3 of 4"
+    assert start(run).name == "PolicyTrained" and logged(run) == [1, 2, 3] and cached(run) == 1
+
+
 def test_a_control_is_trained_and_judged_beside_the_real_run(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
     real = {name: run.workspace.path(name).read_bytes() for name in ("reports/train.json", "reports/metrics.jsonl")}

@@ -95,6 +95,14 @@ def test_a_record_that_names_another_checkpoint_is_not_believed(done: Ended, tmp
     assert (cached(run), prints(run)) == (1, prints(done.run))
 
 
+def test_a_record_that_lets_the_run_end_before_its_last_step_is_not_believed(done: Ended, tmp_path: Path) -> None:
+    run = copied(done.run, tmp_path / "workspace")
+    first, _ = records(run)
+    write_json(first, {**read_json(first), "last": 1})
+    assert start(run).name == "PolicyTrained"
+    assert (cached(run), prints(run)) == (1, prints(done.run))
+
+
 @pytest.mark.long
 def test_a_checkpoint_forged_with_its_manifest_and_its_segments_record_is_trained_again(
     done: Ended, tmp_path: Path

@@ -57,6 +57,10 @@ def test_the_published_configuration_may_train() -> None:
         ("simulate=true", "simulate"),
         ("live_mode=false", "live_mode"),
         ("steps=49999", "steps"),
+        (
+            "training.early_stop={metric: kl, patience: 3, min_delta: 0, higher_is_better: true, not_before: 100}",
+            "steps",
+        ),
         ("target_kl=0.06", "target_kl"),
         ("target_kl=0.01", "target_kl"),
         ("seeds=[1, 2, 2]", "seeds"),

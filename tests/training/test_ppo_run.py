@@ -130,6 +130,18 @@ def test_looks_on_the_way_stand_in_the_metrics_and_change_nothing_that_is_learne
     assert found == {f"eval/{name}": value for name, value in summary([one.outcome for one in again]).items()}
 
 
+def test_a_run_that_becomes_no_better_ends_with_its_step_and_stays_ended(tiny: Tiny) -> None:
+    falling = "metric: lr, patience: 1, min_delta: 0.0, higher_is_better: true, not_before: 3"
+    ends = []
+    for name, segments in (("one", (4, 4)), ("several", (1, 2, 3, 4))):
+        run = tiny(f"training.early_stop={{{falling}}}", name=name)
+        prepared = prepare(run)
+        paths = [advance(prepared, first_seed(prepared), last, lambda _: None) for last in segments]
+        assert paths[-1].name == "step_00003" and measured(run.workspace.root) == [1, 2, 3]
+        ends.append(fingerprint(paths[-1]))
+    assert ends[0] == ends[1]
+
+
 def test_a_damaged_checkpoint_is_told_and_trained_again(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     adapter = run.workspace.root / "checkpoints/rc1/step_00004/adapter.safetensors"

@@ -12,13 +12,28 @@ if TYPE_CHECKING:
 
 
 class EarlyStop(Quiet):
-    """Counts how many times in a row a metric failed to become better; steps without it do not count."""
+    """Counts how many times in a row a metric failed to become better; steps without it do not count.
+
+    Attributes:
+        stopped: whether it has ended the run.
+    """
 
     name = "early_stop"
 
-    def __init__(self, metric: str, patience: int, min_delta: float, higher_is_better: bool) -> None:
-        """Stop after `patience` measurements that are not better than the best one by more than `min_delta`."""
+    def __init__(
+        self, metric: str, patience: int, min_delta: float, higher_is_better: bool, not_before: int = 0
+    ) -> None:
+        """Stop after `patience` measurements that are not better than the best one by more than `min_delta`.
+
+        Args:
+            metric: its name among the metrics of a step.
+            patience: at least 1.
+            min_delta: at least 0.
+            higher_is_better: whether a larger number is better.
+            not_before: the first step that a run may end with.
+        """
         assert patience >= 1 and min_delta >= 0
+        self.stopped, self._not_before = False, not_before
         self._metric, self._patience, self._min_delta = metric, patience, min_delta
         self._sign = 1.0 if higher_is_better else -1.0
         self._best: float | None = None
@@ -43,9 +58,9 @@ class EarlyStop(Quiet):
         """A metric that never came is a mistake in its name.
 
         Raises:
-            ConfigError: when it was never measured.
+            ConfigError: when it was never measured in all steps.
         """
-        if self._best is None:
+        if self._best is None and trainer.step >= trainer.max_steps:
             raise ConfigError(
                 f"callbacks.early_stop.metric: '{self._metric}' was never measured in {trainer.step} steps"
             )
@@ -59,5 +74,6 @@ class EarlyStop(Quiet):
         self._best, self._failed = state["best"], state["failed"]
 
     def _judge(self, trainer: Trainer) -> None:
-        if self._failed >= self._patience:
+        self.stopped = self._failed >= self._patience and trainer.step >= self._not_before
+        if self.stopped:
             trainer.stop(f"{self._metric} did not become better than {self._best:.6g} in {self._failed} measurements")

@@ -107,6 +107,7 @@ def _beside(run: Run) -> Run:
             "warm_start": training.warm_start.model_copy(update={"steps": 0}),
             "ppo": training.ppo.model_copy(update={"value_warm_up": 0}),
             "languages": ("en",),
+            "early_stop": training.early_stop.model_copy(update={"metric": None}),
         }
     )
     config = run.config.model_copy(
