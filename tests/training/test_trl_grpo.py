@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
+import torch
 from datasets import Dataset
+from peft import LoraConfig
+from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_schema, qwen3_template
 
-from rc1_lib.environment.trl import DialogueEnvironment, environment_factory, reward_function
+from rc1_lib.environment.trl import DialogueEnvironment, RewardFunction, environment_factory, reward_function
 from rc1_lib.run import Run
 from tests.environment.test_rewards import SETTINGS
 from tests.environment.worlds import LIMITS
@@ -21,14 +25,37 @@ from tests.environment.worlds import LIMITS
 Tiny = Callable[..., Run]
 
 
-@pytest.mark.filterwarnings("ignore")  # TRL calls its environments experimental
-def test_a_step_of_grpo_in_the_dialogue_world(tiny: Tiny, pool: list[dict[str, Any]], tmp_path: Path) -> None:
-    base = tiny().workspace.path("base")
+def trainer_of(base: Path, rows: list[dict[str, Any]], reward: RewardFunction, **arguments: Any) -> GRPOTrainer:
+    """TRL's trainer over a fresh adapter, in the dialogue world of the rows with the shortest questions."""
     tokenizer = AutoTokenizer.from_pretrained(base)
     # TRL knows Qwen3's replies by the wording of its template; the tiny base writes them, but words its template anew.
     tokenizer.response_schema, tokenizer.response_template = qwen3_schema, qwen3_template
-    rows = sorted(pool, key=lambda row: len(row["messages"][1]["content"]))[:2]
-    make, pay = environment_factory(LIMITS), reward_function(SETTINGS)
+    return GRPOTrainer(
+        model=AutoModelForCausalLM.from_pretrained(base),
+        processing_class=tokenizer,
+        args=GRPOConfig(
+            max_tool_calling_iterations=2,
+            use_cpu=True,
+            bf16=False,
+            report_to=[],
+            logging_steps=1,
+            seed=1,
+            **arguments,
+        ),
+        train_dataset=Dataset.from_list([{**row, "prompt": row["messages"][:2], "bucket": "hard"} for row in rows]),
+        environment_factory=environment_factory(LIMITS),
+        reward_funcs=reward,
+        peft_config=LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"]),
+    )
+
+
+def shortest(pool: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    return sorted(pool, key=lambda row: len(row["messages"][1]["content"]))[:count]
+
+
+@pytest.mark.filterwarnings("ignore")  # TRL calls its environments experimental
+def test_a_step_of_grpo_in_the_dialogue_world(tiny: Tiny, pool: list[dict[str, Any]], tmp_path: Path) -> None:
+    rows, pay = shortest(pool, 2), reward_function(SETTINGS)
     paid: list[float] = []
     played: list[str] = []
 
@@ -37,27 +64,10 @@ def test_a_step_of_grpo_in_the_dialogue_world(tiny: Tiny, pool: list[dict[str, A
         paid.extend(pay(environments=environments, **columns))
         return paid[-len(environments) :]
 
-    trainer = GRPOTrainer(
-        model=AutoModelForCausalLM.from_pretrained(base),
-        processing_class=tokenizer,
-        args=GRPOConfig(
-            output_dir=str(tmp_path / "out"),
-            max_steps=1,
-            per_device_train_batch_size=2,
-            num_generations=2,
-            max_completion_length=24,
-            max_tool_calling_iterations=2,
-            use_cpu=True,
-            bf16=False,
-            report_to=[],
-            logging_steps=1,
-            save_strategy="no",
-            seed=1,
-        ),
-        train_dataset=Dataset.from_list([{**row, "prompt": row["messages"][:2], "bucket": "hard"} for row in rows]),
-        environment_factory=make,
-        reward_funcs=dialogue_reward,
-    )
+    trainer = trainer_of(
+        tiny().workspace.path("base"), rows, dialogue_reward, output_dir=str(tmp_path / "out"), max_steps=1,
+        per_device_train_batch_size=2, num_generations=2, max_completion_length=24, save_strategy="no",
+    )  # fmt: skip
     trainer.train()
     (prompt,) = set(played)
     assert len(played) == 2 and prompt in {str(row["messages"][1]["content"]) for row in rows}, "two about one row"
@@ -65,3 +75,34 @@ def test_a_step_of_grpo_in_the_dialogue_world(tiny: Tiny, pool: list[dict[str, A
     first = trainer.state.log_history[0]
     assert first["rewards/dialogue_reward/mean"] == pytest.approx(fmean(paid), abs=1e-6)
     assert all(reward < SETTINGS.success for reward in paid), "a model that has learned nothing solves nothing"
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("takes_serve", "exact"), [({}, True), ({"steps_per_generation": 2}, False), ({"num_iterations": 2}, False)]
+)
+def test_trls_own_loop_is_resumed_exactly_only_where_takes_serve_one_step(
+    tiny: Tiny, pool: list[dict[str, Any]], tmp_path: Path, takes_serve: dict[str, int], exact: bool
+) -> None:
+    """Why no run of RC1 is trained by it; if TRL comes to keep the takes under way, this says so."""
+    base, pay = tiny().workspace.path("base"), reward_function(SETTINGS)
+
+    def dialogue_reward(completions: Sequence[Any], **columns: Any) -> list[float]:
+        longer = [0.01 * len(str(said[-1].get("content"))) for said in completions]  # so that takes differ in worth
+        return [sum(both) for both in zip(pay(completions=completions, **columns), longer, strict=True)]
+
+    def end_of(name: str, resume: str | None = None) -> dict[str, Tensor]:
+        trainer = trainer_of(
+            base, shortest(pool, 8), dialogue_reward, output_dir=str(tmp_path / name), max_steps=4,
+            per_device_train_batch_size=4, num_generations=4, max_completion_length=48, save_steps=1,
+            learning_rate=1e-2, lr_scheduler_type="constant", beta=0.03, **takes_serve,
+        )  # fmt: skip
+        trainer.train(resume_from_checkpoint=resume)
+        return {name: one.detach() for name, one in trainer.model.named_parameters() if one.requires_grad}
+
+    whole, again = end_of("whole"), end_of("again")
+    last = shutil.copytree(tmp_path / "whole/checkpoint-3", tmp_path / "resumed/checkpoint-3")
+    resumed = end_of("resumed", str(last))
+    assert all(torch.equal(one, again[name]) for name, one in whole.items())
+    assert all(torch.equal(one, resumed[name]) for name, one in whole.items()) is exact

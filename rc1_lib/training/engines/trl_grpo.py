@@ -3,9 +3,10 @@
 TRL brings the loss: log-probabilities, ratios and their clipping by token or by episode, the KL to the reference, the
 mean over tokens and episodes. Takes, advantages, steps of the optimizer and everything around them are `torch_grpo`'s.
 
-TRL's own loop would play in this world too, through `rc1_lib.environment.trl`. No run of RC1 is trained by it, since a
-run that was killed could not go on with the same bytes: its tokens are drawn from one global generator, so that a take
-hangs on all that was drawn before and beside it, and its checkpoints do not hold the rows under way.
+TRL's own loop plays in this world too, through `rc1_lib.environment.trl`. No run of RC1 is trained by it: where the
+takes of a generation serve several steps, as `minibatches` and `epochs` have it, a resumed one makes others, since its
+checkpoints do not hold them; and its tokens are drawn from one generator for all takes, so that a take hangs on which
+others are played beside it, and on how many processes share them.
 """
 
 from __future__ import annotations
