@@ -74,8 +74,11 @@ def showing_steps(run: Run, seed: int, first: int) -> Iterator[Callable[[int], N
             logger.info("step %d/%d %s", done, of, note)
             update_progress_artifact(bar, 100.0 * done / of, f"{_place(seed, done, of)}, {note}")
 
+    def arrived(step: int) -> None:
+        update_progress_artifact(bar, 100.0 * step / total, _place(seed, step, total))
+
     with listening(heard):
-        yield lambda step: update_progress_artifact(bar, 100.0 * step / total, _place(seed, step, total))
+        yield arrived
 
 
 def show_segment(run: Run, seed: int, first: int, last: int) -> None:

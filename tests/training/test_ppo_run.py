@@ -130,11 +130,30 @@ def test_looks_on_the_way_stand_in_the_metrics_and_change_nothing_that_is_learne
     assert found == {f"eval/{name}": value for name, value in summary([one.outcome for one in again]).items()}
 
 
+EARLY = (
+    "training.early_stop={metric: lr, patience: 1, min_delta: 0.0, higher_is_better: true, not_before: 3}"  # lr falls
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(ENGINES))
+def test_looks_and_an_early_end_work_with_every_engine(tiny: Tiny, name: str) -> None:
+    adapters = []
+    for place, looks in (("plain", ()), ("looking", ("training.eval_shadow={every_steps: 2, prompts: 6}",))):
+        run = tiny(*ENGINES[name], EARLY, "training.lr_schedule.kind=cosine", *looks, name=place)
+        prepared = prepare(run)
+        end = advance(prepared, first_seed(prepared), 4, lambda _: None)
+        assert end.name == "step_00003" and measured(run.workspace.root) == [1, 2, 3]
+        adapters.append((end / "adapter.safetensors").read_bytes())
+    lines = [json.loads(line) for line in (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
+    assert ["eval/env/success" in line for line in lines] == [False, True, False]
+    assert adapters[0] == adapters[1]
+
+
 def test_a_run_that_becomes_no_better_ends_with_its_step_and_stays_ended(tiny: Tiny) -> None:
-    falling = "metric: lr, patience: 1, min_delta: 0.0, higher_is_better: true, not_before: 3"
     ends = []
     for name, segments in (("one", (4, 4)), ("several", (1, 2, 3, 4))):
-        run = tiny(f"training.early_stop={{{falling}}}", name=name)
+        run = tiny(EARLY, name=name)
         prepared = prepare(run)
         paths = [advance(prepared, first_seed(prepared), last, lambda _: None) for last in segments]
         assert paths[-1].name == "step_00003" and measured(run.workspace.root) == [1, 2, 3]
