@@ -23,6 +23,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.device import Precision
 from rc1_lib.training.engines.torch_grpo import TorchGRPO
@@ -40,8 +41,13 @@ class TrlGRPO(TorchGRPO):
     """The engine `trl_grpo`; what it learns from are groups of takes (strategy `groups`)."""
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
-        super()._begin(setup, base, adapter)
         config, section = setup.config, setup.config.training.trl_grpo
+        if "lm_head" in adapter.target_modules:
+            raise ConfigError(
+                "training.adapter.targets: found lm_head, whose adapter TRL's loss leaves out, so it would never be "
+                "learned; leave it out, or take torch_grpo"
+            )
+        super()._begin(setup, base, adapter)
         self._settings = GRPOSettings(section, config.clip, self.temperature, config.training.limits.tokens)
         arguments = GRPOConfig(
             output_dir=tempfile.gettempdir(),  # asked for, but nothing is saved through TRL
