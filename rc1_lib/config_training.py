@@ -206,6 +206,10 @@ class Rollout(Section):
     """Episodes under way at once."""
     prefill_tokens: Positive
     """Tokens of prompts that are read at once, padding included: a matter of memory."""
+    sampling_copy: Literal["bf16", "none"]
+    """What tokens are sampled with where the base is in 4 or 16 bits: `bf16`, a copy of base and adapter as one matrix
+    a layer, two bytes a weight, written anew before every rollout, or the layers as they are. A base in 32 bits is
+    merged with its adapter either way."""
 
 
 class Parity(Section):

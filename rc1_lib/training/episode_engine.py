@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -30,13 +31,15 @@ from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.processes import crew_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import Link, Shards
+from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.spans import Timing, start_timing, stop_timing
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.kl_control import kl_control
-from rc1_lib.training.updates.parity import check_parity
+from rc1_lib.training.updates.parity import check_parity, distance
+from rc1_lib.training.updates.reading import Manner, policy_logprobs
 
 
 class EpisodeEngine(Engine[EpisodeSetup], Player):
@@ -131,7 +134,8 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         # Nothing random may be active between sampling and update; transformers checkpoints in training mode alone.
         self.policy.train(training.gradient_checkpointing)
         self.playground = Playground(config, form)
-        self._parity = training.parity
+        self._parity, self._micro_tokens = training.parity, training.update.micro_tokens
+        self._copy = copy_to_sample_with(self.policy.causal, training.rollout.sampling_copy)
         self._kl = kl_control(config.kl_coef, config.target_kl, training.update)
         self._dealer = torch.Generator().manual_seed(self.seed)
         self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
@@ -160,11 +164,15 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
         keep_states: bool, start: bool,
     ) -> list[Trajectory]:  # fmt: skip
-        with self.policy.reference() if start else nullcontext():
+        with self._playing(start), nullcontext() if self._copy is None else self._copy.standing_in():
             return self.playground.play(
                 self.policy.causal, rows, keys,
                 temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
             )  # fmt: skip
+
+    def _playing(self, start: bool) -> AbstractContextManager[None]:
+        """Inside, the policy is the one that plays."""
+        return self.policy.reference() if start else nullcontext()
 
     def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
         """Play with these weights of the adapter from now on."""
@@ -190,7 +198,20 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
         with self._autocast():
-            return self._update(batch, kl_coef, iteration)
+            if self._copy is None:
+                return self._update(batch, kl_coef, iteration)
+            read, apart = self._read_again(batch)
+            return self._update(read, kl_coef, iteration) | apart
+
+    def _read_again(self, batch: EpisodeBatch) -> tuple[EpisodeBatch, dict[str, float]]:
+        """A batch that a copy sampled, with the policy's own log-probabilities, and how far apart the two are.
+
+        Otherwise the first ratios of the update would hold what the copy rounds.
+        """
+        manner = Manner(self._micro_tokens, self.temperature)
+        with self._playing(self.plays_start):
+            read_BT = policy_logprobs(self.policy, batch, range(len(batch)), manner, self._shards)
+        return replace(batch, old_logprobs=read_BT), distance(batch.old_logprobs[batch.own], read_BT[batch.own])
 
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
         """What the batch's episodes were like, without learning from them."""

@@ -37,7 +37,7 @@ class MemoryEstimate:
 
     Attributes:
         held: by the process before anything was allocated (a GPU: by its allocator).
-        standing: what stays throughout: weights, adapter, gradients, optimizer.
+        standing: what stays throughout: weights, their copy to sample with, adapter, gradients, optimizer.
         playing: while episodes are sampled.
         learning: while gradients are worked out.
     """
@@ -73,10 +73,11 @@ class MemoryEstimate:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Numbers in a model: weights in its layers' matrices, all others, the largest matrix, and the adapter's."""
+    """Numbers in a model: in its layers' matrices, all others, in adapted matrices, the largest, and the adapter's."""
 
     matrices: int
     others: int
+    adapted: int
     largest: int
     adapter: int
 
@@ -100,6 +101,8 @@ def estimate_memory(
     rows = min(training.rollout.rows, math.ceil(config.batch_size / training.shards))
     matrix = _NF4 if quantised else number
     merges = number == 4 and not quantised
+    apart = counted.matrices if quantised else 0 if merges else counted.adapted
+    copied = 0 if training.rollout.sampling_copy == "none" else apart
     state, layer = text.hidden_size, _per_token(text, training.adapter)
     read = min(max(training.rollout.prefill_tokens, tokens), rows * tokens)
     unpacked = counted.largest * number if quantised else 0
@@ -113,6 +116,7 @@ def estimate_memory(
         held=held_bytes(device),
         standing={
             "weights": int(counted.matrices * matrix) + counted.others * number,
+            "sampling copy": 2 * copied,
             "adapter": 4 * counted.adapter,
             "gradients": 4 * counted.adapter * (1 + training.shards),
             "optimizer": 8 * counted.adapter,
@@ -163,6 +167,7 @@ def _counted(shape: PretrainedConfig, adapter: AdapterSettings) -> _Counted:
     return _Counted(
         matrices=sum(sizes),
         others=sum(value.numel() for value in model.parameters()) - sum(sizes),
+        adapted=sum(layer.weight.numel() for layer in adapted),
         largest=max(sizes),
         adapter=adapter.rank * sum(layer.in_features + layer.out_features for layer in adapted),
     )

@@ -16,12 +16,16 @@ from torch import Tensor
 import rc1_lib.training.rollout.roll_out as roll_out_module
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
+from rc1_lib.training.base_model import base_config
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.episode_engine import EpisodeEngine
+from rc1_lib.training.memory_estimate import MemoryEstimate, estimate_memory
+from rc1_lib.training.models import model_section
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.merged import merged
+from rc1_lib.training.rollout.sampling_copy import SamplingCopy
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.updates.parity import ParityError, check_parity
 from tests.training.tiny_world import ENGINES
@@ -262,6 +266,65 @@ def test_trl_leaves_the_adapter_as_it_is_beside_a_base_in_four_bits(tiny: Tiny, 
         engine_of(tiny(*ENGINES[each], "finetune.method=qlora")).policy.adapter_state() for each in (name, "torch_grpo")
     )
     assert same(theirs, ours) and {each.dtype for each in theirs.values()} == {torch.float32}
+
+
+COPIED = (
+    "finetune.method=qlora", "training.rollout.sampling_copy=bf16", "training.parity.mean=0.02",
+    "training.parity.far_share=0.05",
+)  # fmt: skip
+"""Four bits that are sampled with in 16, within the published bounds."""
+
+
+@every_engine
+def test_a_copy_samples_within_the_published_bounds_and_ratios_begin_at_1(tiny: Tiny, name: str) -> None:
+    run = tiny(*ENGINES[name], *COPIED, f"{tiny(*ENGINES[name]).config.training.update_key}.minibatches=1")
+    engine = engine_of(run)
+    engine.train_step(played(engine, run))
+    batch = played(engine, run, 1)
+    metrics = engine.train_step(batch)
+    assert 1e-6 < metrics["policy/sampling_gap"] < 0.02
+    if not engine.plays_start:  # else the ratio is that to the start, which is behind by an update
+        assert metrics["ratio"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_one_altered_weight_of_the_copy_ends_the_training(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tiny(*ENGINES["torch_ppo"], *COPIED)
+    engine = engine_of(run)
+    engine.train_step(played(engine, run))
+    write = SamplingCopy._write
+
+    def damaged(copied: SamplingCopy) -> None:
+        write(copied)
+        copied.weights[-1][3, 5] += 20.0
+
+    monkeypatch.setattr(SamplingCopy, "_write", damaged)
+    batch = played(engine, run, 1)
+    with pytest.raises(ParityError, match=r"step 2: .* \(at most 0\.02, training\.parity\.mean\)"):
+        engine.train_step(batch)
+
+
+def test_at_a_rate_of_0_a_copy_samples_the_same_tokens_again(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["torch_ppo"], *COPIED)
+    engine = engine_of(run)
+    engine.train_step(played(engine, run))
+    for group in engine.optimizer.param_groups:
+        group["lr"] = 0.0
+    first = played(engine, run, 1)
+    engine.train_step(dict(first))
+    assert played(engine, run, 1)["trajectories"] == first["trajectories"]
+
+
+def test_a_copy_is_counted_with_the_memory(tiny: Tiny) -> None:
+    bases = ("finetune.method=qlora", "finetune.method=qlora", "finetune.method=lora")
+    wanted = [f"training.rollout.sampling_copy={kind}" for kind in ("bf16", "none", "bf16")]
+    counted = [estimate_of(tiny(*both)).standing["sampling copy"] for both in zip(bases, wanted, strict=True)]
+    layer = 32 * (2 * 32 + 2 * 16) + 3 * 32 * 64
+    assert counted == [2 * 2 * layer, 0, 0]
+
+
+def estimate_of(run: Run) -> MemoryEstimate:
+    shape = base_config(model_section(run.config, str(run.workspace.path("base"))))
+    return estimate_memory(run.config, shape, torch.device("cpu"), 100)
 
 
 def test_the_old_name_gives_this_engine_and_says_so() -> None:

@@ -30,7 +30,7 @@ from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.trl_loss import figures_of, weights_kept
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.losses import FAR
+from rc1_lib.training.updates.parity import distance
 from rc1_lib.training.updates.reading import Manner, policy_logprobs, read_episodes
 from rc1_lib.training.updates.stepper import Stepper
 from rc1_lib.training.updates.tally import episode_metrics
@@ -82,11 +82,10 @@ class TrlDPO(EpisodeEngine):
         """
         manner = Manner(self._section.micro_tokens, self.temperature)
         now_BT = policy_logprobs(self.policy, batch, range(len(batch)), manner, shards)
-        off_N = (read_episodes(self.policy, batch, manner, shards).ref_logprobs - batch.old_logprobs)[batch.own].abs()
+        start_BT = read_episodes(self.policy, batch, manner, shards).ref_logprobs
         return episode_metrics(batch, now_BT, kl_coef) | {
             "ratio": float((now_BT - batch.old_logprobs)[batch.own].exp().mean()),
-            "policy/sampling_gap": float(off_N.mean()),
-            "policy/sampling_far": float((off_N > FAR).float().mean()),
+            **distance(batch.old_logprobs[batch.own], start_BT[batch.own]),
         }
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 from peft.tuners.lora import LoraLayer
-from torch import Tensor, nn
+from torch import nn
 from transformers import PreTrainedModel
 
 from rc1_lib.training.base_model import load_base
 from rc1_lib.training.device import Precision
+from rc1_lib.training.layer_weights import added_by, in_4_bits, numbers_of
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.train_config import ModelSection
 
@@ -32,30 +33,10 @@ def merged_model(policy: Policy, section: ModelSection, precision: Precision) ->
     plain = load_base(section.model_copy(update={"quantization": None}), _CPU, Precision.FP32)
     for name, layer in policy.causal.named_modules():
         if isinstance(layer, LoraLayer):
-            weight = _numbers(layer.get_base_layer()) + _added(layer)
-        elif _in_4_bits(layer) and not name.endswith(".base_layer"):
-            weight = _numbers(layer)
+            weight = numbers_of(layer.get_base_layer()).cpu() + added_by(layer).cpu()
+        elif in_4_bits(layer) and not name.endswith(".base_layer"):
+            weight = numbers_of(layer)
         else:
             continue
         cast(nn.Linear, plain.get_submodule(name)).weight.copy_(weight)
     return cast(PreTrainedModel, plain.to(precision.dtype))  # type: ignore[arg-type]
-
-
-def _added(layer: LoraLayer) -> Tensor:
-    """What the adapter comes to, in fp32."""
-    (name,) = layer.active_adapters
-    down, up = (cast(nn.Linear, part[name]).weight.float() for part in (layer.lora_A, layer.lora_B))
-    added: Tensor = ((up @ down) * layer.scaling[name]).cpu()
-    return added
-
-
-def _numbers(layer: Any) -> Tensor:
-    if not _in_4_bits(layer):
-        return cast(Tensor, layer.weight).float().cpu()
-    from bitsandbytes.functional import dequantize_4bit
-
-    return dequantize_4bit(layer.weight.data, layer.weight.quant_state).float().cpu()
-
-
-def _in_4_bits(layer: Any) -> bool:
-    return getattr(getattr(layer, "weight", None), "quant_state", None) is not None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from torch import Tensor
+
 from rc1_lib.config_training import Parity
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.updates.losses import FAR
@@ -16,6 +18,15 @@ from rc1_lib.training.updates.losses import FAR
 
 class ParityError(RC1Error):
     """Sampling and learning have come apart."""
+
+
+def distance(sampled_N: Tensor, read_N: Tensor) -> dict[str, float]:
+    """How far log-probabilities that tokens were sampled with are from those that they are learned with."""
+    off_N = (read_N - sampled_N).abs()
+    return {
+        "policy/sampling_gap": float(off_N.mean()),
+        "policy/sampling_far": float((off_N > FAR).float().mean()),
+    }
 
 
 def check_parity(metrics: Mapping[str, float], bounds: Parity, step: int) -> None:

@@ -1,0 +1,96 @@
+"""The policy's weights once more in 16 bits, to sample with: a base in 4 bits and its adapter as one matrix a layer.
+
+Reading 4-bit weights and an adapter apart costs several operations in each layer at every token. The copy costs two
+bytes a weight, allocated once, and is written anew from base and adapter before every rollout: adding an update to it
+and taking it out again would round at every step, until it were another policy. What learns never sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import torch
+from peft.tuners.lora import LoraLayer
+from torch import Tensor, nn
+
+from rc1_lib.training.layer_weights import added_by, in_4_bits, numbers_of
+
+_TYPE = torch.bfloat16
+
+
+class SamplingCopy:
+    """16-bit weights of every layer that `merged` leaves as it is: one in 4 bits, or with an adapter in 16."""
+
+    def __init__(self, model: nn.Module) -> None:
+        """Allocates the copy; what stands in it is not written before `standing_in`."""
+        copied = {name: layer for name, layer in model.named_modules() if _is_copied(name, layer)}
+        self._layers = [
+            (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=_plain(layer).weight.device))
+            for layer in copied.values()
+        ]
+
+    def __len__(self) -> int:
+        """How many layers are copied."""
+        return len(self._layers)
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The copy, layer by layer."""
+        return [weight for _, weight in self._layers]
+
+    @contextmanager
+    def standing_in(self) -> Iterator[None]:
+        """Inside, the model computes with what its weights and adapters come to at the beginning of the block."""
+        self._write()
+        try:
+            for layer, weight in self._layers:
+                layer.forward = _linear(weight, _plain(layer).bias)
+            yield
+        finally:
+            for layer, _ in self._layers:
+                layer.__dict__.pop("forward", None)
+
+    @torch.no_grad()
+    def _write(self) -> None:
+        for layer, weight in self._layers:
+            numbers = numbers_of(_plain(layer))
+            if isinstance(layer, LoraLayer) and not layer.disable_adapters:
+                numbers = numbers + added_by(layer)
+            weight.copy_(numbers)
+
+
+def copy_to_sample_with(model: nn.Module, kind: str) -> SamplingCopy | None:
+    """A model's copy as `training.rollout.sampling_copy` has it; None where none is wanted, or nothing is to be copied.
+
+    Args:
+        model: a base in 4, 16 or 32 bits, with or without an adapter.
+        kind: `bf16`, or `none`.
+    """
+    copy = SamplingCopy(model) if kind == "bf16" else None
+    return copy if copy else None
+
+
+def _is_copied(name: str, layer: nn.Module) -> bool:
+    if isinstance(layer, LoraLayer):
+        return in_4_bits(_plain(layer)) or _plain(layer).weight.dtype is not torch.float32
+    return in_4_bits(layer) and not name.endswith(".base_layer")
+
+
+def _plain(layer: Any) -> nn.Linear:
+    """The layer below an adapter, or itself."""
+    return cast(nn.Linear, layer.get_base_layer() if isinstance(layer, LoraLayer) else layer)
+
+
+def _shape_of(layer: nn.Module) -> tuple[int, int]:
+    return _plain(layer).out_features, _plain(layer).in_features
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> Callable[..., Tensor]:
+    added = None if bias is None else bias.detach().to(weight.dtype)
+
+    def forward(states: Tensor) -> Tensor:
+        return nn.functional.linear(states.to(weight.dtype), weight, added).to(states.dtype)
+
+    return forward

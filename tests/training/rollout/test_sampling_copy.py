@@ -1,0 +1,144 @@
+"""The 16-bit copy of a quantised base and its adapter: written from the source each time, and gone without a trace."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from peft.tuners.lora import LoraLayer
+from transformers import BitsAndBytesConfig, PreTrainedModel, Qwen3ForCausalLM
+
+from rc1_lib.training.base_model import alike_on_every_cpu
+from rc1_lib.training.layer_weights import added_by, numbers_of
+from rc1_lib.training.rollout.roll_out import roll_out
+from rc1_lib.training.rollout.sampling_copy import SamplingCopy, copy_to_sample_with
+from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
+from tests.training.rollout.test_against_full_forward import furthest
+
+NUMBERS = [0, 8, 3, 1]
+ROUNDS = 30
+
+
+@pytest.fixture(scope="module")
+def in_4_bits(taught: PreTrainedModel, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
+    """Frozen NF4 layers with doubly quantised scales, and an adapter that changes something. Never change it."""
+    folder = tmp_path_factory.mktemp("taught")
+    taught.save_pretrained(folder)
+    nf4 = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.float32,
+    )  # fmt: skip
+    model = with_lora(Qwen3ForCausalLM.from_pretrained(folder, quantization_config=nf4, device_map="cpu"))
+    alike_on_every_cpu(model)
+    return model.eval()
+
+
+def adapted(model: PreTrainedModel) -> list[LoraLayer]:
+    return [layer for layer in model.modules() if isinstance(layer, LoraLayer)]
+
+
+@contextmanager
+def changed(model: PreTrainedModel, size: float) -> Iterator[None]:
+    """Inside, the adapter is another one."""
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters() if "lora_" in name}
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name in before:
+                weight += size * torch.randn(weight.shape, generator=torch.Generator().manual_seed(3))
+    yield
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name in before:
+                weight.copy_(before[name])
+
+
+def test_the_copy_is_base_and_adapter_in_one_matrix_and_leaves_no_trace(
+    chat: StandInChat, in_4_bits: PreTrainedModel
+) -> None:
+    model = in_4_bits
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    made = SamplingCopy(model)
+    with made.standing_in():
+        played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), WIDE)
+    assert len(made) == len(adapted(model)) == 7 * 2
+    for layer, weight in zip(adapted(model), made.weights, strict=True):
+        whole = numbers_of(layer.get_base_layer()) + added_by(layer)
+        assert weight.dtype is torch.bfloat16 and torch.equal(weight, whole.to(torch.bfloat16))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert not any("forward" in layer.__dict__ for layer in model.modules())
+    # Eight bits of mantissa. The layers themselves come within 1e-5 (test_against_full_forward).
+    assert 1e-5 < furthest(model, played, 1.0) < 0.1
+
+
+def test_after_many_updates_there_and_back_no_bit_has_drifted(in_4_bits: PreTrainedModel) -> None:
+    model = in_4_bits
+    made = SamplingCopy(model)
+    with made.standing_in():
+        first = [weight.clone() for weight in made.weights]
+    places = [weight.data_ptr() for weight in made.weights]
+    drifting = [weight.clone() for weight in first]
+    for number in range(ROUNDS):
+        with changed(model, 0.01 * (1 + number)):
+            deltas = [added_by(layer) for layer in adapted(model)]
+            with made.standing_in():
+                assert not any(map(torch.equal, made.weights, first))
+        for weight, delta, layer in zip(drifting, deltas, adapted(model), strict=True):
+            weight += delta - added_by(layer)
+            weight -= delta - added_by(layer)
+    with made.standing_in():
+        assert all(map(torch.equal, made.weights, first))
+    assert [weight.data_ptr() for weight in made.weights] == places
+    assert not any(map(torch.equal, drifting, first)), "adding and taking out again is what drifts"
+
+
+def test_with_the_adapter_switched_off_the_copy_is_the_base(in_4_bits: PreTrainedModel) -> None:
+    made = SamplingCopy(in_4_bits)
+    layers = adapted(in_4_bits)
+    for layer in layers:
+        layer.enable_adapters(False)
+    try:
+        with made.standing_in():
+            for layer, weight in zip(layers, made.weights, strict=True):
+                assert torch.equal(weight, numbers_of(layer.get_base_layer()).to(torch.bfloat16))
+    finally:
+        for layer in layers:
+            layer.enable_adapters(True)
+
+
+def test_an_error_while_it_samples_leaves_the_layers_as_they_were(in_4_bits: PreTrainedModel) -> None:
+    with pytest.raises(ZeroDivisionError), SamplingCopy(in_4_bits).standing_in():
+        print(1 / 0)
+    assert not any("forward" in layer.__dict__ for layer in in_4_bits.modules())
+
+
+def test_sixteen_bits_are_copied_with_their_adapter_and_thirty_two_are_left_to_merging(
+    taught: PreTrainedModel,
+) -> None:
+    model = with_lora(copy.deepcopy(taught))
+    assert copy_to_sample_with(model, "bf16") is None
+    half = model.to(torch.bfloat16)
+    assert copy_to_sample_with(half, "none") is None
+    made = copy_to_sample_with(half, "bf16")
+    assert made is not None and len(made) == len(adapted(half))
+
+
+def test_layers_in_4_bits_without_an_adapter_are_copied_too(in_4_bits: PreTrainedModel) -> None:
+    model = copy.deepcopy(in_4_bits)
+    model.model.layers[0].mlp.up_proj = model.model.layers[0].mlp.up_proj.get_base_layer()
+    made = SamplingCopy(model)
+    assert len(made) == 7 * 2 and len(adapted(model)) == 7 * 2 - 1
+    with made.standing_in():
+        model(input_ids=torch.tensor([[1, 2, 3]]))
+
+
+def test_it_is_the_copy_that_samples(in_4_bits: PreTrainedModel) -> None:
+    model, ids = in_4_bits, torch.tensor([[5, 9, 2, 7]])
+    made = SamplingCopy(model)
+    with torch.no_grad(), made.standing_in():
+        whole = model(input_ids=ids).logits
+        made.weights[3][0, 0] += 1.0
+        damaged = model(input_ids=ids).logits
+    assert not torch.equal(whole, damaged)
