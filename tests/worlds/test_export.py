@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.environment.episode import Episode
 from rc1_lib.errors import RC1Error
 from rc1_lib.rows.frame import read_rows
@@ -19,6 +20,7 @@ from rc1_lib.worlds.package import export_world
 from rc1_lib.worlds.served import ServedWorld, opened, paid, reference_turns, replayed
 from rc1_lib.worlds.spec import MANIFEST, WorldSpec
 from tests.environment.worlds import call, qwen_text
+from tests.house.test_arrows import imports
 from tests.worlds.small import WORTH, pool_of, small_run, turns_of
 
 
@@ -203,6 +205,24 @@ def test_the_prices_are_those_of_training_but_for_the_judges(run: Run, world: Pa
     reward = asdict(WorldSpec.read(world).reward)
     assert run.config.training.reward.judge > 0
     assert (reward.pop("judge"), reward.pop("success"), reward.pop("turn")) == (0.0, 0.7, 0.04)
+
+
+def importing(name: str) -> set[str]:
+    """The files of the library that import a module."""
+    spelt = name.rpartition(".")[2].encode()
+    return {
+        path.relative_to(PROJECT_ROOT).as_posix()
+        for path in (PROJECT_ROOT / "rc1_lib").rglob("*.py")
+        if spelt in path.read_bytes()
+        and any(module == name or module.startswith(f"{name}.") for module in imports(path))
+    }
+
+
+def test_each_tool_is_imported_by_its_own_module_and_that_by_nobody_of_the_library() -> None:
+    assert importing("openenv") == {"rc1_lib/worlds/openenv_server.py"}
+    assert importing("verifiers") == {"rc1_lib/worlds/verifiers_taskset.py"}
+    assert importing("rc1_lib.worlds.openenv_server") == {"rc1_lib/worlds/files/server/app.py"}
+    assert importing("rc1_lib.worlds.verifiers_taskset") == set()
 
 
 def test_every_row_of_a_real_pool_is_served(built: Run, tmp_path: Path) -> None:
