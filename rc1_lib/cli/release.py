@@ -69,6 +69,14 @@ def release(
     sign: Annotated[
         Path | None, typer.Option(metavar="KEY", help="Sign the package with this private key (ed25519, PEM).")
     ] = None,
+    model_signature: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY",
+            help="Sign every policy in it as OpenSSF signs models, by this private key (elliptic curve, PEM), beside "
+            "the package (extra `model-signing`).",
+        ),
+    ] = None,
     sources: Sources = None,
     seed: Seed = None,
 ) -> int:
@@ -76,6 +84,7 @@ def release(
 
     Give the flags of the preflight that issued the ticket. The same inputs give the same bytes.
     """
+    from rc1_lib.release.model_signature import check_model_key, sign_models
     from rc1_lib.release.package import write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report.page import write_page
@@ -83,13 +92,18 @@ def release(
 
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
     key = None if sign is None else read_key(sign)
+    if model_signature is not None:
+        check_model_key(model_signature)
     ready = check_ready(run)
     page = write_page(run)
     package = write_package(ready, key, (page.path, *page.slides))
     session.show(f"report: {run.workspace.path(page.path)}")
     session.show(f"package: {run.workspace.path(package.path)}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
-    session.document({"exit_code": 0, **asdict(package)})
+    signed = [] if model_signature is None else sign_models(run.workspace.path(package.path), model_signature)
+    session.show(*(f"model signature: {path}" for path in signed))
+    signatures = [run.workspace.name(path) for path in signed]
+    session.document({"exit_code": 0, **asdict(package), "model_signatures": signatures})
     return 0
 
 
@@ -99,13 +113,23 @@ def verify(
     key: Annotated[
         Path | None, typer.Option(metavar="PUBLIC", help="It has to be signed by this key (ed25519, PEM).")
     ] = None,
+    model_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PUBLIC",
+            help="Every policy in it has to have an OpenSSF signature by this key (elliptic curve, PEM) beside the "
+            "package (extra `model-signing`).",
+        ),
+    ] = None,
 ) -> int:
     """Look at every byte of a reproduction package, and name what differs. It is never unpacked.
 
-    Needs no network and no workspace; rc1_lib/release/verifier.py does the same by itself, with Python alone.
+    Needs no network and no workspace; rc1_lib/release/verifier.py does the same by itself, with Python alone. With
+    --model-key the policies of a package that is whole are copied to a temporary folder, for the library to read.
     """
     from rc1_lib.regular_files import read_regular
     from rc1_lib.release import verifier
+    from rc1_lib.release.model_signature import model_faults
 
     try:
         public = None if key is None else read_regular(key, 1 << 16)
@@ -116,6 +140,9 @@ def verify(
     except verifier.NotAPackage as refusal:
         raise RC1Error(f"{package}: {refusal}") from None
     session.show(*verifier.verdict_lines(found))
+    if model_key is not None and not found.problems:
+        found.problems += (faults := model_faults(package, model_key))
+        session.show(*(faults or ["every policy in it is signed, and the signatures hold"]))
     code = 2 if found.problems else 0
     shown = {"sha256": found.sha256, "signed_by": found.signed_by, "signature_checked": found.signature_checked}
     session.document({"exit_code": code, "problems": found.problems, "files": found.files, **shown})

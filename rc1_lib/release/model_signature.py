@@ -1,0 +1,170 @@
+"""OpenSSF model signatures: each policy in a package, signed by the library model-signing as other models are.
+
+A signature by an elliptic curve draws a random number, so it stands beside the package, no byte of which hangs on it.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from rc1_lib.artifacts import atomic_write
+from rc1_lib.errors import RC1Error
+from rc1_lib.regular_files import read_regular
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
+
+CURVES = ("secp256r1", "secp384r1", "secp521r1")
+"""Those that the library signs by."""
+_MOST_BYTES = 1 << 16
+_HOW = "make one with `openssl ecparam -name prime256v1 -genkey -noout -out model.pem`"
+_HOW_PUBLIC = "make one with `openssl ec -in model.pem -pubout -out model.pub`"
+_CHECKPOINTS, _DEPTH = "checkpoints", 4
+"""A policy's files are `checkpoints/RUN/STEP/FILE`."""
+
+
+def check_model_key(path: Path) -> None:
+    """Refuse what cannot sign, before anything is packed.
+
+    Raises:
+        RC1Error: when the library is not installed, or the file is no private key on one of its curves; what the file
+            holds is never repeated.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    _library()
+    named = f"--model-signature {path}"
+    try:
+        key = load_pem_private_key(_content(path, named), password=None)
+    except TypeError:
+        raise RC1Error(f"{named}: is protected by a password, expected a key without one; {_HOW}") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise RC1Error(f"{named}: is no private key in PEM; {_HOW}") from None
+    if not isinstance(key, EllipticCurvePrivateKey) or not _is_usable(key):
+        raise RC1Error(f"{named}: is a key of another kind, expected one on {', '.join(CURVES)}; {_HOW}")
+
+
+def sign_models(package: Path, key: Path) -> list[Path]:
+    """Sign every policy in a package that was just written; returns the signatures, which lie beside it.
+
+    Args:
+        package: the archive.
+        key: a private key that `check_model_key` has taken.
+    """
+    library, written = _library(), list[Path]()
+    with _policies(package) as policies:
+        for name, folder in policies.items():
+            signed = folder.parent / f"{name}.sig"
+            strict = library.signing.Config().set_hashing_config(_every_file(library))
+            strict.use_elliptic_key_signer(private_key=key).sign(folder, signed)
+            written.append(signature_of(package, name))
+            with atomic_write(written[-1]) as stream:
+                stream.write(signed.read_bytes())
+    return written
+
+
+def model_faults(package: Path, key: Path) -> list[str]:
+    """What is wrong with the signatures of a package's policies, a sentence each; empty where all of them hold.
+
+    Args:
+        package: an archive that is whole: its own verifier has looked at it.
+        key: the public key that has to have signed.
+
+    Raises:
+        RC1Error: when the library is not installed, or the key is none.
+    """
+    library = _library()
+    _check_public(key)
+    faults = []
+    with _policies(package) as policies:
+        for name, folder in policies.items():
+            signature = signature_of(package, name)
+            if not signature.is_file():
+                faults.append(f"{signature.name}: there is no such signature of {name} beside the package")
+            elif fault := _fault(library, folder, signature, key):
+                faults.append(f"{signature.name}: does not hold for {name}/{folder.name} under this key ({fault})")
+    return faults or ([] if policies else ["the package holds no policy that could be signed"])
+
+
+def signature_of(package: Path, name: str) -> Path:
+    """Where the signature of the policy of a run (`rc1`, `rc1-20250821`) lies."""
+    return package.with_name(f"{package.stem}.{name}.sig")
+
+
+def _fault(library: Any, folder: Path, signature: Path, key: Path) -> str:
+    from cryptography.exceptions import InvalidSignature
+
+    strict = library.verifying.Config().set_hashing_config(_every_file(library))
+    try:
+        strict.use_elliptic_key_verifier(public_key=key).verify(folder, signature)
+    except InvalidSignature:
+        return "it was forged or altered"
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        return str(error).partition("\n")[0].partition(": Expected")[0].strip() or type(error).__name__
+    return ""
+
+
+def _every_file(library: Any) -> Any:
+    """By itself the library overlooks files of git, which somebody could add."""
+    return library.hashing.Config().set_ignored_paths(paths=[], ignore_git_paths=False)
+
+
+@contextmanager
+def _policies(package: Path) -> Iterator[dict[str, Path]]:
+    """Run -> its policy's files as the package holds them, in a folder that is gone with the block."""
+    found = dict[str, Path]()
+    with tempfile.TemporaryDirectory() as temporary, tarfile.open(package, "r:") as archive:
+        for member in archive:
+            parts = PurePosixPath(member.name).parts
+            if len(parts) != _DEPTH or parts[0] != _CHECKPOINTS or not member.isfile() or ".." in parts:
+                continue
+            content = archive.extractfile(member)
+            assert content is not None, "it is a file"
+            folder = found.setdefault(parts[1], Path(temporary) / parts[1] / parts[2])
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / parts[3]).write_bytes(content.read())
+        yield dict(sorted(found.items()))
+
+
+def _library() -> Any:
+    try:
+        import model_signing
+        from model_signing import hashing, signing, verifying  # noqa: F401  parts that the package does not load
+    except ImportError:
+        raise RC1Error(
+            "a model's signature needs the library model-signing; install RC1 with its extra 'model-signing': "
+            "pip install 'rc1[model-signing]'"
+        ) from None
+    return model_signing
+
+
+def _check_public(path: Path) -> None:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    named = f"--model-key {path}"
+    try:
+        key = load_pem_public_key(_content(path, named))
+    except (ValueError, UnsupportedAlgorithm):
+        raise RC1Error(f"{named}: is no public key in PEM; {_HOW_PUBLIC}") from None
+    if not isinstance(key, EllipticCurvePublicKey) or not _is_usable(key):
+        raise RC1Error(f"{named}: is a key of another kind, expected one on {', '.join(CURVES)}; {_HOW_PUBLIC}")
+
+
+def _is_usable(key: EllipticCurvePrivateKey | EllipticCurvePublicKey) -> bool:
+    return key.curve.name in CURVES
+
+
+def _content(path: Path, named: str) -> bytes:
+    try:
+        return read_regular(path, _MOST_BYTES)
+    except OSError as error:
+        raise RC1Error(f"{named}: cannot be read ({error.strerror}), expected a key in PEM") from None
