@@ -123,9 +123,10 @@ def limits_of(device: torch.device) -> dict[str, float]:
 def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float]:
     """What the step cannot do without: bytes that decoding has to read, operations that learning has to do.
 
-    A decoding step reads every weight as it is held, and the keys and values of the rows that write. Learning takes the
-    tokens through the matrices once for the reference, once forward, once backward (the frozen weights need no
-    gradients of their own), and once more where states are computed again; logits are needed of own tokens alone.
+    A decoding step reads every weight as it is sampled with, and the keys and values of the rows that write. Learning
+    takes the tokens through the matrices once for the reference, once forward, once backward (the frozen weights need
+    no gradients of their own), once more where states are computed again, and once more where a copy has sampled them;
+    logits are needed of own tokens alone.
     """
     section = model_section(prepared.run.config, prepared.reference.base)
     shape = base_config(section).get_text_config()
@@ -140,11 +141,13 @@ def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float
         for name, layer in engine.policy.causal.named_modules()
         if name.rpartition(".")[2] in section.lora.target_modules and hasattr(layer, "in_features")
     )
-    times = 3 + prepared.run.config.training.gradient_checkpointing
+    copied = standing["sampling copy"]
+    again = int(copied > 0)
+    times = 3 + prepared.run.config.training.gradient_checkpointing + again
     return {
-        "decoded_bytes": passes * standing["weights"]
+        "decoded_bytes": passes * (copied + head * width if copied else standing["weights"])
         + sum(one.own_tokens * len(one.ids) for one in step.episodes) * per_token,
-        "learned_flops": 2.0 * (times * linear * step.tokens + 3 * head * step.sampled),
+        "learned_flops": 2.0 * (times * linear * step.tokens + (3 + again) * head * step.sampled),
     }
 
 

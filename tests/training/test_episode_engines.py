@@ -273,9 +273,12 @@ COPIED = (
     "training.parity.far_share=0.05",
 )  # fmt: skip
 """Four bits that are sampled with in 16, within the published bounds."""
+OTHERS = sorted(ENGINES.keys() - {"torch_ppo", "trl_dpo"})
 
 
-@every_engine
+@pytest.mark.parametrize(
+    "name", ["torch_ppo", "trl_dpo", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
+)
 def test_a_copy_samples_within_the_published_bounds_and_ratios_begin_at_1(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name], *COPIED, f"{tiny(*ENGINES[name]).config.training.update_key}.minibatches=1")
     engine = engine_of(run)
