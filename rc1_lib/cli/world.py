@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rc1_lib.cli.session import Session
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 
 DEFAULT = "outputs/rc1_world"
@@ -20,6 +20,9 @@ def export(
     rows: Annotated[
         str | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool of training.")
     ] = None,
+    part: Annotated[
+        str, typer.Option(help="Which of them: all, or the questions of training or of the evaluation alone.")
+    ] = "all",
     to: Annotated[
         Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {DEFAULT}.")
     ] = None,
@@ -31,9 +34,12 @@ def export(
     """
     run = session.open()
     from rc1_lib.worlds.package import export_world
+    from rc1_lib.worlds.spec import Part
 
+    if part not in [*Part]:
+        raise ConfigError(f"--part: found '{part}', expected one of {', '.join(Part)}")
     target = run.workspace.path((to or Path(DEFAULT)).as_posix())
-    document = export_world(run, _pool(session, run, rows), target)
+    document = export_world(run, _pool(session, run, rows), target, Part(part))
     own = document["rc1"]
     left_out = run.config.training.reward.judge
     session.show(

@@ -77,7 +77,7 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
         else:
             longest = max(longest, tokens)
             fitting.append({**row, "bucket": buckets[row["id"]]})
-    kept_back = {row["id"] for row in fitting if _share_of(row["source_id"]) < config.training.held_out.share}
+    kept_back = {row["id"] for row in fitting if is_kept_back(row, config)}
     train = [row for row in fitting if row["id"] not in kept_back]
     held_out = _draw(config, [row for row in fitting if row["id"] in kept_back], config.training.held_out.prompts)
     for name, rows in (("training", train), ("the evaluation", held_out)):
@@ -90,6 +90,11 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     report = _report(train, held_out, left_out)
     shadow = _shadow(config, [row for row in fitting if row["id"] in kept_back], held_out)
     return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), longest, shadow)
+
+
+def is_kept_back(row: Row, config: RunConfig) -> bool:
+    """Whether a row's question is the evaluation's: nothing is learned from it."""
+    return _share_of(row["source_id"]) < config.training.held_out.share
 
 
 def _advice(left_out: Counter[str]) -> str:

@@ -11,7 +11,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.regular_files import read_regular
 from rc1_lib.run import Run
 from rc1_lib.worlds.package import world_package
-from rc1_lib.worlds.spec import MANIFEST, OWN, read_manifest
+from rc1_lib.worlds.spec import MANIFEST, OWN, Part, read_manifest
 
 _NOTHING = "nothing"
 
@@ -62,9 +62,17 @@ def differences(run: Run, folder: Path, pool: Path) -> list[Difference]:
         RC1Error: when the folder has no manifest of a dialogue world, or this disk lacks what a world is made of.
     """
     found = read_manifest(folder)
-    here, contents = world_package(run, pool)
+    here, contents = world_package(run, pool, _part(found, folder))
     keys = list(_in_manifest(found, here))
     return keys + list(_in_files(folder, {name: one for name, one in contents.items() if name != MANIFEST}))
+
+
+def _part(document: dict[str, Any], folder: Path) -> Part:
+    rows = document[OWN].get("rows")
+    part = rows.get("part") if isinstance(rows, dict) else None
+    if not isinstance(part, str) or part not in [*Part]:
+        raise RC1Error(f"{folder / MANIFEST}: {OWN}.rows.part is {part!r}, expected one of {', '.join(Part)}")
+    return Part(part)
 
 
 def _in_manifest(found: Any, here: Any, where: str = "") -> Iterator[Difference]:

@@ -20,7 +20,7 @@ from rc1_lib.rows.conventions import ARGUMENT_OF
 from rc1_lib.run import Run
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.worlds.rows import rows_bytes, world_rows
-from rc1_lib.worlds.spec import MANIFEST, NAME, OWN, ROWS, WorldSpec
+from rc1_lib.worlds.spec import MANIFEST, NAME, OWN, ROWS, Part, WorldSpec
 
 PLAN = "validation/runtime.json"
 Files = dict[str, bytes]
@@ -30,13 +30,14 @@ _VERSION = b"0.0.0+rc1"
 """Stands in the files that name the version."""
 
 
-def export_world(run: Run, pool: Path, target: Path) -> dict[str, Any]:
+def export_world(run: Run, pool: Path, target: Path, part: Part = Part.ALL) -> dict[str, Any]:
     """Write the folder `target`, whole or not at all.
 
     Args:
         run: whose limits and prices hold.
         pool: the rows.
         target: is not there yet.
+        part: which of them.
 
     Returns:
         The manifest.
@@ -45,7 +46,7 @@ def export_world(run: Run, pool: Path, target: Path) -> dict[str, Any]:
         RC1Error: when `target` is there already, or the rows cannot be had.
     """
     check_absent(target)
-    document, contents = world_package(run, pool)
+    document, contents = world_package(run, pool, part)
     with absent_folder(target) as folder:
         for name, content in contents.items():
             path = folder / name
@@ -54,11 +55,11 @@ def export_world(run: Run, pool: Path, target: Path) -> dict[str, Any]:
     return document
 
 
-def world_package(run: Run, pool: Path) -> tuple[dict[str, Any], Files]:
+def world_package(run: Run, pool: Path, part: Part) -> tuple[dict[str, Any], Files]:
     """The manifest, and every file of the folder, the manifest among them."""
-    rows = world_rows(run, pool)
+    rows = world_rows(run, pool, part)
     content = rows_bytes(rows)
-    document = _manifest(run, pool, rows, WorldSpec.of(run, hashlib.sha256(content).hexdigest()))
+    document = _manifest(run, pool, part, rows, WorldSpec.of(run, hashlib.sha256(content).hexdigest()))
     shown = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
     return document, {
         MANIFEST: shown.encode(),
@@ -77,7 +78,7 @@ def _shipped(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]
             yield from _shipped(entry, f"{below}{entry.name}/")
 
 
-def _manifest(run: Run, pool: Path, rows: list[MeasuredRow], spec: WorldSpec) -> dict[str, Any]:
+def _manifest(run: Run, pool: Path, part: Part, rows: list[MeasuredRow], spec: WorldSpec) -> dict[str, Any]:
     return {
         "spec_version": 1, "name": NAME, "version": __version__,
         "type": "space", "runtime": "fastapi", "app": "server.app:app", "port": 8000,
@@ -89,7 +90,7 @@ def _manifest(run: Run, pool: Path, rows: list[MeasuredRow], spec: WorldSpec) ->
             "capabilities": {
                 "verifier": {"kind": "reward_channel"},
                 "declared_tools": list(ARGUMENT_OF),
-                "declared_task_count": {"all": len(rows)},
+                "declared_task_count": {part.value: len(rows)},
             },
             "types": {"tags": ["dialogue"]},
             "execution": {"kind": "openenv_ws", "probe_path": PLAN, "dockerfile": "Dockerfile", "context": "."},
@@ -98,7 +99,7 @@ def _manifest(run: Run, pool: Path, rows: list[MeasuredRow], spec: WorldSpec) ->
             "version": __version__,
             "pool": {"path": run.workspace.name(pool), "sha256": sha256_file(pool)},
             "templates": {"path": run.workspace.name(TEMPLATES.path(run)), "sha256": TEMPLATES.sha256(run)},
-            "rows": {"path": ROWS, "count": len(rows), "sha256": spec.rows_sha256},
+            "rows": {"path": ROWS, "part": part.value, "count": len(rows), "sha256": spec.rows_sha256},
             **spec.body(),
         },
     }  # fmt: skip

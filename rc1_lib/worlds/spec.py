@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -24,6 +25,16 @@ NAME = "rc1-dialogue-world"
 MANIFEST, ROWS = "openenv.yaml", "rows.jsonl"
 OWN = "rc1"
 """The manifest's part that is RC1's own; the rest is OpenEnv's."""
+
+
+class Part(StrEnum):
+    """Which of a pool's rows."""
+
+    ALL = "all"
+    TRAINING = "training"
+    EVALUATION = "evaluation"
+
+
 _ADVICE = "write the world anew: rc1 world export"
 Settings = TypeVar("Settings", Limits, RewardSettings)
 

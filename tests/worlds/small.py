@@ -26,14 +26,19 @@ ASKED: list[dict[str, Any]] = [
     {"role": "assistant", "content": "462 less 78. Answer: 384"},
 ]
 ROWS: list[dict[str, Any]] = [
-    {**CLEAR, "messages": [*PROMPT, {"role": "assistant", "content": "Answer: 384"}], "solved": True},
-    {**STORY, "messages": [*PROMPT, *ASKED], "solved": True},
-    {**SHIP, "messages": [*PROMPT, {"role": "assistant", "content": "Answer: Ithwyn"}], "solved": False},
+    {**CLEAR, "source_id": "b", "messages": [*PROMPT, {"role": "assistant", "content": "Answer: 384"}], "solved": True},
+    {**STORY, "source_id": "c", "messages": [*PROMPT, *ASKED], "solved": True},
+    {
+        **SHIP,
+        "source_id": "a",
+        "messages": [*PROMPT, {"role": "assistant", "content": "Answer: Ithwyn"}],
+        "solved": False,
+    },
 ]
 BUCKETS = ("easy", "hard", "medium")
 PRICES = (
     "training.reward.success=0.7", "training.reward.malformed=0.1", "training.reward.turn=0.04",
-    "difficulty_beta=0.05", "overclar.alpha=0.25", "overclar.cap=3",
+    "difficulty_beta=0.05", "overclar.alpha=0.25", "overclar.cap=3", "training.held_out.share=0.3",
 )  # fmt: skip
 WORTH = {"pool-gsm8k-2": 0.7 * 0.95 - 0.04, "pool-gsm8k-1": 0.7 * 1.05 - 2 * 0.04, "pool-hotpotqa-1": -0.04}
 """Row -> what its own demonstration is paid, by hand: easy and clear, asked and hard, guessed."""

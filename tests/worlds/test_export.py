@@ -18,10 +18,10 @@ from rc1_lib.worlds import package
 from rc1_lib.worlds.check import differences, named_pool
 from rc1_lib.worlds.package import export_world
 from rc1_lib.worlds.served import ServedWorld, opened, paid, reference_turns, replayed
-from rc1_lib.worlds.spec import MANIFEST, WorldSpec
+from rc1_lib.worlds.spec import MANIFEST, Part, WorldSpec
 from tests.environment.worlds import call, qwen_text
 from tests.house.test_arrows import imports
-from tests.worlds.small import WORTH, pool_of, small_run, turns_of
+from tests.worlds.small import ROWS, WORTH, pool_of, small_run, turns_of
 
 
 @pytest.fixture
@@ -89,6 +89,51 @@ def test_nothing_is_paid_outside_the_range_that_the_manifest_declares(run: Run, 
     best: Episode = opened(spec, row)
     best.say("Answer: 384")
     assert paid(spec, {**row, "bucket": "hard"}, best).total <= high < 0.7
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda text: text.replace('"source_id": "c", ', ""), r"line 2: has no source_id; build the pool"),
+        (lambda text: text.replace('"task": "gsm8k"', '"task": "chess"'), r"is of task 'chess'"),
+        (lambda text: text.replace('"otherwise"', '"other"'), r"holds no row that can be played; build the pool"),
+        (lambda text: text[:-20], r"line 3: not valid JSON"),
+        (lambda text: "", r"the file is empty"),
+    ],
+)
+def test_rows_that_no_world_can_be_made_of_are_refused(
+    run: Run, tmp_path: Path, edit: Callable[[str], str], said: str
+) -> None:
+    pool = pool_of(run)
+    pool.write_text(edit(pool.read_text()))
+    with pytest.raises(RC1Error, match=said):
+        export_world(run, pool, tmp_path / "world")
+    assert not (tmp_path / "world").exists()
+
+
+@pytest.mark.parametrize("content", ["{", '{"name": "pool-gsm8k-1"}'])
+def test_metrics_that_are_none_are_refused_in_a_sentence(run: Run, tmp_path: Path, content: str) -> None:
+    run.workspace.path(run.config.difficulty.metrics_path).write_text(content)
+    with pytest.raises(RC1Error, match=r"cannot be read as metrics .* rc1 difficulty-metrics"):
+        export_world(run, pool_of(run), tmp_path / "world")
+
+
+def test_a_part_holds_the_questions_of_training_or_of_the_evaluation_alone(run: Run, tmp_path: Path) -> None:
+    ids = {}
+    for part in Part:
+        document = export_world(run, pool_of(run), tmp_path / part, part)
+        assert document["rc1"]["rows"]["part"] == part
+        assert different(run, tmp_path / part) == []
+        ids[part.value] = list(ServedWorld.read(tmp_path / part).place)
+    assert ids["all"] == [row["id"] for row in ROWS]
+    assert (ids["training"], ids["evaluation"]) == (["pool-gsm8k-2", "pool-gsm8k-1"], ["pool-hotpotqa-1"])
+    none = small_run(run.workspace.root, "training.held_out.share=0.1")
+    with pytest.raises(RC1Error, match="and is of its part 'evaluation'"):
+        export_world(none, pool_of(none), tmp_path / "none", Part.EVALUATION)
+    manifest = tmp_path / "training" / MANIFEST
+    manifest.write_text(manifest.read_text().replace("part: training", "part: some"))
+    with pytest.raises(RC1Error, match=r"rc1\.rows\.part is 'some', expected one of all, training, evaluation"):
+        different(run, tmp_path / "training")
 
 
 def test_an_existing_folder_is_refused_and_a_failure_leaves_nothing(run: Run, world: Path, tmp_path: Path) -> None:
