@@ -11,7 +11,7 @@ from prefect.futures import wait
 from prefect.logging import get_run_logger
 
 from flows.shards import Shards, may_be_given_away
-from rc1_lib.preflight.gates import gates_of_round, round_name, round_title
+from rc1_lib.preflight.gates import as_found_here, gates_of_round, round_name, round_title
 from rc1_lib.preflight.rounds import GREEN, round_passed
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
@@ -105,7 +105,13 @@ def _judge(
     futures = {name: this_round.submit(run, name, number, refresh) for name in names if name not in given}
     wait(list(futures.values()))
     verdicts = {name: _verdict(name, future.state) for name, future in futures.items()}
-    return verdicts | {name: _Verdict(name, *read_verdict(body)) for name, body in elsewhere().items()}
+    return verdicts | {name: _found_elsewhere(run, name, body) for name, body in elsewhere().items()}
+
+
+def _found_elsewhere(run: Run, name: str, body: Any) -> _Verdict:
+    """The verdict of another process; of two that found it one after the other, the first one's."""
+    result, fault = read_verdict(body)
+    return _Verdict(name, None if result is None else as_found_here(run, result), fault)
 
 
 def _verdict(name: str, state: State[Any]) -> _Verdict:

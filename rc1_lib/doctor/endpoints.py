@@ -22,7 +22,10 @@ _SECRET = "rc1-scorer-api-key"
 
 
 def look_at_keys(run: Run) -> Finding:
-    """Whether the keys that this run needs are there and can be used; which, and never what they are."""
+    """Whether the environment holds the keys that this run needs; which, and never what they are.
+
+    What a Prefect server keeps in blocks is not asked for: it would be a secret in a process that has no use for it.
+    """
     there = [name for name in (KEY_VARIABLE, TICKET_KEY, _WEBHOOK) if os.environ.get(name)]
     found = f"set: {', '.join(there) or 'none'}; needed by the judge {run.config.judge.provider}: "
     try:
@@ -33,7 +36,9 @@ def look_at_keys(run: Run) -> Finding:
         check_judge(run)
     except RC1Error as error:
         return Finding(
-            f"{found}what is missing", f"{error} The Prefect secret {_SECRET} does as well, and is not looked at here."
+            f"{found}what is missing from this environment",
+            f"{error} A flow that finds none takes the Prefect secret {_SECRET}: where you keep it there this is no "
+            f"fault, and nobody can tell from here, since the doctor reads the environment alone and asks no server",
         )
     return Finding(f"{found}{'nothing more' if run.config.judge.provider in LIVE else 'none'}")
 

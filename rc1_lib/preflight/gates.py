@@ -31,7 +31,7 @@ from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.pool.as_asked import known_questions
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
-from rc1_lib.preflight.known_verdicts import recall, remember
+from rc1_lib.preflight.known_verdicts import Known, adopt, newest, recall, remember
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
@@ -271,6 +271,20 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
         return GateResult(name, error=str(error))
     if result.status is Status.PASSED:
         remember(evidence.run.workspace, decisive, result)
+    return result
+
+
+def as_found_here(run: Run, result: GateResult) -> GateResult:
+    """A verdict of another process of this run, which this one knows from then on.
+
+    What this run found before, through whichever of its processes, is not told as an earlier run's.
+    """
+    if result.status is not Status.PASSED or BY_NAME[result.name].reads_world:
+        return result
+    found, before = Known(_decisive(run, result.evidence), result), newest(result.name)
+    if result.given_again and before is not None and before.decisive == found.decisive:
+        return before.result
+    adopt(found)
     return result
 
 

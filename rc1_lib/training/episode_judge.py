@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -44,7 +44,7 @@ class EpisodeScores:
     Attributes:
         values: in [0, 1], in the order of the episodes; None where an episode is unscored.
         unstable: how many of the scored ones the judge's samples disagree on.
-        calls: that were sent for them; none where they were scored before.
+        calls: that were sent for them, by this process or by one that was killed behind them.
         usd: that these cost.
     """
 
@@ -129,7 +129,7 @@ class EpisodeJudge:
             judged.usd,
         )
         self._check_coverage(scores, judged)
-        write_json(path, {"values": scores.values, "unstable": scores.unstable})
+        write_json(path, asdict(scores))
         return scores
 
     def audit(self, dialogues: Sequence[Sequence[Message]]) -> tuple[float | None, ...]:
@@ -213,7 +213,7 @@ def _steadied(found: Sequence[Rated], weight: float) -> tuple[float | None, ...]
 def _read(path: Path) -> EpisodeScores:
     try:
         body = read_json(path)
-        return EpisodeScores(tuple(body["values"]), body["unstable"])
+        return EpisodeScores(tuple(body["values"]), body["unstable"], body.get("calls", 0), body.get("usd", 0.0))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise RC1Error(
             f"{path}: holds no scores of a step ({error}); remove it, and the judge is asked again: what was learned "

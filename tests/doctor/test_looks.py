@@ -136,6 +136,8 @@ def test_keys_are_named_and_never_shown(opened: Run, monkeypatch: pytest.MonkeyP
     run = with_settings(opened, *live)
     lacking = LOOKS["keys"](run)
     assert lacking.red and "set SCORER_API_KEY" in lacking.advice
+    assert "takes the Prefect secret rc1-scorer-api-key" in lacking.advice
+    assert "nobody can tell from here" in lacking.advice
     monkeypatch.setenv("SCORER_API_KEY", "sk-very-secret")
     there = LOOKS["keys"](run)
     assert not there.red and "set: SCORER_API_KEY" in there.found

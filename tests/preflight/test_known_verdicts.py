@@ -13,7 +13,7 @@ import pytest
 from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import known_verdicts
-from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
+from rc1_lib.preflight.gates import BY_NAME, as_found_here, evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import VERDICTS, Run, open_run
 from rc1_lib.task_specs import registered, task_spec
@@ -93,6 +93,21 @@ def test_another_process_is_given_the_verdict_and_told_so(
     assert again.given_again and GateResult.from_dict(again.to_dict()).given_again
     assert "found by an earlier run" in gate_sentence(again) and "earlier" not in gate_sentence(first)
     assert not evaluate(GATE, evidence, 1, anew=True).given_again and len(computed) == 2
+
+
+def test_what_a_process_of_the_same_run_found_is_no_earlier_runs(
+    fresh_copy: Callable[..., Run], folder: Path, another_process: Callable[[], None]
+) -> None:
+    """Round 1 judges in one process beside the run's own, round 2 in another."""
+    run = fresh_copy()
+    first = as_found_here(run, evaluate(GATE, Evidence(run), 1))
+    another_process()
+    second = evaluate(GATE, Evidence(run), 2)
+    assert second.given_again and as_found_here(run, second).given_again, "this process knows of nobody else's"
+    another_process()
+    as_found_here(run, first)
+    assert not as_found_here(run, second).given_again
+    assert as_found_here(run, replace(second, evidence={"pool": "other bytes"})).given_again
 
 
 def test_one_byte_another_configuration_or_other_code_is_judged_anew(

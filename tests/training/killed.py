@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -73,6 +75,17 @@ def many() -> Iterator[Callable[[BaseProcess], None]]:
     moments = random.Random(11)
     for kills in range(MANY):
         yield lambda process, most=0.6 * (1 + kills): process.join(moments.uniform(0.05, most))
+
+
+def score_and_be_killed(root: str, *overrides: str) -> None:
+    """Have the judge score a step, and be gone before anything else is known of it."""
+    from rc1_lib.run import open_run
+    from rc1_lib.training.episode_judge import EpisodeJudge
+    from tests.scoring.bench import dialogues
+
+    run = open_run(profile="local", workspace=Path(root), overrides=overrides)
+    EpisodeJudge(run).score(dialogues(2), run.config.seeds[0])
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(what: str, how: str, root: str, *overrides: str) -> None:

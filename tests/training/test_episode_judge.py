@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -30,6 +32,7 @@ from rc1_lib.scoring.unbilled import score_unbilled
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.episode_judge import EpisodeJudge
+from tests.forks import Forks
 from tests.scoring.bench import dialogues, overrides
 from tests.scoring.gateway import Reply, completion, running_gateway
 from tests.training.weighed import REPORT, WEIGHTS, weigh
@@ -345,4 +348,17 @@ def test_what_a_step_cost_is_among_its_metrics_and_is_paid_once(tiny: Tiny, serv
     first, again = (judge.score(dialogues(2), SEED) for _ in range(2))
     assert first.metrics()["costs/judge_calls"] == server.stats().requests == 6
     assert first.metrics()["costs/judge_usd"] > 0
-    assert (again.values, again.calls, again.usd) == (first.values, 0, 0.0)
+    assert (again.values, again.calls, again.usd) == (first.values, first.calls, first.usd)
+    assert server.stats().requests == 6, "what was paid once is told again, and not paid again"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_a_killed_process_paid_for_a_step_counts_when_it_is_played_again(
+    tiny: Tiny, server: JudgeServer, forks: Forks
+) -> None:
+    run = live(tiny, server, "judge.prices={input: 1, output: 2}")
+    killed = forks.start("tests.training.killed.score_and_be_killed", run.workspace.root, *run.overrides)
+    assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
+    again = EpisodeJudge(run).score(dialogues(2), SEED).metrics()
+    assert again["costs/judge_calls"] == server.stats().requests == 6
+    assert again["costs/judge_usd"] > 0
