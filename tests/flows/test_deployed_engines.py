@@ -33,8 +33,6 @@ from tests.ticketed import ticketed
 
 from .trainings import logged, prints, start
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
-
 POOL = "rc1-engines"
 CONFIGS = {
     "torch_ppo": "configs/local.yaml",
@@ -121,6 +119,8 @@ def test_every_engine_that_a_run_can_name_is_among_them() -> None:
     assert set(CONFIGS) == {name for name, learner in ENGINES.items() if learner.learns_from in PLAYED}
 
 
+@pytest.mark.long
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("engine", CONFIGS)
 def test_an_engine_killed_in_a_deployed_run_goes_on_to_the_same_bytes(
     engine: str, run_of: Callable[..., Run], worker: dict[str, str]
