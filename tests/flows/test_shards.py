@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from deployments import children
-from flows.endings import ROUNDS_PASSED
+from flows.endings import GATES_FAILED, ROUNDS_PASSED
 from flows.shards import Found, Shards, dask_processes, may_be_given_away
 from rc1_lib.artifacts import read_json
 from rc1_lib.errors import ConfigError
@@ -34,10 +34,10 @@ needs_dask = pytest.mark.skipif(
 )
 
 
-def judged(run: Run, **parameters: Any) -> bytes:
+def judged(run: Run, ending: str = ROUNDS_PASSED, **parameters: Any) -> bytes:
     """What round 1 of a preflight says of its gates, as bytes."""
     state = start(run, rounds=[1], ticket=False, **parameters)
-    assert state.name == ROUNDS_PASSED, state.message
+    assert state.name == ending, state.message
     return orjson.dumps(read_json(run.workspace.path("reports/preflight/round1.json"))["gates"])
 
 
@@ -81,6 +81,18 @@ def test_a_number_below_nothing_is_refused() -> None:
 def test_without_dask_it_is_said_what_to_install() -> None:
     with pytest.raises(ConfigError, match=r"needs Dask; install it: .*\[dask\]"), dask_processes(2):
         pass
+
+
+@needs_dask
+@pytest.mark.long
+def test_a_red_gate_is_red_with_the_same_bytes_in_two_processes(green_copy: Run, pure_gates: None) -> None:
+    pool = green_copy.workspace.path(green_copy.config.pool.path)
+    rows = pool.read_bytes().splitlines(keepends=True)
+    pool.write_bytes(b"".join([*rows, *(row.replace(b'"id":"', b'"id":"again-', 1) for row in rows[:100])]))
+    alone = judged(green_copy, GATES_FAILED)
+    red = {one["name"] for one in orjson.loads(alone) if one["status"] == "failed"}
+    assert "duplicates" in red and "length" not in red
+    assert judged(green_copy, GATES_FAILED, gate_processes=2, refresh=True) == alone
 
 
 @needs_dask
