@@ -24,6 +24,7 @@ from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, VERDICTS, Run, open_run
 from tests import forks, own_workspace
+from tests.forked_workers import fork_workers
 from tests.groups import WITH_SERVER, ByGroup, group_of, turn_of
 from tests.once import copy_of
 from tests.prefect_server import server_of_tests
@@ -67,6 +68,12 @@ def pytest_sessionfinish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest groups first."""
     items.sort(key=lambda item: turn_of(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Where several workers run, what they all import is imported once."""
+    fork_workers(config, specs)
 
 
 @pytest.hookimpl(optionalhook=True)
