@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import pickle
 import shutil
@@ -27,7 +28,6 @@ from tests import forks, own_workspace
 from tests.forked_workers import fork_workers
 from tests.groups import WITH_SERVER, ByGroup, group_of, turn_of
 from tests.once import copy_of
-from tests.prefect_server import server_of_tests
 
 Verdicts = dict[int, list[GateResult]]
 """Round -> the verdicts of its gates."""
@@ -52,8 +52,10 @@ os.environ[VERDICTS] = ""  # no test is shown what another run of the suite has 
 gc.disable()  # until everything is imported and collected: nothing of that is garbage
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What was collected stays for good: the collector need not look at it, and looks more seldom at the rest."""
+    if any(group_of(item.nodeid) in WITH_SERVER for item in session.items):
+        importlib.import_module("tests.prefect_server")  # for those that are forked to be one
     gc.freeze()
     forks.be_ready()
     gc.set_threshold(20_000, 20, 50)
@@ -171,7 +173,9 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     What uses it is of one group (`tests/groups.py`), so that one worker has it and no other one pays for a second.
     """
-    _SERVER.enter_context(server_of_tests(tmp_path_factory.mktemp("prefect_storage")))
+    from tests.prefect_server import server_of_tests
+
+    _SERVER.enter_context(server_of_tests(tmp_path_factory))
     with _SERVER:
         yield
 

@@ -61,11 +61,13 @@ def _work(requests: int, replies: int) -> NoReturn:
         sys.stdin, sys.stdout = os.fdopen(0, "r", closefd=False), os.fdopen(1, "w", closefd=False)
         sys.modules["__main__"] = main = ModuleType("__main__")  # what multiprocessing would import in its processes
         exec(eval(sys.stdin.readline()), vars(main))
-        atexit._run_exitfuncs()
     except BaseException:  # whatever it is: a fork must end here, not go on as a second run of the tests
         traceback.print_exc()
     finally:
-        os._exit(0)
+        try:
+            atexit._run_exitfuncs()
+        finally:
+            os._exit(0)
 
 
 def _fork(inherited: Sequence[int]) -> tuple[int, int, int]:
@@ -85,6 +87,8 @@ def _fork(inherited: Sequence[int]) -> tuple[int, int, int]:
 def fork_workers(config: pytest.Config, specs: Sequence[XSpec]) -> None:
     """Have execnet find these workers forked. One that has to be replaced is an interpreter of its own again."""
     import_tests(config.args)
+    if "flows" in sys.modules:
+        importlib.import_module("tests.prefect_server")
     gc.freeze()
     ready: list[tuple[int, int, int]] = []
     with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():

@@ -5,15 +5,17 @@ They see no gold answer, no label of what was missing and no outcome.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import get_args
 
+import orjson
 import polars as pl
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.language.numerals import numbers_of, operands_of
 from rc1_lib.language.open_references import open_reference
-from rc1_lib.records import Rule
+from rc1_lib.records import Message, Rule
 from rc1_lib.reward.support import Grounds
 from rc1_lib.rows.chat import per_row, spread_calls, spread_messages
 from rc1_lib.rows.counts import add_counts
@@ -76,13 +78,24 @@ def _numbers(lines: pl.DataFrame, found: pl.Expr) -> pl.DataFrame:
 def _followed(frame: pl.DataFrame, names: Sequence[Rule]) -> dict[Rule, pl.Series]:
     """The rules that follow a dialogue's argument: each dialogue is read once for all of them."""
     spread_messages(frame.head(0))  # refuses what is no chat
-    grounds = [None if messages is None else Grounds.of(messages) for messages in frame["messages"].to_list()]
+    found = [None if messages is None else _worth(messages, names) for messages in frame["messages"].to_list()]
     return {
-        name: pl.Series([None if one is None else getattr(one, name) for one in grounds], dtype=pl.Float64)
-        for name in names
+        name: pl.Series([None if worth is None else worth[place] for worth in found], dtype=pl.Float64)
+        for place, name in enumerate(names)
     }
 
 
+def _worth(messages: list[Message], names: Sequence[Rule]) -> tuple[float, ...]:
+    """What these rules give a dialogue; the same one comes again, in another stage or with another of its takes."""
+    key = hashlib.sha256(orjson.dumps([names, messages])).digest()
+    if key not in _read_before:
+        grounds = Grounds.of(messages)
+        _read_before[key] = tuple(getattr(grounds, name) for name in names)
+    return _read_before[key]
+
+
 _BY_COLUMN: dict[Rule, Callable[[pl.DataFrame], pl.Series]] = {"settled": settled, "sourced": sourced}
+_read_before: dict[bytes, tuple[float, ...]] = {}
+"""What `_worth` found, by dialogue and rules."""
 RULES: tuple[Rule, ...] = get_args(Rule)
 """Every rule that there is; `rc1_lib.reward.support` says what those mean that are not in this module."""

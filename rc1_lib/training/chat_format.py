@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ class ChatFormat:
         end_id: the token that ends a turn.
         pad_id: the token that fills up a batch.
         tools: the tools that the prompt describes, as JSON schemas; empty where the model knows them by training.
+        fingerprint: of all that its tokens depend on.
     """
 
     @property
@@ -56,7 +58,10 @@ class ChatFormat:
         self._end = str(tokenizer.eos_token)
         self._tokenizer = tokenizer
         self._backend = cast(Tokenizer, cast(Any, tokenizer).backend_tokenizer)
-        self._plain = Tokenizer.from_str(self._backend.to_str())
+        written = self._backend.to_str()
+        template = (tokenizer.chat_template, tokenizer.special_tokens_map, self.tools)
+        self.fingerprint = hashlib.sha256(f"{template}\0{written}".encode()).digest()
+        self._plain = Tokenizer.from_str(written)
         self._plain.encode_special_tokens = True
         self._newline = self._ids("\n")
         added = sorted(token.content for token in self._backend.get_added_tokens_decoder().values())

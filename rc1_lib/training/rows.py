@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,9 @@ NO_REPLIES = "without user_replies (rows of an older form, or from elsewhere)"
 """Why rows that are sound are left out: they cannot be played, since they do not hold what their user says."""
 HOLDS_MARK = "with a mark of the base's tokenizer in an assistant's words"
 """Why rows are left out that `consistency` lets pass where a base has marks of its own."""
+
+_seen: dict[bytes, tuple[int, bool]] = {}
+"""What `_looked_at` found, by tokenizer and row: every seed and every evaluation of a run selects from one pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,9 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     left_out: Counter[str] = Counter()
     fitting: list[MeasuredRow] = []
     longest = 0
-    rows_of_pool: Iterator[Row] = map(orjson.loads, io.BytesIO(pool))
-    for row in rows_of_pool:
-        reason, tokens = _unfit(row, words.get(row["id"], 0), config, form)
+    for line in io.BytesIO(pool):
+        row: Row = orjson.loads(line)
+        reason, tokens = _unfit(row, line, words.get(row["id"], 0), config, form)
         if reason:
             left_out[reason] += 1
         else:
@@ -116,18 +119,26 @@ def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
     )
 
 
-def _unfit(row: Row, words: int, config: RunConfig, form: ChatFormat) -> tuple[str, int]:
-    """Why a row is left out, empty where it is kept; and its tokens, as far as they were counted."""
+def _unfit(row: Row, line: bytes, words: int, config: RunConfig, form: ChatFormat) -> tuple[str, int]:
+    """Why a row, of this line, is left out, empty where it is kept; and its tokens, as far as they were counted."""
     training = config.training
     if not is_playable(row):
         return NO_REPLIES, 0
     if row["lang"] not in training.languages:
         return f"language {row['lang']}", 0
     # Tokens are at least as many as words, so that most long rows need not be tokenised.
-    tokens = words if words > training.max_tokens else len(form.dialogue_ids(row["messages"])[0])
+    tokens, holds_mark = (words, False) if words > training.max_tokens else _looked_at(row, line, form)
     if tokens > training.max_tokens:
         return f"longer than {training.max_tokens} tokens", tokens
-    return HOLDS_MARK if form.holds_mark(row["messages"]) else "", tokens
+    return HOLDS_MARK if holds_mark else "", tokens
+
+
+def _looked_at(row: Row, line: bytes, form: ChatFormat) -> tuple[int, bool]:
+    """How many tokens a row has, and whether it holds a mark; each row is tokenised once a process."""
+    key = hashlib.sha256(form.fingerprint + line).digest()
+    if key not in _seen:
+        _seen[key] = len(form.dialogue_ids(row["messages"])[0]), form.holds_mark(row["messages"])
+    return _seen[key]
 
 
 def _share_of(source_id: str) -> float:

@@ -90,8 +90,10 @@ def write_png(path: Path, figure: Figure) -> None:
     Raises:
         RC1Error: when the file's folder cannot be made.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     drawn = io.BytesIO()
-    with _drawing:
-        figure.savefig(drawn, format="png", dpi=_DPI, metadata={"Software": None})
+    with _drawing:  # by the canvas itself: `savefig` would first draw the whole figure to no avail
+        FigureCanvasAgg(figure).print_png(drawn, metadata={"Software": None})
     with atomic_write(path) as stream:
         stream.write(drawn.getvalue())
