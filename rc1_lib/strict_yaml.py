@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from copy import deepcopy
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -38,6 +40,12 @@ def parse_yaml(text: str) -> Any:
         yaml.YAMLError: when it is not YAML, or not of the plain kind; `problem` says why, `problem_mark` where.
         ValueError: for a value that YAML cannot read, such as the date 2025-13-45.
     """
+    return deepcopy(_parsed(text))
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Any:
+    """Read once: every command opens the same few files and overrides several times."""
     _refuse_aliases_and_depth(text)
     return yaml.load(text, Loader=_UniqueKeys)
 

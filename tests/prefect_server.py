@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import certifi
 import pytest
 import uvicorn
 from prefect import settings
@@ -36,6 +37,9 @@ _SERVICES = (
     "SCHEDULER",
 )  # fmt: skip
 """What a server does every few seconds for schedules, workers and pauses; no test waits for any of it."""
+
+_END = "-----END CERTIFICATE-----\n"
+"""Of the one that clients read: nothing is encrypted here, and each client would read a hundred and forty."""
 
 _SELDOM = timedelta(seconds=30)
 """How often a server looks for work of its own, which those services would give it; else four times a second."""
@@ -101,8 +105,12 @@ def server_of_tests(factory: pytest.TempPathFactory) -> Iterator[None]:
         factory: pytest's own, for the server's database and for results: the harness isolates the database alone, and
             without a folder of its own a test would hit another one's cache.
     """
+    storage = factory.mktemp("prefect_storage")
+    certificate = storage.with_suffix(".pem")
+    certificate.write_text(certifi.contents().partition(_END)[0] + _END)
     chosen: dict[str, Any] = {
-        "PREFECT_LOCAL_STORAGE_PATH": factory.mktemp("prefect_storage"),
+        "PREFECT_LOCAL_STORAGE_PATH": storage,
+        "PREFECT_API_SSL_CERT_FILE": str(certificate),
         "PREFECT_LOGGING_TO_API_ENABLED": False,
         "PREFECT_SERVER_ANALYTICS_ENABLED": False,
         "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": False,

@@ -9,7 +9,7 @@ import pytest
 
 import rc1_lib.run
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.config_file import departures, dump_config, load_config
+from rc1_lib.config_file import departures, dump_config, load_config, read_yaml
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import PUBLISHED, open_run, published_config
 
@@ -22,6 +22,16 @@ LOCAL = PROJECT_ROOT / "configs/local.yaml"
 )
 def test_every_shipped_configuration_loads(name: str) -> None:
     load_config(PROJECT_ROOT / "configs" / name)
+
+
+def test_who_alters_what_was_read_alters_nothing_for_the_next_reader(tmp_path: Path) -> None:
+    """The same text is parsed once a process."""
+    path = tmp_path / "some.yaml"
+    path.write_text("a: {b: [1]}\n", encoding="utf-8")
+    read_yaml(path)["a"]["b"].append(2)
+    assert read_yaml(path) == {"a": {"b": [1]}}
+    path.write_text("a: {b: [3]}\n", encoding="utf-8")
+    assert read_yaml(path) == {"a": {"b": [3]}}
 
 
 def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> None:

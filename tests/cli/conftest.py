@@ -7,9 +7,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+import typer
 
 from deployments.server import record_server
 from rc1_lib.cli import main
@@ -41,8 +44,12 @@ Rc1 = Callable[..., Done]
 Served = Callable[[Path], None]
 
 
+_the_commands = cache(typer.main.get_command)
+"""Put together once: a process has one command, and these tests have hundreds."""
+
+
 def call(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
+    with patch.object(typer.main, "get_command", _the_commands), pytest.raises(SystemExit) as ended:
         main([str(argument) for argument in arguments])
     return int(ended.value.code or 0)
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from prefect import State
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, FlowRunFilter, FlowRunFilterId
-from prefect.client.schemas.objects import Artifact, TaskRun
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import TaskRun
 from prefect.client.schemas.sorting import FlowRunSort
 
 from flows.calibrate import calibrate
@@ -35,6 +35,7 @@ from tasks.reports import NIGHTLY
 from tests.cli.conftest import NARROW, call, fits, serving
 
 from .conftest import stand
+from .shown import artifacts
 
 # The stages' verdicts rest on point values: few resamples widen nothing but the intervals beside them.
 QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50", "calibration.boot=20")
@@ -90,13 +91,6 @@ def task_runs(state: State[Any]) -> list[TaskRun]:
 def stage_states(state: State[Any]) -> dict[str, str | None]:
     """Stage -> the name of its task run's state, in the order in which they ran."""
     return {run.name: run.state_name for run in task_runs(state) if run.name in NAMES}
-
-
-def artifacts(state: State[Any]) -> dict[str, Artifact]:
-    """What the flow run has put into the UI, by key."""
-    of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]))
-    with get_client(sync_client=True) as client:
-        return {str(artifact.key): artifact for artifact in client.read_artifacts(artifact_filter=of_run)}
 
 
 def statuses(report: Any) -> dict[str, str]:

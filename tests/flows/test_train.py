@@ -28,6 +28,7 @@ from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT, Habits, table
 from tests.ticketed import ticketed
 
+from .shown import artifacts
 from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
 
 
@@ -103,11 +104,11 @@ def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> N
     assert (cached(done.run), report["evaluation"]) == (0, None)
     assert list(report["seconds"]) == ["ticket", "warm start", "training"]
     assert done.run.workspace.path("logs/train.log").is_file()
-    card = Artifact.get("rc1-train-20250820")
-    assert card is not None and "asked, not needed" in str(card.data)
-    bar = Artifact.get("rc1-train-20250820-progress")
-    assert bar is not None and (bar.data, bar.description) == (100.0, "seed 20250820: step 4 of 4")
-    assert Artifact.get("rc1-warm-start") is not None
+    shown = artifacts(done.state)
+    assert "asked, not needed" in str(shown["rc1-train-20250820"].data)
+    bar = shown["rc1-train-20250820-progress"]
+    assert (bar.data, bar.description) == (100.0, "seed 20250820: step 4 of 4")
+    assert "rc1-warm-start" in shown
 
 
 def test_a_judged_training_goes_by_the_weights_that_the_ticket_vouches_for(

@@ -133,6 +133,17 @@ def test_rows_of_hostile_or_empty_dialogues_get_a_number_and_absent_ones_get_non
     assert followed == [(0.0, 1.0, 0.0, 0.0)] * 3 + [(None,) * 4]
 
 
+def test_a_dialogue_that_comes_again_is_given_what_was_asked_for_and_a_changed_one_what_it_is_worth() -> None:
+    """Each dialogue is read once a process, for the rules that are asked for together."""
+    dialogue = [user("How many eggs are in three dozen?"), *calls("calc", "3 * 12", "36")]
+    right, wrong = ([*dialogue, {"role": "assistant", "content": f"Answer: {eggs}"}] for eggs in (36, 38))
+    frame = pl.DataFrame({"messages": [right, wrong]}, schema={"messages": ROW_COLUMNS["messages"]})
+    for names in (("supported",), ("resolved", "supported"), ("supported", "resolved"), ("supported",)):
+        found = add_rules(frame, names)
+        assert found["supported"].to_list() == [1.0, 0.0]
+        assert "resolved" not in names or found["resolved"].to_list() == [1.0, 1.0]
+
+
 def test_an_unknown_rule_and_rows_without_messages_are_refused_in_words() -> None:
     with pytest.raises(
         ConfigError,

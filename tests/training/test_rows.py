@@ -201,3 +201,16 @@ def test_rows_whose_assistant_says_a_mark_of_this_tokenizer_are_left_out_and_cou
     found = select_rows(tiny_run(world, "training.max_tokens=2000"), ChatFormat(tokenizer))
     assert found.report["left_out"][HOLDS_MARK] == 1
     assert forged["id"] not in ids([*found.train, *found.held_out])
+
+
+def test_what_one_tokenizer_counted_is_not_taken_for_what_another_counts(
+    world: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
+) -> None:
+    """Rows are tokenised once a process and tokenizer."""
+    coarse = ChatFormat(learned_tokenizer(mixed_pool, vocabulary=300))
+    run = tiny_run(world, "training.max_tokens=4000")
+    read = {row["id"] for row in (found := select_rows(run, form)).train} | {row["id"] for row in found.held_out}
+    dialogues = [row["messages"] for row in mixed_pool if row["id"] in read]
+    for one in (coarse, form, coarse):
+        assert select_rows(run, one).longest == max(len(one.dialogue_ids(messages)[0]) for messages in dialogues)
+    assert select_rows(run, coarse).longest > select_rows(run, form).longest

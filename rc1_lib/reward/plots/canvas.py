@@ -94,6 +94,6 @@ def write_png(path: Path, figure: Figure) -> None:
 
     drawn = io.BytesIO()
     with _drawing:  # by the canvas itself: `savefig` would first draw the whole figure to no avail
-        FigureCanvasAgg(figure).print_png(drawn, metadata={"Software": None})
+        FigureCanvasAgg(figure).print_png(drawn, metadata={"Software": None})  # type: ignore[no-untyped-call]
     with atomic_write(path) as stream:
         stream.write(drawn.getvalue())
