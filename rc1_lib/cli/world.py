@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.run import Run
+
+if TYPE_CHECKING:
+    from rc1_lib.run import Run
 
 DEFAULT = "outputs/rc1_world"
 _SHOWN = 40
