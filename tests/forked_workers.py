@@ -13,7 +13,7 @@ import random
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -52,10 +52,12 @@ def import_tests(arguments: Sequence[str]) -> None:
                 continue
 
 
-def _work(requests: int, replies: int) -> NoReturn:
+def _work(requests: int, replies: int, captured: Collection[int]) -> NoReturn:
     """In the new process: be what execnet finds where it has started an interpreter."""
     try:
         random.seed()
+        for one in captured:  # what is logged to streams of the time of the import is not for the parent to show
+            os.dup2(os.open(os.devnull, os.O_WRONLY), one)
         os.dup2(requests, 0)
         os.dup2(replies, 1)
         sys.stdin, sys.stdout = os.fdopen(0, "r", closefd=False), os.fdopen(1, "w", closefd=False)
@@ -70,7 +72,7 @@ def _work(requests: int, replies: int) -> NoReturn:
             os._exit(0)
 
 
-def _fork(inherited: Sequence[int]) -> tuple[int, int, int]:
+def _fork(inherited: Collection[int], captured: Collection[int]) -> tuple[int, int, int]:
     """A worker's number, where it is written to and where it is read from; it closes what it has inherited."""
     requests, to_worker = os.pipe()
     from_worker, replies = os.pipe()
@@ -78,7 +80,7 @@ def _fork(inherited: Sequence[int]) -> tuple[int, int, int]:
     if pid == 0:
         for one in (*inherited, to_worker, from_worker):
             os.close(one)
-        _work(requests, replies)
+        _work(requests, replies, captured)
     os.close(requests)
     os.close(replies)
     return pid, to_worker, from_worker
@@ -91,9 +93,12 @@ def fork_workers(config: pytest.Config, specs: Sequence[XSpec]) -> None:
         importlib.import_module("tests.prefect_server")
     gc.freeze()
     ready: list[tuple[int, int, int]] = []
-    with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        for _ in specs:
-            ready.append(_fork([end for _, *ends in ready for end in ends]))
+    capture = config.pluginmanager.getplugin("capturemanager")
+    capture.resume_global_capture()
+    captured = {stream.fileno() for stream in (sys.stdout, sys.stderr)} - {1, 2}
+    capture.suspend_global_capture(in_=True)
+    for _ in specs:
+        ready.append(_fork([end for _, *ends in ready for end in ends], captured))
     start = gateway_io.create_io
 
     def create_io(spec: XSpec, execmodel: ExecModel) -> Popen2IO:
