@@ -21,6 +21,7 @@ ENTRYPOINT = "flows/preflight.py:preflight"
 CALIBRATE_ENTRYPOINT = "flows/calibrate.py:calibrate"
 TRAIN_ENTRYPOINT = "flows/train.py:train"
 SCALE_UP_ENTRYPOINT = "flows/scale_up.py:scale_up"
+RELEASE_ENTRYPOINT = "flows/release.py:release"
 NIGHTLY_CRON = "0 3 * * *"
 NIGHTLY: dict[str, Any] = {"build": "never", "refresh": True, "ticket": False, "recheck": True, "on_red_revoke": True}
 
@@ -77,8 +78,8 @@ def _new_pool(pool: str) -> WorkPoolCreate:
 def register(workspace: Path, pool: str) -> None:
     """Register the deployments for the workspace, on a pool that is there."""
     here = {"workspace": str(workspace)}
-    entries = (ENTRYPOINT, CALIBRATE_ENTRYPOINT, TRAIN_ENTRYPOINT, SCALE_UP_ENTRYPOINT)
-    preflight, calibrate, train, scale_up = (_flow(entry) for entry in entries)
+    entries = (ENTRYPOINT, CALIBRATE_ENTRYPOINT, TRAIN_ENTRYPOINT, SCALE_UP_ENTRYPOINT, RELEASE_ENTRYPOINT)
+    preflight, calibrate, train, scale_up, release = (_flow(entry) for entry in entries)
     quietly: dict[str, Any] = {
         "work_pool_name": pool,
         "job_variables": {"command": shlex.join([sys.executable, "-m", "deployments.engine"])},
@@ -92,6 +93,12 @@ def register(workspace: Path, pool: str) -> None:
     train.deploy(name="train", parameters=here, description="warm start, PPO, evaluation; needs the ticket", **quietly)
     scale_up.deploy(
         name="scale-up", parameters=here, description="the pool grows from size to size, through gates", **quietly
+    )
+    release.deploy(
+        name="release",
+        parameters=here,
+        description="the report, and one archive with all that is needed to check and repeat a green run",
+        **quietly,
     )
     preflight.deploy(
         name="nightly",

@@ -22,6 +22,13 @@ def read_key(path: Path) -> Ed25519PrivateKey:
     return read_private(path, f"--sign {path}")
 
 
+def public_part(private: Ed25519PrivateKey) -> bytes:
+    """The public key of a private one, in PEM."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
 def envelope(files: Mapping[str, str], key: str, private: Ed25519PrivateKey) -> bytes:
     """The signed statement about a package's files.
 

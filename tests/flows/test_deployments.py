@@ -22,12 +22,14 @@ from deployments.register import (
     ENTRYPOINT,
     NIGHTLY,
     NIGHTLY_CRON,
+    RELEASE_ENTRYPOINT,
     SCALE_UP_ENTRYPOINT,
     TRAIN_ENTRYPOINT,
 )
 from deployments.server import RECORD, running_server, settings
 from flows.calibrate import calibrate
 from flows.preflight import preflight
+from flows.release import release
 from flows.scale_up import scale_up
 from flows.train import train
 from rc1_lib.artifacts import PROJECT_ROOT
@@ -52,15 +54,20 @@ def ended(pid: int) -> bool:
 def test_the_yaml_file_and_the_launcher_register_the_same_deployments() -> None:
     written = yaml.safe_load((PROJECT_ROOT / "deployments/prefect.yaml").read_text())["deployments"]
     by_name = {one["name"]: one for one in written}
-    assert set(by_name) == {"preflight", "calibrate", "train", "scale-up", "nightly"}
+    assert set(by_name) == {"preflight", "calibrate", "train", "scale-up", "release", "nightly"}
     assert all(one["work_pool"]["name"] == serve.POOL for one in written)
-    others = {"calibrate": CALIBRATE_ENTRYPOINT, "train": TRAIN_ENTRYPOINT, "scale-up": SCALE_UP_ENTRYPOINT}
-    entries = {name: others.get(name, ENTRYPOINT) for name in by_name}
-    assert {name: one["entrypoint"] for name, one in by_name.items()} == entries
+    others = {
+        "calibrate": (CALIBRATE_ENTRYPOINT, calibrate),
+        "train": (TRAIN_ENTRYPOINT, train),
+        "scale-up": (SCALE_UP_ENTRYPOINT, scale_up),
+        "release": (RELEASE_ENTRYPOINT, release),
+    }
+    entries = {name: others.get(name, (ENTRYPOINT, preflight)) for name in by_name}
+    assert {name: one["entrypoint"] for name, one in by_name.items()} == {name: entries[name][0] for name in entries}
     assert by_name["nightly"]["parameters"] == NIGHTLY
     assert by_name["nightly"]["schedules"] == [{"cron": NIGHTLY_CRON, "timezone": "UTC"}]
     for one in written:
-        flow = {"calibrate": calibrate, "train": train, "scale-up": scale_up}.get(one["name"], preflight)
+        flow = entries[one["name"]][1]
         defaults = {name: found.default for name, found in inspect.signature(flow.fn).parameters.items()}
         flow.validate_parameters({**defaults, **one["parameters"]})
 

@@ -1,0 +1,56 @@
+"""The release: the report, what has to hold, one archive, and the archive looked at as whoever receives it does.
+
+Run it with `prefect deployment run rc1/release`; `rc1 release` does the same without Prefect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from prefect import State, flow
+from prefect.states import Completed, Failed
+
+from flows.endings import ONE_AT_A_TIME, RELEASED
+from flows.failures import leave_failure
+from rc1_lib.errors import RC1Error
+from rc1_lib.release.signing import read_key
+from rc1_lib.run import Run, open_run
+from tasks.endings import REFUSED, outcome
+from tasks.release import package, ready, release_card, report_page, verified
+
+
+@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
+def release(
+    profile: str | None = "local",
+    config: str | None = None,
+    overrides: Sequence[str] = (),
+    workspace: str | None = None,
+    sign: str | None = None,
+) -> State[Any]:
+    """Write the report of the run, and pack it if its ticket holds and its evaluation is green.
+
+    Args:
+        profile: `local` or `prod`.
+        config: the configuration file; default: the profile's own.
+        overrides: settings `a.b=c` that overrule the file: those of the preflight that issued the ticket.
+        workspace: where everything is read and written; default: the project's root.
+        sign: the file of a private key (ed25519, PEM) where the run is worked on, never the key; None: not signed.
+    """
+    try:
+        run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+        return _release(run, None if sign is None else Path(sign))
+    except RC1Error as refusal:
+        return Failed(name=REFUSED, message=str(refusal))
+
+
+def _release(run: Run, sign: Path | None) -> State[Any]:
+    if sign is not None:
+        read_key(sign)  # before anything is written
+    page = outcome(report_page(run, return_state=True))
+    holding = outcome(ready(run, return_state=True))
+    packed = outcome(package(holding, page, sign, return_state=True))
+    sentence = outcome(verified(run, packed, sign, return_state=True))
+    release_card(page, packed, sentence)
+    return Completed(name=RELEASED, message=sentence)
