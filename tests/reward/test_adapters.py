@@ -182,7 +182,7 @@ def test_an_interruption_ends_a_call_inside_a_running_loop(bench: Bench) -> None
         os.kill(os.getpid(), signal.SIGINT)
 
     with running(Behaviour(faults={FaultKind.HANG: 1.0})) as server:
-        reward = judge_reward(run_at(bench, server), WEIGHTS)
+        reward = judge_reward(run_at(bench, server, "judge.limits.timeout_s=600"), WEIGHTS)
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(train(reward))
     assert set(bench.outcomes()) == {"cancelled"}

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.device import get_device, to_device
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Done = TypeVar("Done")
 
@@ -62,12 +63,15 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, thing: Any) -> Any:
         """Python's own way for everything else."""
-        if isinstance(thing, Tensor) and thing.device.type != "cpu":
+        torch = sys.modules.get("torch")  # not imported here: a line has to be there before torch is
+        if torch is not None and isinstance(thing, torch.Tensor) and thing.device.type != "cpu":
             return _on_own_device, (thing.cpu(),)
         return NotImplemented
 
 
 def _on_own_device(tensor: Tensor) -> Any:
+    from rc1_lib.training.device import get_device, to_device
+
     return to_device(tensor, get_device())
 
 
