@@ -15,6 +15,7 @@ import polars as pl
 from rc1_lib.errors import ConfigError
 from rc1_lib.language.numerals import numbers_of, operands_of
 from rc1_lib.language.open_references import open_reference
+from rc1_lib.memo import Memo
 from rc1_lib.records import Message, Rule
 from rc1_lib.reward.support import Grounds
 from rc1_lib.rows.chat import per_row, spread_calls, spread_messages
@@ -88,14 +89,15 @@ def _followed(frame: pl.DataFrame, names: Sequence[Rule]) -> dict[Rule, pl.Serie
 def _worth(messages: list[Message], names: Sequence[Rule]) -> tuple[float, ...]:
     """What these rules give a dialogue; the same one comes again, in another stage or with another of its takes."""
     key = hashlib.sha256(orjson.dumps([names, messages])).digest()
-    if key not in _read_before:
-        grounds = Grounds.of(messages)
-        _read_before[key] = tuple(getattr(grounds, name) for name in names)
-    return _read_before[key]
+    return _read_before.get(key, lambda: _read(Grounds.of(messages), names))
+
+
+def _read(grounds: Grounds, names: Sequence[Rule]) -> tuple[float, ...]:
+    return tuple(getattr(grounds, name) for name in names)
 
 
 _BY_COLUMN: dict[Rule, Callable[[pl.DataFrame], pl.Series]] = {"settled": settled, "sourced": sourced}
-_read_before: dict[bytes, tuple[float, ...]] = {}
-"""What `_worth` found, by dialogue and rules."""
+_read_before = Memo[tuple[float, ...]](20_000)
+"""What `_worth` found, by dialogue and rules: a calibration has a third as many, and an episode hardly comes again."""
 RULES: tuple[Rule, ...] = get_args(Rule)
 """Every rule that there is; `rc1_lib.reward.support` says what those mean that are not in this module."""

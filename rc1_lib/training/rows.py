@@ -19,6 +19,7 @@ import polars as pl
 from rc1_lib.config import RunConfig
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
+from rc1_lib.memo import Memo
 from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
@@ -30,7 +31,7 @@ NO_REPLIES = "without user_replies (rows of an older form, or from elsewhere)"
 HOLDS_MARK = "with a mark of the base's tokenizer in an assistant's words"
 """Why rows are left out that `consistency` lets pass where a base has marks of its own."""
 
-_seen: dict[bytes, tuple[int, bool]] = {}
+_seen = Memo[tuple[int, bool]](100_000)
 """What `_looked_at` found, by tokenizer and row: every seed and every evaluation of a run selects from one pool."""
 
 
@@ -136,9 +137,7 @@ def _unfit(row: Row, line: bytes, words: int, config: RunConfig, form: ChatForma
 def _looked_at(row: Row, line: bytes, form: ChatFormat) -> tuple[int, bool]:
     """How many tokens a row has, and whether it holds a mark; each row is tokenised once a process."""
     key = hashlib.sha256(form.fingerprint + line).digest()
-    if key not in _seen:
-        _seen[key] = len(form.dialogue_ids(row["messages"])[0]), form.holds_mark(row["messages"])
-    return _seen[key]
+    return _seen.get(key, lambda: (len(form.dialogue_ids(row["messages"])[0]), form.holds_mark(row["messages"])))
 
 
 def _share_of(source_id: str) -> float:

@@ -1,0 +1,36 @@
+"""What was found before, so that it is not worked out again: the newest of it, since a run may go on for weeks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Found = TypeVar("Found")
+
+
+class Memo(Generic[Found]):
+    """Findings by a fingerprint of all that decides them; where there are too many, the one not asked for longest goes.
+
+    Threads may share it: at worst something is worked out twice.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Hold no more than `most` findings."""
+        assert most >= 1
+        self._most = most
+        self._found: OrderedDict[bytes, Found] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many findings it holds."""
+        return len(self._found)
+
+    def get(self, key: bytes, find: Callable[[], Found]) -> Found:
+        """What was found under `key`, else what `find` finds now."""
+        found = self._found.pop(key, None)
+        if found is None:
+            found = find()
+        self._found[key] = found
+        while len(self._found) > self._most:
+            self._found.popitem(last=False)
+        return found
