@@ -10,18 +10,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rc1_lib.artifacts import atomic_write
 from rc1_lib.errors import RC1Error
 from rc1_lib.regular_files import read_regular
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
-
 CURVES = ("secp256r1", "secp384r1", "secp521r1")
 """Those that the library signs by."""
-_MOST_BYTES = 1 << 16
+_MOST_BYTES_OF_A_KEY, _MOST_BYTES_OF_A_SIGNATURE = 1 << 16, 1 << 20
 _HOW = "make one with `openssl ecparam -name prime256v1 -genkey -noout -out model.pem`"
 _HOW_PUBLIC = "make one with `openssl ec -in model.pem -pubout -out model.pub`"
 _CHECKPOINTS, _DEPTH = "checkpoints", 4
@@ -35,20 +32,8 @@ def check_model_key(path: Path) -> None:
         RC1Error: when the library is not installed, or the file is no private key on one of its curves; what the file
             holds is never repeated.
     """
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     _library()
-    named = f"--model-signature {path}"
-    try:
-        key = load_pem_private_key(_content(path, named), password=None)
-    except TypeError:
-        raise RC1Error(f"{named}: is protected by a password, expected a key without one; {_HOW}") from None
-    except (ValueError, UnsupportedAlgorithm):
-        raise RC1Error(f"{named}: is no private key in PEM; {_HOW}") from None
-    if not isinstance(key, EllipticCurvePrivateKey) or not _is_usable(key):
-        raise RC1Error(f"{named}: is a key of another kind, expected one on {', '.join(CURVES)}; {_HOW}")
+    _check_key(path, signs=True)
 
 
 def sign_models(package: Path, key: Path) -> list[Path]:
@@ -57,9 +42,14 @@ def sign_models(package: Path, key: Path) -> list[Path]:
     Args:
         package: the archive.
         key: a private key that `check_model_key` has taken.
+
+    Raises:
+        RC1Error: when it holds files below its checkpoints that no signature would cover.
     """
     library, written = _library(), list[Path]()
-    with _policies(package) as policies:
+    with _policies(package) as (policies, uncovered):
+        if uncovered:
+            raise RC1Error(f"{package}: {'; '.join(uncovered)}")
         for name, folder in policies.items():
             signed = folder.parent / f"{name}.sig"
             strict = library.signing.Config().set_hashing_config(_every_file(library))
@@ -81,9 +71,8 @@ def model_faults(package: Path, key: Path) -> list[str]:
         RC1Error: when the library is not installed, or the key is none.
     """
     library = _library()
-    _check_public(key)
-    faults = []
-    with _policies(package) as policies:
+    _check_key(key, signs=False)
+    with _policies(package) as (policies, faults):
         for name, folder in policies.items():
             signature = signature_of(package, name)
             if not signature.is_file():
@@ -103,9 +92,14 @@ def _fault(library: Any, folder: Path, signature: Path, key: Path) -> str:
 
     strict = library.verifying.Config().set_hashing_config(_every_file(library))
     try:
+        read_regular(signature, _MOST_BYTES_OF_A_SIGNATURE)
         strict.use_elliptic_key_verifier(public_key=key).verify(folder, signature)
     except InvalidSignature:
         return "it was forged or altered"
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    except RecursionError:
+        return "its JSON is nested too deeply"
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         return str(error).partition("\n")[0].partition(": Expected")[0].strip() or type(error).__name__
     return ""
@@ -117,20 +111,29 @@ def _every_file(library: Any) -> Any:
 
 
 @contextmanager
-def _policies(package: Path) -> Iterator[dict[str, Path]]:
-    """Run -> its policy's files as the package holds them, in a folder that is gone with the block."""
-    found = dict[str, Path]()
+def _policies(package: Path) -> Iterator[tuple[dict[str, Path], list[str]]]:
+    """Run -> its policy's files as the package holds them, in a folder that is gone with the block.
+
+    Beside them, a sentence each: the files below the checkpoints that the signature of no policy would cover.
+    """
+    found, uncovered = dict[str, Path](), list[str]()
     with tempfile.TemporaryDirectory() as temporary, tarfile.open(package, "r:") as archive:
         for member in archive:
             parts = PurePosixPath(member.name).parts
-            if len(parts) != _DEPTH or parts[0] != _CHECKPOINTS or not member.isfile() or ".." in parts:
+            if parts[:1] != (_CHECKPOINTS,):
+                continue
+            if len(parts) != _DEPTH or not member.isfile() or ".." in parts:
+                uncovered.append(f"{member.name}: is no file of a policy, expected {_CHECKPOINTS}/RUN/STEP/FILE")
+                continue
+            folder = found.setdefault(parts[1], Path(temporary) / parts[1] / parts[2])
+            if folder.name != parts[2]:
+                uncovered.append(f"{member.name}: is of a second step of {parts[1]}, expected {folder.name} alone")
                 continue
             content = archive.extractfile(member)
             assert content is not None, "it is a file"
-            folder = found.setdefault(parts[1], Path(temporary) / parts[1] / parts[2])
             folder.mkdir(parents=True, exist_ok=True)
             (folder / parts[3]).write_bytes(content.read())
-        yield dict(sorted(found.items()))
+        yield dict(sorted(found.items())), uncovered
 
 
 def _library() -> Any:
@@ -145,26 +148,21 @@ def _library() -> Any:
     return model_signing
 
 
-def _check_public(path: Path) -> None:
+def _check_key(path: Path, *, signs: bool) -> None:
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
-    named = f"--model-key {path}"
+    option, kind, how = ("signature", "private", _HOW) if signs else ("key", "public", _HOW_PUBLIC)
+    named = f"--model-{option} {path}"
     try:
-        key = load_pem_public_key(_content(path, named))
-    except (ValueError, UnsupportedAlgorithm):
-        raise RC1Error(f"{named}: is no public key in PEM; {_HOW_PUBLIC}") from None
-    if not isinstance(key, EllipticCurvePublicKey) or not _is_usable(key):
-        raise RC1Error(f"{named}: is a key of another kind, expected one on {', '.join(CURVES)}; {_HOW_PUBLIC}")
-
-
-def _is_usable(key: EllipticCurvePrivateKey | EllipticCurvePublicKey) -> bool:
-    return key.curve.name in CURVES
-
-
-def _content(path: Path, named: str) -> bytes:
-    try:
-        return read_regular(path, _MOST_BYTES)
+        content = read_regular(path, _MOST_BYTES_OF_A_KEY)
+        key = load_pem_private_key(content, password=None) if signs else load_pem_public_key(content)
     except OSError as error:
         raise RC1Error(f"{named}: cannot be read ({error.strerror}), expected a key in PEM") from None
+    except TypeError:
+        raise RC1Error(f"{named}: is protected by a password, expected a key without one; {how}") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise RC1Error(f"{named}: is no {kind} key in PEM; {how}") from None
+    if not isinstance(key, EllipticCurvePrivateKey | EllipticCurvePublicKey) or key.curve.name not in CURVES:
+        raise RC1Error(f"{named}: is a key of another kind, expected one on {', '.join(CURVES)}; {how}")

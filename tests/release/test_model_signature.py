@@ -87,6 +87,27 @@ def test_another_policy_in_a_package_that_is_whole_is_refused(
     assert fault.startswith("rc1_x.rc1.sig: does not hold") and words in fault
 
 
+@needs_library
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("checkpoints/rc1/step_00001/adapter.safetensors", "is of a second step of rc1, expected step_00001 alone"),
+        ("checkpoints/rc1/step_00048/sub/a.safetensors", "is no file of a policy, expected checkpoints/RUN/STEP/FILE"),
+        ("checkpoints/a.safetensors", "is no file of a policy"),
+    ],
+)
+def test_a_file_below_the_checkpoints_that_no_signature_covers_is_refused_by_name(
+    name: str, words: str, tmp_path: Path
+) -> None:
+    private, public = keys(tmp_path)
+    package = packed(tmp_path / "rc1_x.tar", FILES)
+    sign_models(package, private)
+    packed(package, {**FILES, name: b"of nobody"})
+    assert words in model_faults(package, public)[0]
+    with pytest.raises(RC1Error, match=words):
+        sign_models(package, private)
+
+
 def named_key(signature: str) -> str:
     """The SHA-256 of the key that a signature says it is by."""
     (found,) = re.findall(r'"hint": ?"([0-9a-zA-Z+/=]+)"', signature)
@@ -108,8 +129,11 @@ def test_a_signature_that_is_forged_missing_or_anothers_is_refused(tmp_path: Pat
     forged = mine.read_text()
     mine.write_text(forged.replace(named_key(forged), named_key(first)))  # it names my key, and is not by it
     assert "forged or altered" in model_faults(package, public)[0]
-    mine.write_text("{")
-    assert "does not hold" in model_faults(package, public)[0]
+    for text, words in (
+        ("{", "does not hold"), ("[" * 100_000, "nested too deeply"), (" " * (1 << 20) + "{", "is larger than"),
+    ):  # fmt: skip
+        mine.write_text(text)
+        assert words in model_faults(package, public)[0]
     mine.unlink()
     assert model_faults(package, public)[0] == "rc1_x.rc1.sig: there is no such signature of rc1 beside the package"
 
