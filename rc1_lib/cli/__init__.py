@@ -49,11 +49,12 @@ def _leads() -> bool:
     from rc1_lib.cli.command import REFUSED
     from rc1_lib.cli.quiet import quieten
     from rc1_lib.errors import RC1Error
-    from rc1_lib.training.ranks.launch import launch_of
+    from rc1_lib.training.ranks.launch import forget_launch, launch_of
 
     try:
         launch = launch_of(os.environ)
         if launch is None:
+            forget_launch(os.environ)  # a launcher of one process says how to compute, too
             return True
         if launch.rank:
             quieten(hub=False)

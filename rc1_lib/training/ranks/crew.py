@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from rc1_lib.training.ranks.follower import BEGIN, DONE, SOON
 from rc1_lib.training.ranks.link import LeaderLink, Line, LostError, receive, send
@@ -22,7 +22,10 @@ class Crew(ABC):
 
     Attributes:
         link: this process's end of the lines.
+        to_go_on: what to do where it was closed.
     """
+
+    to_go_on: ClassVar[str]
 
     def __init__(self, lines: Sequence[Line]) -> None:
         """Takes the line to each follower."""
@@ -92,7 +95,7 @@ class Crew(ABC):
 
     def _tell(self, name: str, arguments: tuple[Any, ...]) -> None:
         if not self._lines:
-            raise LostError("the processes that shared this work were ended; set the engine up again")
+            raise LostError(f"the processes that shared this work were ended; {self.to_go_on}")
         for line in self._lines:
             send(line, (name, arguments))
 

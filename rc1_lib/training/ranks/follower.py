@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import traceback
@@ -32,12 +33,16 @@ def follow(line: Line, rank: int, size: int) -> None:
                 _imported(*arguments)
                 continue
             if name == BEGIN:
+                worker = None  # two policies at once would need twice the memory
+                gc.collect()
                 worker = _made(link, *arguments)
             else:
                 getattr(worker, name)(*arguments)
         except (EOFError, ConnectionError):
             raise
         except Exception as error:
+            if name == SOON:
+                continue  # nobody waits for an answer to it; `BEGIN` fails in the same way, and says so
             # A fault of the work meets the first process too, and its own word counts then.
             refused = isinstance(error, RC1Error)
             what = str(error) if refused else traceback.format_exc()

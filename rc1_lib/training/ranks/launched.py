@@ -23,11 +23,12 @@ from torch.distributed.rendezvous import rendezvous
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.ranks.crew import GO_ON, Crew
 from rc1_lib.training.ranks.follower import follow
-from rc1_lib.training.ranks.launch import Launch, forget_launch
+from rc1_lib.training.ranks.launch import Launch, forget_launch, gpu_of
 from rc1_lib.training.ranks.link import LostError
 
 _PATIENCE = timedelta(days=365)
 """A follower waits for as long as the first process is at work alone; of one that is gone the socket tells at once."""
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _crew: LaunchedCrew | None = None
 
 
@@ -81,6 +82,8 @@ class GroupLine:
 class LaunchedCrew(Crew):
     """The processes that a launcher has started with this one. There is one such crew, and every engine takes it."""
 
+    to_go_on = "no engine can be set up without them: start the command again"
+
     def give_back(self) -> None:
         """Nothing: they wait for the next engine."""
 
@@ -89,7 +92,7 @@ class LaunchedCrew(Crew):
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        with _deaf_to_the_launcher(), super()._guarded():
+        with _terminated_later(), super()._guarded():
             yield
 
 
@@ -105,13 +108,12 @@ def join(launch: Launch) -> bool:
         Whether this is the first process, which goes on; a follower's work is done then.
 
     Raises:
-        RC1Error: when there is no GPU left for it.
+        RC1Error: when there is no GPU left for it, or the others cannot be reached.
     """
     global _crew
     _take_device(launch.local)
-    store, _, _ = next(rendezvous("env://"))
+    group = _meet(launch)
     forget_launch(os.environ)
-    group = cast(Group, ProcessGroupGloo(store, launch.rank, launch.size, _PATIENCE))
     if launch.rank == 0:
         _crew = LaunchedCrew([GroupLine(group, peer) for peer in range(1, launch.size)])
         return True
@@ -127,32 +129,49 @@ def launched_crew() -> LaunchedCrew | None:
 
 
 def _take_device(local: int) -> None:
-    """Work on the GPU of this number; it is torch's current one from now on."""
-    if not torch.cuda.is_available():
-        return
-    if local >= torch.cuda.device_count():
+    """See the GPU of this number alone: libraries that know of no launch take the first that is to be seen."""
+    count = torch.cuda.device_count()  # asks NVML; CUDA itself, once begun, would not look at the variable again
+    if count:
+        os.environ[_VISIBLE] = gpu_of(local, os.environ.get(_VISIBLE), count)
+
+
+def _meet(launch: Launch) -> Group:
+    address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    try:
+        store, _, _ = next(rendezvous("env://"))
+        return cast(Group, ProcessGroupGloo(store, launch.rank, launch.size, _PATIENCE))
+    except RuntimeError as error:  # all that torch says of a network
         raise RC1Error(
-            f"the launcher started process {local + 1} on this machine, which has {torch.cuda.device_count()} GPUs; "
-            f"start one process a GPU (accelerate launch --num_processes {torch.cuda.device_count()})"
-        )
-    torch.cuda.set_device(local)
+            f"process {launch.rank + 1} of {launch.size} does not reach the others through {address}, where the first "
+            f"of them listens ({str(error).splitlines()[0]}); give the launcher an address of that machine and a port "
+            f"of it that is free (--main_process_ip and --main_process_port, --master-addr and --master-port)"
+        ) from error
 
 
 @contextmanager
-def _deaf_to_the_launcher() -> Iterator[None]:
-    """Inside, SIGTERM does nothing: a launcher that has lost a process ends the others, before they have said so.
+def _terminated_later() -> Iterator[None]:
+    """Inside, SIGTERM waits: a launcher that has lost a process ends the others, before they have said so.
 
-    The loss is heard over the line, and then it stays like that until this process has come to its end.
+    The loss is heard over the line, and then it waits until this process has come to its own end. Without one it was
+    for this process, say from a scheduler that needs the machine, and is answered as it would have been before.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    came, lost = False, False
+
+    def note(*_: object) -> None:
+        nonlocal came
+        came = True
+
+    before = signal.signal(signal.SIGTERM, note)
     try:
         yield
     except LostError:
+        lost = True
         raise
-    except BaseException:
-        signal.signal(signal.SIGTERM, before)
-        raise
-    signal.signal(signal.SIGTERM, before)
+    finally:
+        if not lost:
+            signal.signal(signal.SIGTERM, before)
+            if came:
+                signal.raise_signal(signal.SIGTERM)

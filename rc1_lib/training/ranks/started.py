@@ -24,6 +24,8 @@ _waiting: dict[tuple[int, int], StartedCrew] = {}
 class StartedCrew(Crew):
     """Processes beside this one, each at the end of a pair of sockets."""
 
+    to_go_on = "set the engine up again"
+
     def __init__(self, size: int) -> None:
         """Starts `size` - 1 processes; they follow until this one ends or `close`."""
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the followers are

@@ -75,9 +75,23 @@ def test_a_crew_that_was_started_early_is_the_one_that_an_engine_takes(crew: Sta
     again = StartedCrew.take(3)
     again.foretell(PLACE)
     assert again is crew and do(again, begun(again, 3), "process") == first
-    crew.foretell("tests.training.ranks.workers:Nobody")
-    with pytest.raises((LostError, FollowerError), match="process 2 of 3"):
-        begun(crew, 3)
+
+
+def test_what_cannot_be_imported_early_is_said_when_it_is_asked_for(crew: StartedCrew) -> None:
+    nobody = "tests.training.ranks.workers:Nobody"
+    crew.foretell(nobody)
+    begun(crew, 3)
+    with (
+        pytest.raises(FollowerError, match=r"process 2 of 3: Traceback(.|\n)*has no attribute 'Nobody'"),
+        crew.beginning(nobody, 3),
+    ):
+        pass
+
+
+def test_a_follower_drops_its_engine_before_it_makes_the_next(crew: StartedCrew) -> None:
+    begun(crew, 3)
+    found = do(crew, begun(crew, 3), "others")
+    assert isinstance(found, list) and found[1:] == [0, 0]
 
 
 def test_a_crew_that_was_given_back_is_taken_again_unless_one_of_it_died() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,14 +14,17 @@ from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
+import torch
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.cli import _leads
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ranks import launched
-from rc1_lib.training.ranks.launch import Launch, forget_launch, launch_of
-from rc1_lib.training.ranks.launched import LaunchedCrew
+from rc1_lib.training.ranks.launch import Launch, forget_launch, gpu_of, launch_of
+from rc1_lib.training.ranks.launched import LaunchedCrew, join
+from rc1_lib.training.ranks.link import LostError
 from rc1_lib.training.ranks.processes import processes_of
 from tests.forks import Forks
 from tests.training.ranks import launches
@@ -58,15 +62,86 @@ def test_without_a_launcher_or_alone_under_one_nothing_is_shared(environment: di
 def test_a_launcher_says_which_process_this_is_and_is_forgotten() -> None:
     said = ADDRESS | {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}
     assert launch_of(said) == Launch(rank=5, size=8, local=1)
-    environment = said | {"ACCELERATE_MIXED_PRECISION": "no", "TORCHELASTIC_RUN_ID": "none", "HOME": "/root"}
+    own = {"HOME": "/root", "ROLE_OF_THIS_MACHINE": "training"}
+    environment = said | {"ACCELERATE_MIXED_PRECISION": "no", "TORCHELASTIC_RUN_ID": "none", "GROUP_RANK": "0"} | own
     forget_launch(environment)
-    assert environment == {"HOME": "/root"}
+    assert environment == own
 
 
 @pytest.mark.parametrize(("rank", "size"), [("2", "2"), ("-1", "2"), ("first", "2"), ("0", "")])
 def test_an_environment_that_names_no_place_is_refused(rank: str, size: str) -> None:
     with pytest.raises(RC1Error, match=rf"the environment has RANK={rank}, WORLD_SIZE={size}.*RANK below WORLD_SIZE"):
         launch_of(ADDRESS | {"RANK": rank, "WORLD_SIZE": size})
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        {},
+        {"MASTER_ADDR": "10.0.0.1"},
+        {"MASTER_PORT": "29500"},
+        *(ADDRESS | {"MASTER_PORT": port} for port in ("", "0", "65536", "http")),
+    ],
+)
+def test_an_environment_that_does_not_say_where_to_meet_is_refused(address: dict[str, str]) -> None:
+    with pytest.raises(RC1Error, match=r"RANK and WORLD_SIZE, but MASTER_ADDR=.*, expected the address and a port"):
+        launch_of(address | {"RANK": "0", "WORLD_SIZE": "2"})
+
+
+def test_a_port_that_is_taken_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for name, value in (ADDRESS | {"MASTER_PORT": port, "RANK": "0", "WORLD_SIZE": "2"}).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(RC1Error, match=rf"process 1 of 2 does not reach .* 127\.0\.0\.1:{port}.*already in use"):
+            join(Launch(rank=0, size=2, local=0))
+
+
+def test_a_launcher_of_one_process_does_not_say_how_to_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = {"RANK": "0", "WORLD_SIZE": "1", "ACCELERATE_MIXED_PRECISION": "bf16"}
+    for name, value in alone.items():
+        monkeypatch.setenv(name, value)
+    assert _leads()
+    assert not alone.keys() & os.environ.keys()
+
+
+def test_every_process_sees_its_own_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [gpu_of(local, None, 2) for local in range(2)] == ["0", "1"]
+    assert [gpu_of(local, "3, GPU-8f", 2) for local in range(2)] == ["3", "GPU-8f"]
+    with pytest.raises(RC1Error, match=r"process 3 on this machine, which has 2 GPUs; .*--num_processes 2"):
+        gpu_of(2, "3,GPU-8f", 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    launched._take_device(1)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "6"
+
+
+def test_a_signal_to_end_is_kept_until_the_step_is_done_unless_a_process_was_lost() -> None:
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        with launched._terminated_later():
+            signal.raise_signal(signal.SIGTERM)
+            assert not came
+        assert came == [signal.SIGTERM]
+        with pytest.raises(ZeroDivisionError), launched._terminated_later():
+            signal.raise_signal(signal.SIGTERM)
+            print(1 / 0)
+        assert came == [signal.SIGTERM] * 2
+        with pytest.raises(LostError), launched._terminated_later():
+            signal.raise_signal(signal.SIGTERM)
+            raise LostError("process 2 of 2 is gone")
+        signal.raise_signal(signal.SIGTERM)  # the launcher's, which has seen it later
+        assert len(came) == 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_closed_crew_of_a_launcher_says_that_only_the_command_helps() -> None:
+    crew = LaunchedCrew([Pipe()[0]])
+    crew.close()
+    with pytest.raises(LostError, match="start the command again"), crew.doing("process", ()):
+        pass
 
 
 def test_processes_that_the_shards_cannot_be_dealt_to_evenly_are_refused(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Self
+from typing import ClassVar, Self
+from weakref import WeakSet
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.ranks.crew import Crew
@@ -17,8 +18,12 @@ PLACE = "tests.training.ranks.workers:Worker"
 class Worker:
     """Adds up numbers, shard by shard, or fails in the way asked for, in followers alone."""
 
+    alive: ClassVar[WeakSet[Worker]] = WeakSet()
+
     def __init__(self, link: Link, shards: int) -> None:
         self.link, self.shards = link, Shards(shards, link)
+        self.beside, self.itself = len(self.alive), self  # as an engine is, only found to be dropped by a search
+        self.alive.add(self)
 
     @classmethod
     def following(cls, link: Link, setup: int) -> Self:
@@ -35,6 +40,10 @@ class Worker:
         """The number of every process, the first one's first."""
         found = self.shards.exchange({at: os.getpid() for at in self.shards.mine})
         return found[: self.link.size]
+
+    def others(self) -> list[int]:
+        """How many workers of each process were there when this one was made, the first process's first."""
+        return self.shards.exchange({at: self.beside for at in self.shards.mine})[: self.link.size]
 
     def die(self) -> list[int]:
         if self.link.rank:
