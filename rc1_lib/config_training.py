@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rc1_lib.config_values import NotNegative, Positive, Section, Seed, Share, WrittenPath
+from rc1_lib.config_values import MetricName, NotNegative, Positive, Section, Seed, Share, WrittenPath
 from rc1_lib.learners import ENGINES, OFFLINE, PLAYED, STRATEGIES, Learner, names_of, own_name
 from rc1_lib.records import Language
 
@@ -282,7 +282,7 @@ class ShadowLook(Section):
     """A look at whether training generalises: the policy plays held-out rows on its way, as `eval/*` of the metrics."""
 
     every_steps: Positive | None
-    """Steps from one look to the next; the last step is looked at too. null: none is taken."""
+    """Steps from one look to the next; the last of `steps` is looked at too. null: none is taken."""
     prompts: Positive
     """How many rows are played, each once: of source questions that are held out, and not asked by the evaluation."""
 
@@ -290,7 +290,7 @@ class ShadowLook(Section):
 class EarlyStopping(Section):
     """When a run ends before `steps`; what it has come to then is what the evaluation judges."""
 
-    metric: Annotated[str, Field(min_length=1)] | None
+    metric: MetricName | None
     """Name of a metric, as the log has it: `eval/env/success` with `training.eval_shadow`, or one of every step; null:
     every step is trained."""
     patience: Positive

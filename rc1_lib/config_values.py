@@ -48,6 +48,20 @@ def _known_task(task: str) -> str:
     return task
 
 
+def _decided_by_its_steps(metric: str) -> str:
+    if metric in _OF_THE_MACHINE:
+        raise ValueError(
+            f"found '{metric}', which a second try of the same run measures otherwise, so that it would end elsewhere; "
+            f"name a metric that the steps decide"
+        )
+    return metric
+
+
+_OF_THE_MACHINE = ("sec_per_step", "mem_used_mb", "mem_estimated_mb", "costs/judge_calls", "costs/judge_usd")
+MetricName = Annotated[str, Field(min_length=1), AfterValidator(_decided_by_its_steps)]
+"""A metric of a step by which a run may end."""
+
+
 def names_all(*names: str) -> AfterValidator:
     """A check that a mapping has every one of `names`."""
 

@@ -106,6 +106,11 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
             " not_before: 1}",
             "which only a look at held-out rows measures; set eval_shadow.every_steps too",
         ),
+        (
+            "training.early_stop={metric: sec_per_step, patience: 1, min_delta: 0, higher_is_better: false,"
+            " not_before: 1}",
+            "training.early_stop.metric: found 'sec_per_step', which a second try of the same run measures otherwise",
+        ),
         ("training.callbacks=[early_stop]", "training: found the key 'callbacks', which configs/train_local.yaml has"),
         ("training.adapter.alpha=0.4", "training.adapter.alpha: found '0.4'"),
         ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),

@@ -19,9 +19,13 @@ def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
     frequent answer. `num_turns/mean`,
     `tool_call_counts/mean` and `response_length/clip_ratio` are called as users of verl know them.
     """
+    return {name: value for name, value in _figures(outcomes).items() if value is not None}
+
+
+def _figures(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float | None]:
     needed = [outcome for outcome in outcomes if outcome.needs]
     clear = [outcome for outcome in outcomes if not outcome.needs]
-    figures = {
+    return {
         "env/success": _mean(outcome.solved for outcome in outcomes),
         "env/success_needed": _mean(outcome.solved for outcome in needed),
         "env/success_clear": _mean(outcome.solved for outcome in clear),
@@ -35,7 +39,6 @@ def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
         "response_length/clip_ratio": _mean(outcome.status is EpisodeStatus.MAX_TOKENS for outcome in outcomes),
         SAME_ANSWER: _most_frequent([outcome.answer for outcome in outcomes if outcome.answer.strip()]),
     }
-    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _most_frequent(answers: Sequence[str]) -> float | None:
@@ -48,3 +51,7 @@ def _most_frequent(answers: Sequence[str]) -> float | None:
 def _mean(values: Iterable[float]) -> float | None:
     found = [float(value) for value in values]
     return sum(found) / len(found) if found else None
+
+
+FIGURES = frozenset(_figures(()))
+"""The names that `summary` may give, whatever cases there are."""

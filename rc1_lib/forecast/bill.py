@@ -6,6 +6,7 @@ takes longer steps. The intervals tell how the pilot's own steps vary, and no mo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from rc1_lib.config_training import Cap
@@ -49,18 +50,29 @@ class Bill:
 
 
 def training_bill(run: Run, pilot: Pilot, rates: JudgeRates) -> Bill:
-    """Of the steps of one seed."""
+    """Of the steps of one seed, and of its looks at held-out rows, as fast as a step's episodes are played."""
     steps, samples = run.config.steps, run.config.judge.samples
     seconds = mean_of([step.seconds for step in pilot.steps])
     dialogues = mean_of([float(step.dialogues) for step in pilot.steps])
-    return _bill(seconds * (steps / _HOUR), pilot, dialogues * (steps * samples), rates)
+    hours = seconds * (steps / _HOUR) + _playing(run, pilot) * (_looked_at(run) / _HOUR)
+    return _bill(hours, pilot, dialogues * (steps * samples), rates)
 
 
 def evaluation_bill(run: Run, seeds: int, pilot: Pilot, rates: JudgeRates) -> Bill:
     """Of judging the runs of so many seeds on the held-out prompts, as fast as a step's episodes are played."""
-    episode = mean_of([step.playing / run.config.batch_size for step in pilot.steps])
     asked = exactly(judged_episodes(run, seeds) * run.config.judge.samples)
-    return _bill(episode * (played_episodes(run, seeds) / _HOUR), pilot, asked, rates)
+    return _bill(_playing(run, pilot) * (played_episodes(run, seeds) / _HOUR), pilot, asked, rates)
+
+
+def _playing(run: Run, pilot: Pilot) -> Estimate:
+    """Seconds of one episode."""
+    return mean_of([step.playing / run.config.batch_size for step in pilot.steps])
+
+
+def _looked_at(run: Run) -> int:
+    """How many episodes the looks of `training.eval_shadow` play: every n-th step's, and the last one's."""
+    look = run.config.training.eval_shadow
+    return 0 if look.every_steps is None else math.ceil(run.config.steps / look.every_steps) * look.prompts
 
 
 def _bill(hours: Estimate, pilot: Pilot, replies: Estimate, rates: JudgeRates) -> Bill:

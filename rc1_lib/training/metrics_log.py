@@ -12,7 +12,8 @@ import orjson
 from rc1_lib.artifacts import atomic_write
 from rc1_lib.errors import RowError
 
-NAMED = ("step", "loss", "kl", "ratio", "lr", "mem_used_mb", "sec_per_step")
+SECONDS = "sec_per_step"
+NAMED = ("step", "loss", "kl", "ratio", "lr", "mem_used_mb", SECONDS)
 """Fields that every line has; one that means nothing for an engine (kl of supervised learning) is null."""
 
 

@@ -27,13 +27,14 @@ from rc1_lib.training.callbacks.cap import SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.collapse import CollapseGuard
 from rc1_lib.training.callbacks.early_stop import EarlyStop
+from rc1_lib.training.callbacks.eval_shadow import PREFIX
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.played_shadow import looks_of
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_format import ChatFormat, format_of
-from rc1_lib.training.checkpoint.ledger import check_entered
+from rc1_lib.training.checkpoint.ledger import check_entered, was_removed
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
 from rc1_lib.training.checkpoint.save import finish_interrupted
@@ -61,6 +62,8 @@ _FREE = (
     "segment_steps", "tracking", "trial",
 )  # fmt: skip
 """Keys of the section `training` that change nothing that a step learns."""
+_LOOKED_AT = ("eval_shadow", "held_out")
+"""Of these, those that decide where a run ends which `training.early_stop` ends by a look at held-out rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,8 @@ def configured_facts(run: Run, seed: int) -> dict[str, Any]:
     """What decides a run before anything of it is prepared: its settings, its seed and the code."""
     config = run.config.model_dump(mode="json")
     free = {*_FREE, *_updates_of_others(config["training"]["engine"])}
+    if (run.config.training.early_stop.metric or "").startswith(PREFIX):
+        free -= {*_LOOKED_AT}
     training = {key: value for key, value in config["training"].items() if key not in free}
     training["engine"] = own_name(training["engine"])
     top = ("priority_sampling", "use_overclar_penalty", "overclar", "difficulty_beta", "target_kl", "steps", "lr")
@@ -259,7 +264,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
 
 def _early_stop(asked: EarlyStopping) -> list[EarlyStop]:
     """The callback that the configuration asks for; without one no checkpoint names it."""
-    return [] if asked.metric is None else [EarlyStop(**asked.model_dump())]
+    return [] if asked.metric is None else [EarlyStop(**asked.model_dump(), key="training.early_stop.metric")]
 
 
 def resumable(prepared: Prepared, seed: int, name: str) -> Path:
@@ -274,9 +279,7 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
         CheckpointError: when there is none, it is damaged, or of another run: naming what differs.
     """
     place = prepared.run.workspace
-    below = place.path(name)
-    found = str(below) if "/" in name and below.exists() else name
-    path = resolve(found, place.path(paths_of(prepared.run, seed).checkpoints))
+    path = _there(prepared.run, seed, name)
     state = load_checkpoint(path)
     check_entered(path, place.path(LEDGER))
     differ = _differences(state, prepared.facts(seed))
@@ -286,6 +289,21 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
             f"or start without resuming"
         )
     return path
+
+
+def _there(run: Run, seed: int, name: str) -> Path:
+    """What a user's name leads to."""
+    folder, below = run.workspace.path(paths_of(run, seed).checkpoints), run.workspace.path(name)
+    try:
+        return resolve(str(below) if "/" in name and below.exists() else name, folder)
+    except CheckpointError:
+        gone = folder / folder_name(int(name)) if name.isdecimal() else below
+        if not was_removed(gone, None, run.workspace.path(LEDGER)):
+            raise
+    raise CheckpointError(
+        f"{gone}: was removed by the rule of training.checkpoints, when newer ones had been saved; leave out "
+        f"--resume-from, and the run goes on from its newest"
+    )
 
 
 def _newest(

@@ -76,7 +76,16 @@ def _trained_beside(prepared: Prepared, seed: int, last: int, beside: Path, noti
 
 
 def _put_back(checkpoint: Path, target: Path) -> None:
-    """Copy a checkpoint into its place, whole or not at all; `latest` stays where it is."""
+    """Copy a checkpoint into its place, whole or not at all; `latest` stays where it is.
+
+    Raises:
+        CheckpointError: when it is of another step.
+    """
+    if checkpoint.name != target.name:
+        raise CheckpointError(
+            f"{target}: was to be trained again, but training ended with {checkpoint.name} this time "
+            f"(training.early_stop), although the run has gone past it; move {target.parent} away and train again"
+        )
     contents = read_verified(checkpoint)
     with atomic_folder.alone(target.parent):
         atomic_folder.recover(target.parent)

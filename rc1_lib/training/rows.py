@@ -81,9 +81,9 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
         else:
             longest = max(longest, tokens)
             fitting.append({**row, "bucket": buckets[row["id"]]})
-    kept_back = {row["id"] for row in fitting if is_kept_back(row, config)}
-    train = [row for row in fitting if row["id"] not in kept_back]
-    held_out = _draw(config, [row for row in fitting if row["id"] in kept_back], config.training.held_out.prompts)
+    train = [row for row in fitting if not is_kept_back(row, config)]
+    kept_back = [row for row in fitting if is_kept_back(row, config)]
+    held_out = _draw(config, kept_back, config.training.held_out.prompts)
     for name, rows in (("training", train), ("the evaluation", held_out)):
         empty = [bucket for bucket in BUCKETS if not any(row["bucket"] == bucket for row in rows)]
         if empty:
@@ -92,7 +92,7 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
                 f"{len(fitting)} that fit; {_advice(left_out)}"
             )
     report = _report(train, held_out, left_out)
-    shadow = _shadow(config, [row for row in fitting if row["id"] in kept_back], held_out)
+    shadow = _shadow(config, kept_back, held_out)
     return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), longest, shadow)
 
 

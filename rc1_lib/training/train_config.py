@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rc1_lib.config_training import Tracking
-from rc1_lib.config_values import Positive, Section, Seed, WrittenPath
+from rc1_lib.config_values import MetricName, Positive, Section, Seed, WrittenPath
 from rc1_lib.learners import ENGINES, STRATEGIES, Learner, names_of
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -154,7 +154,7 @@ class EarlyStop(Section):
 
     name: Literal["early_stop"]
     """This one."""
-    metric: Annotated[str, Field(min_length=1)]
+    metric: MetricName
     """Name of the metric, as the log has it."""
     patience: Positive
     """How many times in a row it may fail to become better, counted where it was measured."""
@@ -213,9 +213,12 @@ class TrainConfig(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         _distinct(tuple(callback.name for callback in self.callbacks))
+        looking = any(callback.name == "eval_shadow" for callback in self.callbacks)
         if self.tracking.to and all(callback.name != "logging" for callback in self.callbacks):
             raise ValueError("tracking.to needs the callback logging, which writes the metrics; name it too")
         for callback in self.callbacks:
+            if isinstance(callback, EarlyStop) and callback.metric.startswith("eval/") and not looking:
+                raise ValueError(f"early_stop.metric is '{callback.metric}', which eval_shadow measures; name it too")
             if isinstance(callback, GradClip) and (callback.max_norm is None) == (self.engine.max_grad_norm is None):
                 raise ValueError("grad_clip needs its bound once: as max_norm of its own, or as engine.max_grad_norm")
         return self

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import polars as pl
 import pytest
 
-from rc1_lib.config_training import Cap
+from rc1_lib.config_training import Cap, ShadowLook
 from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.bill import Bill, beside_cap, evaluation_bill, training_bill
 from rc1_lib.forecast.estimate import NOTHING, Estimate, exactly, mean_of
@@ -31,6 +31,14 @@ def test_a_steady_pilot_is_multiplied_out(opened: Run) -> None:
     assert bill.judge_calls == exactly(1000 * 8 * run.config.judge.samples * 1.25)
     assert bill.usd.value == pytest.approx(0.01 * bill.judge_calls.value)
     assert training_bill(run, Pilot(STEADY, "cpu"), FREE) == Bill(exactly(10.0), NOTHING, NOTHING, NOTHING)
+
+
+def test_the_looks_on_the_way_are_on_the_bill(opened: Run) -> None:
+    run = with_steps(opened, steps=1000, batch_size=8)
+    looking = run.config.training.model_copy(update={"eval_shadow": ShadowLook(every_steps=300, prompts=6)})
+    shown = replace(run, config=run.config.model_copy(update={"training": looking}))
+    plain, looked = (training_bill(one, Pilot(STEADY, "cpu"), FREE) for one in (run, shown))
+    assert looked.hours.value - plain.hours.value == pytest.approx(4 * 6 * 18 / 8 / 3600), "300, 600, 900 and the last"
 
 
 def test_the_evaluation_is_every_episode_that_it_plays_and_judges(opened: Run) -> None:

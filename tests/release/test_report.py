@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import sha256_file
+from rc1_lib.artifacts import sha256_file, write_json
+from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.report import charts
-from rc1_lib.release.report.page import PAGE, write_page
+from rc1_lib.release.report.book import Book
+from rc1_lib.release.report.page import PAGE, _steps, write_page
 from rc1_lib.run import Run, open_run
 from tests.evaluation.tables import PPO
 from tests.trained import evaluated
@@ -55,6 +57,18 @@ def folder(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(folder: Path) -> str:
     """The page of a green run."""
     return (folder / Path(PAGE).name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [((), "48"), ((48, 48), "48"), ((48, 31), "48 of 48 (seed 1), 31 of 48 (seed 2)")],
+)
+def test_the_steps_are_those_that_were_trained(tmp_path: Path, ends: tuple[int, ...], said: str) -> None:
+    run = open_run(profile="local", workspace=tmp_path, overrides=["steps=48"])
+    if ends:
+        runs = [{"seed": seed, "checkpoint": f"c/step_{end:05d}"} for seed, end in enumerate(ends, start=1)]
+        write_json(tmp_path / TRAINING_REPORT, {"runs": runs})
+    assert _steps(Book(run)) == said
 
 
 def test_the_same_files_give_the_same_page_and_pictures(own: Run) -> None:

@@ -8,6 +8,8 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,14 +23,17 @@ from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.callbacks.cap import PausedError
+from rc1_lib.training.callbacks.played_shadow import looks_of
+from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest
 from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.retention import prune
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.diverged import DivergedError
-from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
-from rc1_lib.training.retrain import reach
+from rc1_lib.training.ppo_run import Prepared, advance, configured_facts, prepare, resumable
+from rc1_lib.training.retrain import _put_back, reach
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from tests.forks import Forks
 from tests.scoring.bench import overrides
@@ -126,6 +131,11 @@ def test_looks_on_the_way_stand_in_the_metrics_and_change_nothing_that_is_learne
         rows = prepared.selection.shadow
         keys = [f"eval_shadow/{row['id']}" for row in rows]
         again = player.play(rows, keys, temperature=player.temperature, seed=player.seed, iteration=0)
+        metrics: dict[str, float | None] = {"sec_per_step": 100.0}
+        (shadow,), trainer = looks_of(rows, run.config.training.eval_shadow), SimpleNamespace(step=4, max_steps=4)
+        trainer.engine = player
+        shadow.on_step(trainer, metrics)
+    assert metrics["sec_per_step"] > 100, "a look is part of what its step took, so that the cap counts it"
     found = {name: value for name, value in lines[-1].items() if name.startswith("eval/")}
     assert found == {f"eval/{name}": value for name, value in summary([one.outcome for one in again]).items()}
 
@@ -332,6 +342,17 @@ def test_other_contents_or_buckets_of_the_same_rows_make_another_run(
     assert [key for key in before if before[key] != found[key]] == [differs]
 
 
+@pytest.mark.parametrize("other", ["training.eval_shadow.prompts=7", "training.held_out.seed=9"])
+def test_what_is_looked_at_makes_another_run_where_a_look_may_end_it(tiny: Tiny, other: str) -> None:
+    def facts(metric: str, *more: str) -> dict[str, Any]:
+        early = f"{{metric: {metric}, patience: 1, min_delta: 0.0, higher_is_better: true, not_before: 3}}"
+        looks = "training.eval_shadow={every_steps: 2, prompts: 6}"
+        return configured_facts(tiny(f"training.early_stop={early}", looks, *more), 1)
+
+    assert facts("eval/env/success") != facts("eval/env/success", other)
+    assert facts("env/success") == facts("env/success", other)
+
+
 @pytest.mark.parametrize("override", ["lr=0.5", "steps=5", "training.ppo.gamma=0.9", "overclar.cap=1", "clip=0.1"])
 def test_keys_that_a_step_learns_from_make_another_run(tiny: Tiny, override: str) -> None:
     assert prepare(tiny()).facts(1) != prepare(tiny(override)).facts(1)
@@ -374,6 +395,22 @@ def test_resuming_from_what_is_not_there_says_what_is(tiny: Tiny, whole: Path) -
     prepared = prepare(copied(whole, tiny))
     with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 2, 4; name one"):
         resumable(prepared, first_seed(prepared), "3")
+
+
+@pytest.mark.parametrize("name", ["2", "checkpoints/rc1/step_00002"])
+def test_resuming_from_what_the_rule_has_removed_says_so(tiny: Tiny, whole: Path, name: str) -> None:
+    run = copied(whole, tiny)
+    prune(run.workspace.path("checkpoints/rc1"), run.workspace.path(LEDGER), KeepRule(1))
+    with pytest.raises(CheckpointError, match=r"was removed by the rule of training\.checkpoints, .* --resume-from"):
+        resumable(prepare(run), run.config.seeds[0], name)
+
+
+def test_a_checkpoint_of_another_step_is_not_put_in_the_place_of_a_lost_one(tiny: Tiny, whole: Path) -> None:
+    folder = copied(whole, tiny).workspace.path("checkpoints/rc1")
+    shutil.rmtree(folder / "step_00004")
+    with pytest.raises(CheckpointError, match="step_00004: was to be trained again, but training ended with step_0000"):
+        _put_back(folder / "step_00002", folder / "step_00004")
+    assert list(steps(folder)) == [2]
 
 
 def test_the_checkpoint_of_another_seed_is_refused(tiny: Tiny, whole: Path) -> None:

@@ -121,6 +121,11 @@ def test_callbacks_may_carry_settings(tmp_path: Path) -> None:
         ("callbacks", ["loging"], r"callbacks\.0: .*expected one of 'logging', 'checkpoint'"),
         ("callbacks", ["logging", "logging"], "names one twice: logging, logging"),
         ("callbacks", ["grad_clip"], "grad_clip needs its bound once"),
+        (
+            "callbacks",
+            [{"early_stop": {"metric": "eval/loss", "patience": 1, "min_delta": 0.0}}],
+            "early_stop.metric is 'eval/loss', which eval_shadow measures; name it too",
+        ),
         ("callbacks", ["early_stop"], r"the key 'callbacks\.0\.early_stop\.metric' is missing"),
     ],
 )

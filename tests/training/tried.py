@@ -9,7 +9,7 @@ from rc1_lib.run import Run, open_run
 SMALL = (
     "training.trial.narrower=8", "training.trial.layers=2", "training.trial.steps=2", "training.threads=1",
     "training.limits.turns=1", "batch_size=4", "rollout_len=8", "training.ppo.minibatches=2", "lr=1e-3",
-    "training.checkpoints.every_steps=1",
+    "training.checkpoints.every_steps=1", "training.eval_shadow.every_steps=1",
 )  # fmt: skip
 """The published configuration at an eighth of its base's width, with as little else as shows what is asked."""
 

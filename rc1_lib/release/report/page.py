@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rc1_lib.artifacts import atomic_write, sha256_file, write_text
+from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.release.report.book import Book
 from rc1_lib.release.report.data import data
@@ -13,6 +15,7 @@ from rc1_lib.release.report.gates import gates, standing
 from rc1_lib.release.report.policy import evaluation_of, policy, tiles, training
 from rc1_lib.release.report.reward import attacks, judge, reward
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.names import step_of
 
 FOLDER = "reports/release"
 PAGE = f"{FOLDER}/report.html"
@@ -66,9 +69,18 @@ def _facts(book: Book) -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [
         ("profile", config.profile),
         ("base", config.base_model),
-        ("steps", f"{config.steps:,}"),
+        ("steps", _steps(book)),
     ]
     if ticket is not None:
         facts += [("commit", str(ticket.at("commit") or "unknown")[:12])]
         facts += [("ticket issued", ticket.at("issued")), ("expires", ticket.at("expires"))]
     return facts
+
+
+def _steps(book: Book) -> str:
+    """How far every seed was trained where its run has ended before the configured steps; else those alone."""
+    steps, report = book.run.config.steps, book.read("training", book.run.workspace.path(TRAINING_REPORT))
+    ends = {one["seed"]: step_of(Path(one["checkpoint"])) for one in (report.at("runs") or [])} if report else {}
+    if all(end in (None, steps) for end in ends.values()):
+        return f"{steps:,}"
+    return ", ".join(f"{end:,} of {steps:,} (seed {seed})" for seed, end in ends.items())

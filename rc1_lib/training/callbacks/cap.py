@@ -16,14 +16,13 @@ from rc1_lib.config_training import Cap
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.checkpoint.names import folder_name
-from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.metrics_log import SECONDS, MetricsLog
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
 
 USD = "costs/judge_usd"
 """The metric of a step that says what its judge was paid."""
-_SECONDS = "sec_per_step"
 
 
 class PausedError(RC1Error):
@@ -53,7 +52,7 @@ class Spent:
 
     def and_a_step(self, metrics: Mapping[str, Any]) -> Spent:
         """With one step more."""
-        return Spent(self.hours + (metrics.get(_SECONDS) or 0.0) / 3600, self.usd + (metrics.get(USD) or 0.0))
+        return Spent(self.hours + (metrics.get(SECONDS) or 0.0) / 3600, self.usd + (metrics.get(USD) or 0.0))
 
     def reaches(self, cap: Cap) -> str:
         """Which bound is reached, in words; "" where none is."""

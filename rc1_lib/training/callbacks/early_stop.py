@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from rc1_lib.environment.summary import FIGURES
 from rc1_lib.errors import ConfigError
+from rc1_lib.training.callbacks.eval_shadow import PREFIX
 from rc1_lib.training.callbacks.quiet import Quiet
 
 if TYPE_CHECKING:
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 class EarlyStop(Quiet):
     """Counts how many times in a row a metric failed to become better; steps without it do not count.
 
+    What is not finite is no improvement and never the best.
+
     Attributes:
         stopped: whether it has ended the run.
     """
@@ -21,7 +26,14 @@ class EarlyStop(Quiet):
     name = "early_stop"
 
     def __init__(
-        self, metric: str, patience: int, min_delta: float, higher_is_better: bool, not_before: int = 0
+        self,
+        metric: str,
+        patience: int,
+        min_delta: float,
+        higher_is_better: bool,
+        not_before: int = 0,
+        *,
+        key: str = "callbacks.early_stop.metric",
     ) -> None:
         """Stop after `patience` measurements that are not better than the best one by more than `min_delta`.
 
@@ -31,9 +43,10 @@ class EarlyStop(Quiet):
             min_delta: at least 0.
             higher_is_better: whether a larger number is better.
             not_before: the first step that a run may end with.
+            key: where the configuration names the metric.
         """
         assert patience >= 1 and min_delta >= 0
-        self.stopped, self._not_before = False, not_before
+        self.stopped, self._not_before, self._key = False, not_before, key
         self._metric, self._patience, self._min_delta = metric, patience, min_delta
         self._sign = 1.0 if higher_is_better else -1.0
         self._best: float | None = None
@@ -44,26 +57,20 @@ class EarlyStop(Quiet):
         self._judge(trainer)
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        """Look at the metric where it was measured."""
+        """Look at the metric where it was measured.
+
+        Raises:
+            ConfigError: at the first step, or look at held-out rows, that should have measured it and has not.
+        """
+        self._check_named(trainer.step, metrics)
         value = metrics.get(self._metric)
         if value is None:
             return
-        if self._best is None or self._sign * (value - self._best) > self._min_delta:
+        if math.isfinite(value) and (self._best is None or self._sign * (value - self._best) > self._min_delta):
             self._best, self._failed = value, 0
         else:
             self._failed += 1
         self._judge(trainer)
-
-    def on_end(self, trainer: Trainer) -> None:
-        """A metric that never came is a mistake in its name.
-
-        Raises:
-            ConfigError: when it was never measured in all steps.
-        """
-        if self._best is None and trainer.step >= trainer.max_steps:
-            raise ConfigError(
-                f"callbacks.early_stop.metric: '{self._metric}' was never measured in {trainer.step} steps"
-            )
 
     def state_dict(self) -> dict[str, Any]:
         """The best value, and how often it was missed since."""
@@ -73,7 +80,21 @@ class EarlyStop(Quiet):
         """Go on counting."""
         self._best, self._failed = state["best"], state["failed"]
 
+    def _check_named(self, step: int, metrics: dict[str, float | None]) -> None:
+        """What no step and no look measures is a mistake in the name; a figure of episodes may only have no case."""
+        never_measured = self._best is None and self._failed == 0
+        if not never_measured or self._metric in metrics or self._metric.removeprefix(PREFIX) in FIGURES:
+            return
+        shadow = self._metric.startswith(PREFIX)
+        there = sorted(name for name in metrics if name.startswith(PREFIX) is shadow)
+        if there:
+            raise ConfigError(
+                f"{self._key}: found '{self._metric}', which step {step} did not measure; expected one of "
+                f"{', '.join(there)}"
+            )
+
     def _judge(self, trainer: Trainer) -> None:
         self.stopped = self._failed >= self._patience and trainer.step >= self._not_before
         if self.stopped:
-            trainer.stop(f"{self._metric} did not become better than {self._best:.6g} in {self._failed} measurements")
+            best = "no finite value" if self._best is None else f"{self._best:.6g}"
+            trainer.stop(f"{self._metric} did not become better than {best} in {self._failed} measurements")

@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 PREFIX = "eval/"
 
 
+def look_is_due(trainer: Trainer, every: int) -> bool:
+    """Whether held-out rows are looked at behind this step: every n-th, and the last that is configured."""
+    return trainer.step % every == 0 or trainer.step == trainer.max_steps
+
+
 class EvalShadow(Quiet):
-    """Adds `eval/<metric>` to the metrics of every n-th and of the last step."""
+    """Adds `eval/<metric>` to the metrics of every step that a look is due behind."""
 
     name = "eval_shadow"
 
@@ -26,7 +31,7 @@ class EvalShadow(Quiet):
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
         """Measure where it is time."""
-        if trainer.step % self._every and trainer.step != trainer.max_steps:
+        if not look_is_due(trainer, self._every):
             return
         sums: dict[str, float] = defaultdict(float)
         tokens = 0.0

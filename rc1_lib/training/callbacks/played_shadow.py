@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rc1_lib.config_training import ShadowLook
 from rc1_lib.environment.summary import summary
 from rc1_lib.records import MeasuredRow
-from rc1_lib.training.callbacks.eval_shadow import PREFIX
+from rc1_lib.training.callbacks.eval_shadow import PREFIX, look_is_due
 from rc1_lib.training.callbacks.quiet import Quiet
+from rc1_lib.training.metrics_log import SECONDS
 from rc1_lib.training.player import Player
 
 if TYPE_CHECKING:
@@ -17,9 +19,10 @@ if TYPE_CHECKING:
 
 
 class PlayedShadow(Quiet):
-    """Adds `eval/<figure>` to the metrics of every n-th and of the last step, by the policy as it then stands.
+    """Adds `eval/<figure>` to the metrics of every step that a look is due behind, by the policy as it then stands.
 
-    Every look draws by the same random numbers, so that what differs between two of them is the policy.
+    Every look draws by the same random numbers, so that what differs between two of them is the policy. It stands
+    before whatever reads a step's seconds: those of the look are among them.
     """
 
     name = "eval_shadow"
@@ -31,13 +34,15 @@ class PlayedShadow(Quiet):
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
         """Play where it is time."""
-        if trainer.step % self._every and trainer.step != trainer.max_steps:
+        if not look_is_due(trainer, self._every):
             return
+        began = time.perf_counter()
         player = trainer.engine
         assert isinstance(player, Player), "what learns from episodes plays them"
         keys = [f"{self.name}/{row['id']}" for row in self._rows]
         played = player.play(self._rows, keys, temperature=player.temperature, seed=player.seed, iteration=0)
         metrics.update({PREFIX + name: value for name, value in summary([one.outcome for one in played]).items()})
+        metrics[SECONDS] = (metrics.get(SECONDS) or 0.0) + time.perf_counter() - began
 
 
 def looks_of(rows: Sequence[MeasuredRow], look: ShadowLook) -> list[PlayedShadow]:

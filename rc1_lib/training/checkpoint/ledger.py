@@ -39,15 +39,16 @@ def record_removal(checkpoint: Path, ledger: Path) -> None:
         _append(ledger, entry)
 
 
-def was_removed(checkpoint: Path, sha256: str, ledger: Path) -> bool:
-    """Whether the checkpoint of this fingerprint is not there because the rule removed it."""
+def was_removed(checkpoint: Path, sha256: str | None, ledger: Path) -> bool:
+    """Whether the checkpoint of this fingerprint, None: of any, is not there because the rule removed it."""
     return not checkpoint.exists() and _has_removal(checkpoint, sha256, ledger)
 
 
-def _has_removal(checkpoint: Path, sha256: str, ledger: Path) -> bool:
-    wanted = (_name(checkpoint, ledger), sha256)
+def _has_removal(checkpoint: Path, sha256: str | None, ledger: Path) -> bool:
+    name = _name(checkpoint, ledger)
     return any(
-        "removed" in entry and (entry.get("path"), entry.get("sha256")) == wanted for entry in read_ledger(ledger)
+        "removed" in entry and entry.get("path") == name and sha256 in (None, entry.get("sha256"))
+        for entry in read_ledger(ledger)
     )
 
 

@@ -108,6 +108,7 @@ def _beside(run: Run) -> Run:
             "ppo": training.ppo.model_copy(update={"value_warm_up": 0}),
             "languages": ("en",),
             "early_stop": training.early_stop.model_copy(update={"metric": None}),
+            "eval_shadow": training.eval_shadow.model_copy(update={"every_steps": None}),  # no row is held out
         }
     )
     config = run.config.model_copy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -130,17 +131,35 @@ def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
     assert trainer.stop_reason is None
 
 
-def test_a_metric_that_never_comes_is_a_mistake() -> None:
-    with pytest.raises(ConfigError, match="'los' was never measured in 2 steps"):
-        run(2, EarlyStop("los", patience=1, min_delta=0.0, higher_is_better=False))
+def test_what_is_not_finite_is_no_improvement_and_never_the_best() -> None:
+    trainer = Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), [], 99, 0, {})
+    stop = EarlyStop("m", patience=2, min_delta=0.0, higher_is_better=True)
+    for value in (math.nan, 1.0, math.inf, 2.0, -math.inf):
+        stop.on_step(trainer, {"m": value})
+    assert stop.state_dict() == {"best": 2.0, "failed": 1} and not stop.stopped
+    never = EarlyStop("m", patience=1, min_delta=0.0, higher_is_better=True)
+    never.on_step(trainer, {"m": math.nan})
+    assert trainer.stop_reason == "m did not become better than no finite value in 1 measurements"
 
 
-def test_a_metric_that_never_comes_loses_no_training(tmp_path: Path) -> None:
-    stop = EarlyStop("los", patience=1, min_delta=0.0, higher_is_better=False)
-    with pytest.raises(ConfigError, match="'los' was never measured in 3 steps"):
-        run(3, stop, logging_to(tmp_path), saving_to(tmp_path, every=2))
-    assert resolve("latest", tmp_path / "ckpt").name == "step_00003"
-    assert "ended at step 3" in (tmp_path / "logs/train.log").read_text()
+def test_a_metric_that_is_not_measured_is_refused_at_the_first_step_before_anything_is_saved(tmp_path: Path) -> None:
+    stop = EarlyStop("los", patience=1, min_delta=0.0, higher_is_better=False, key="training.early_stop.metric")
+    with pytest.raises(
+        ConfigError, match=r"^training\.early_stop\.metric: found 'los', which step 1 did not measure; expected .* loss"
+    ):
+        run(3, stop, logging_to(tmp_path), saving_to(tmp_path, every=1))
+    assert not (tmp_path / "ckpt").exists()
+
+
+def test_a_metric_of_looks_that_is_not_measured_is_refused_at_the_first_look() -> None:
+    stop = EarlyStop("eval/los", patience=1, min_delta=0.0, higher_is_better=False)
+    with pytest.raises(ConfigError, match="found 'eval/los', which step 2 did not measure; expected one of eval/loss"):
+        run(4, EvalShadow([{"x": torch.zeros(3)}], every=2), stop)
+
+
+def test_a_figure_of_episodes_that_has_no_case_in_a_step_is_no_mistake() -> None:
+    stop = EarlyStop("env/success_needed", patience=1, min_delta=0.0, higher_is_better=True)
+    assert run(2, stop).step == 2
 
 
 def test_clipping_keeps_the_direction_and_bounds_the_norm() -> None:
