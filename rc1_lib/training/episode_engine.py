@@ -38,7 +38,7 @@ from rc1_lib.training.spans import Timing, start_timing, stop_timing
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.kl_control import kl_control
-from rc1_lib.training.updates.parity import check_parity, distance
+from rc1_lib.training.updates.parity import check_parity, distance, farther
 from rc1_lib.training.updates.reading import Manner, policy_logprobs
 
 
@@ -201,7 +201,8 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
             if self._copy is None:
                 return self._update(batch, kl_coef, iteration)
             read, apart = self._read_again(batch)
-            return self._update(read, kl_coef, iteration) | apart
+            metrics = self._update(read, kl_coef, iteration)
+            return metrics | farther(apart, metrics)
 
     def _read_again(self, batch: EpisodeBatch) -> tuple[EpisodeBatch, dict[str, float]]:
         """A batch that a copy sampled, with the policy's own log-probabilities, and how far apart the two are.

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.engines.torch_grpo import TorchGRPO
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.memory_estimate import MemoryEstimate, estimate_memory
@@ -27,7 +29,7 @@ from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.rollout.sampling_copy import SamplingCopy
 from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.updates.parity import ParityError, check_parity
+from rc1_lib.training.updates.parity import ParityError, check_parity, farther
 from tests.training.tiny_world import ENGINES
 
 Tiny = Callable[..., Run]
@@ -137,6 +139,10 @@ def test_a_few_tokens_far_off_end_the_training_even_where_the_mean_is_small(tiny
         check_parity(close | far, bounds, 0)
     with pytest.raises(ParityError):
         check_parity(close | {"policy/sampling_gap": math.nan}, bounds, 0)
+    assert farther(close, close | far | {"loss": 1.0}) == farther(close | far, close) == close | far
+    lost = {"policy/sampling_gap": math.nan}
+    for one, other in ((close | lost, close), (close, close | lost)):
+        assert math.isnan(farther(one, other)["policy/sampling_gap"])
 
 
 def test_while_the_value_head_warms_up_the_adapter_stays(tiny: Tiny) -> None:
@@ -304,6 +310,15 @@ def test_one_altered_weight_of_the_copy_ends_the_training(tiny: Tiny, monkeypatc
     batch = played(engine, run, 1)
     with pytest.raises(ParityError, match=r"step 2: .* \(at most 0\.02, training\.parity\.mean\)"):
         engine.train_step(batch)
+
+
+def test_a_pass_that_learns_at_another_temperature_ends_the_training_where_a_copy_samples(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["torch_grpo"], *COPIED)
+    engine = engine_of(run)
+    assert isinstance(engine, TorchGRPO)
+    engine._settings = replace(engine._settings, temperature=engine.temperature / 2)
+    with pytest.raises(ParityError, match=r"step 1: .* \(at most 0\.02, training\.parity\.mean\)"):
+        engine.train_step(played(engine, run))
 
 
 def test_at_a_rate_of_0_a_copy_samples_the_same_tokens_again(tiny: Tiny) -> None:

@@ -7,6 +7,7 @@ costs nothing more to know, and is rounding alone, unless weights are stale, pos
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from torch import Tensor
@@ -26,6 +27,19 @@ def distance(sampled_N: Tensor, read_N: Tensor) -> dict[str, float]:
     return {
         "policy/sampling_gap": float(off_N.mean()),
         "policy/sampling_far": float((off_N > FAR).float().mean()),
+    }
+
+
+def farther(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """The larger of two distances, figure by figure; NaN where either is that.
+
+    Args:
+        one: a `distance`.
+        other: another, among whatever else was measured.
+    """
+    return {
+        name: math.nan if math.isnan(value) or math.isnan(other[name]) else max(value, other[name])
+        for name, value in one.items()
     }
 
 
