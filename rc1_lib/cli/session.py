@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, overload
 
 from rich.console import Console, RenderableType
 
@@ -115,6 +115,12 @@ class Session:
         if target.is_dir():
             raise ConfigError(f"{flag} {path}: is a folder, expected a file to write")
         return target.relative_to(root).as_posix()
+
+    @overload
+    def given(self, path: Path) -> str: ...
+
+    @overload
+    def given(self, path: Path | None) -> str | None: ...
 
     def given(self, path: Path | None) -> str | None:
         """A file or folder to be read: below the workspace if it is there, else below the current folder if there."""

@@ -20,11 +20,11 @@ _SHOWN = 40
 def export(
     session: Session,
     rows: Annotated[
-        str | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool of training.")
+        Path | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool of training.")
     ] = None,
     part: Annotated[
-        str, typer.Option(help="Which of them: all, or the questions of training or of the evaluation alone.")
-    ] = "all",
+        str, typer.Option(help="Which of them: the questions of training or of the evaluation alone, or all.")
+    ] = "training",
     to: Annotated[
         Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {DEFAULT}.")
     ] = None,
@@ -56,7 +56,7 @@ def verify(
     session: Session,
     folder: Annotated[Path, typer.Argument(help="A folder that `rc1 world export` wrote.")],
     rows: Annotated[
-        str | None, typer.Option(help="The pool it is of. Default: the one that its manifest names.")
+        Path | None, typer.Option(help="The pool it is of. Default: the one that its manifest names.")
     ] = None,
 ) -> int:
     """Say whether a folder's OpenEnv manifest names the very world of this disk: rows, templates, limits, reward.
@@ -66,8 +66,7 @@ def verify(
     run = session.open()
     from rc1_lib.worlds.check import differences, named_pool
 
-    given = session.given(folder)
-    at = run.workspace.path(str(given))
+    at = run.workspace.path(session.given(folder))
     found = differences(run, at, _pool(session, run, rows) if rows else named_pool(run, at))
     session.show(*map(str, found[:_SHOWN]))
     if len(found) > _SHOWN:
@@ -78,8 +77,8 @@ def verify(
     return 2 if found else 0
 
 
-def _pool(session: Session, run: Run, rows: str | None) -> Path:
-    pool = run.workspace.path(session.given(Path(rows)) or rows) if rows else run.workspace.path(run.config.seed_pool)
+def _pool(session: Session, run: Run, rows: Path | None) -> Path:
+    pool = run.workspace.path(session.given(rows) or run.config.seed_pool)
     if not pool.is_file():
         raise RC1Error(f"{pool}: there is no such file, expected rows that rc1 difficulty-bucketize wrote")
     return pool

@@ -14,12 +14,13 @@ import yaml
 
 from rc1_lib import __version__
 from rc1_lib.artifacts import sha256_file
+from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.rows.conventions import ARGUMENT_OF
 from rc1_lib.run import Run
 from rc1_lib.training.handover.destination import absent_folder, check_absent
-from rc1_lib.worlds.rows import rows_bytes, world_rows
+from rc1_lib.worlds.rows import check_fresh, rows_bytes, world_rows
 from rc1_lib.worlds.spec import MANIFEST, NAME, OWN, ROWS, Part, WorldSpec
 
 PLAN = "validation/runtime.json"
@@ -30,7 +31,7 @@ _VERSION = b"0.0.0+rc1"
 """Stands in the files that name the version."""
 
 
-def export_world(run: Run, pool: Path, target: Path, part: Part = Part.ALL) -> dict[str, Any]:
+def export_world(run: Run, pool: Path, target: Path, part: Part) -> dict[str, Any]:
     """Write the folder `target`, whole or not at all.
 
     Args:
@@ -43,9 +44,11 @@ def export_world(run: Run, pool: Path, target: Path, part: Part = Part.ALL) -> d
         The manifest.
 
     Raises:
-        RC1Error: when `target` is there already, or the rows cannot be had.
+        RC1Error: when `target` is there already, the rows cannot be had, or the balanced pool is out of date.
     """
     check_absent(target)
+    if pool == BALANCED.path(run):
+        check_fresh(run, BALANCED)
     document, contents = world_package(run, pool, part)
     with absent_folder(target) as folder:
         for name, content in contents.items():

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
-import polars as pl
 
+from rc1_lib.artifacts import FileState
 from rc1_lib.config import RunConfig
+from rc1_lib.derived import Artifact
 from rc1_lib.difficulty.derived import METRICS
+from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error
-from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
+from rc1_lib.records import Bucket, MeasuredRow, Row
 from rc1_lib.rows.frame import read_rows
+from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
 from rc1_lib.training.rows import is_kept_back
@@ -25,41 +29,50 @@ def world_rows(run: Run, pool: Path, part: Part) -> list[MeasuredRow]:
     """The rows of a part of `pool` that a world can be opened on, in its order.
 
     Raises:
-        RC1Error: when the pool or the metrics cannot be read, a row was never measured, or none can be played.
+        RC1Error: when the pool cannot be read, its rows are not those that the metrics are of, or none can be played.
     """
     read_rows(pool)  # which says what is wrong with a line, by its number
-    bucket_of = _measured(run)
-    rows: list[MeasuredRow] = []
+    rows = [row for row in _playable(pool) if _belongs(row, part, run.config)]
+    if not rows:
+        of_part = "" if part is Part.ALL else f" and is of its part '{part}'"
+        raise RC1Error(f"{pool}: holds no row that can be played{of_part}; build the pool with rc1 build-pool")
+    bucket_of = _measured(run, pool)
+    return [{**row, "bucket": bucket_of[row["id"]]} for row in rows]
+
+
+def check_fresh(run: Run, one: Artifact) -> None:
+    """Refuse what was not written from what this disk holds now.
+
+    Raises:
+        RC1Error: saying what befell it, and what writes it anew.
+    """
+    if (state := one.state(run)) is not FileState.FRESH:
+        raise RC1Error(f"{one.path(run)}: is {state}, expected {FileState.FRESH}; write it anew: {one.command}")
+
+
+def _playable(pool: Path) -> Iterator[Row]:
     for number, line in enumerate(pool.read_bytes().splitlines(), 1):
         if not line.strip():
             continue
         row: Row = orjson.loads(line)
         if missing := [name for name in _NEEDED if row.get(name) is None]:
             raise RC1Error(f"{pool}, line {number}: has no {', '.join(missing)}; build the pool with rc1 build-pool")
-        if not is_playable(row) or not _belongs(row, part, run.config):
-            continue
-        if bucket_of.get(row["id"]) not in BUCKETS:
-            raise RC1Error(
-                f"{pool}: row '{row['id']}' was never measured in {METRICS.path(run)}, but its difficulty "
-                f"decides what it pays; run rc1 difficulty-metrics on this pool"
-            )
-        World(row)  # refuses a row that no world can be opened on
-        rows.append({**row, "bucket": bucket_of[row["id"]]})
-    if not rows:
-        of_part = "" if part is Part.ALL else f" and is of its part '{part}'"
-        raise RC1Error(f"{pool}: holds no row that can be played{of_part}; build the pool with rc1 build-pool")
-    return rows
+        if is_playable(row):
+            World(row)  # refuses a row that no world can be opened on
+            yield row
 
 
-def _measured(run: Run) -> dict[str, Bucket]:
-    """Row id -> bucket."""
-    METRICS.sha256(run)  # which says what writes them where they are missing
-    path = METRICS.path(run)
-    try:
-        measured = pl.read_ndjson(path, schema_overrides={"id": pl.String}).select("id", "bucket")
-    except pl.exceptions.PolarsError as error:
-        raise RC1Error(f"{path}: cannot be read as metrics ({error}); write them anew: {METRICS.command}") from None
-    return dict(measured.iter_rows())
+def _measured(run: Run, pool: Path) -> dict[str, Bucket]:
+    """Row id -> bucket. Every pool has the same ids, so that it is the lines that say which rows were measured."""
+    check_fresh(run, METRICS)
+    measured = run.workspace.path(run.config.pool.path)
+    if foreign := foreign_lines(pool, measured):
+        raise RC1Error(
+            f"{pool}: {foreign:,} of its lines are not in {measured}, whose rows were measured, but a row's difficulty "
+            f"decides what it pays; give rows of that pool, or name the pool they are of with --set pool.path=FILE and "
+            f"run {METRICS.command}"
+        )
+    return dict(read_metrics(run).select("id", "bucket").iter_rows())
 
 
 def _belongs(row: Row, part: Part, config: RunConfig) -> bool:

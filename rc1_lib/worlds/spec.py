@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_type_hints
 
 import yaml
 
@@ -36,6 +36,7 @@ class Part(StrEnum):
 
 
 _ADVICE = "write the world anew: rc1 world export"
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 Settings = TypeVar("Settings", Limits, RewardSettings)
 
 
@@ -109,14 +110,21 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _settings(kind: type[Settings], found: Any, where: str) -> Settings:
-    names = {field.name for field in fields(kind)}
-    if not isinstance(found, Mapping) or set(found) != names:
+    types = get_type_hints(kind)
+    names = [field.name for field in fields(kind)]
+    if not isinstance(found, Mapping) or set(found) != set(names):
         shown = ", ".join(map(str, found)) if isinstance(found, Mapping) else repr(found)
         raise RC1Error(f"{where}: found {shown}, expected {', '.join(sorted(names))}; {_ADVICE}")
-    for name, value in found.items():
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            raise RC1Error(f"{where}.{name}: found {value!r}, expected a number; {_ADVICE}")
+    for name in names:
+        if not _is_of(types[name], found[name]):
+            raise RC1Error(f"{where}.{name}: found {found[name]!r}, expected {_KINDS[types[name]]}; {_ADVICE}")
     try:
         return kind(**found)
     except ValueError as error:
         raise RC1Error(f"{where}: {error}; {_ADVICE}") from None
+
+
+def _is_of(kind: type[int | float | bool], value: Any) -> bool:
+    if kind is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is kind

@@ -150,4 +150,5 @@ def _answered(message: Mapping[str, Any], answers: Sequence[Message]) -> list[di
     texts = [answer["content"] for answer in answers]
     if len(texts) == 1:
         texts *= len(ids)
-    return [{"role": "tool", "tool_call_id": id_, "content": text} for id_, text in zip(ids, texts, strict=False)]
+    answered = zip(ids, texts, strict=True) if texts else ()  # a turn that ends the episode may have no answer
+    return [{"role": "tool", "tool_call_id": id_, "content": text} for id_, text in answered]

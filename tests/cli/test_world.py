@@ -23,7 +23,8 @@ def root(tmp_path: Path) -> Path:
 def test_a_world_is_written_verified_and_named_where_it_differs(rc1: Rc1, root: Path) -> None:
     done = rc1("world", "export", "--workspace", root, *SETTINGS)
     assert done.code == 0
-    assert "3 rows of data/rollouts/rc1_seed.balanced.jsonl" in done.out
+    assert "2 rows of data/rollouts/rc1_seed.balanced.jsonl" in done.out
+    assert "pool-hotpotqa-1" not in (root / "outputs/rc1_world/rows.jsonl").read_text(), "it is of the evaluation"
     assert "the judge's share, 0.3 of the reward, is left out" in done.out
     again = rc1("world", "export", "--workspace", root, *SETTINGS)
     assert (again.code, "is there already" in again.err) == (2, True)

@@ -6,6 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from rc1_lib.artifacts import recorded_write
+from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.difficulty.features import measure
+from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, open_run
 from tests.environment.worlds import CLEAR, SHIP, STORY
 
@@ -47,12 +53,22 @@ WORTH = {"pool-gsm8k-2": 0.7 * 0.95 - 0.04, "pool-gsm8k-1": 0.7 * 1.05 - 2 * 0.0
 def small_run(root: Path, *overrides: str) -> Run:
     """A run whose balanced pool and metrics are the three rows'."""
     run = open_run(profile="local", workspace=root, overrides=(*PRICES, *overrides))
-    pool = root / run.config.seed_pool
-    pool.parent.mkdir(parents=True, exist_ok=True)
-    pool.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    metrics = [{"id": row["id"], "bucket": bucket} for row, bucket in zip(ROWS, BUCKETS, strict=True)]
-    (root / run.config.difficulty.metrics_path).write_text("".join(json.dumps(one) + "\n" for one in metrics))
+    record(run, "".join(json.dumps(row) + "\n" for row in ROWS))
     return run
+
+
+def record(run: Run, rows: str) -> None:
+    """Write pool, metrics and balanced pool, which is the whole pool, as the run's own steps would."""
+    config = run.config
+    pool = run.workspace.path(config.pool.path)
+    pool.parent.mkdir(parents=True, exist_ok=True)
+    pool.write_text(rows)
+    buckets = pl.Series("bucket", BUCKETS[: len(rows.splitlines())])
+    metrics = measure(read_rows(pool), config.difficulty).with_columns(buckets)
+    for one, content in ((METRICS, metrics.write_ndjson().encode()), (BALANCED, rows.encode())):
+        manifest = {"kind": one.name, "inputs": one.inputs(run)}
+        with recorded_write(run.workspace, one.where(run), manifest) as stream:
+            stream.write(content)
 
 
 def pool_of(run: Run) -> Path:

@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Run:
 
 @pytest.fixture
 def world(run: Run, tmp_path: Path) -> Path:
-    export_world(run, pool_of(run), tmp_path / "world")
+    export_world(run, pool_of(run), tmp_path / "world", Part.ALL)
     return tmp_path / "world"
 
 
@@ -44,7 +44,7 @@ def different(run: Run, folder: Path) -> list[str]:
 
 
 def test_the_same_inputs_give_the_same_bytes_and_the_world_of_this_disk(run: Run, world: Path, tmp_path: Path) -> None:
-    export_world(run, pool_of(run), tmp_path / "again")
+    export_world(run, pool_of(run), tmp_path / "again", Part.ALL)
     assert contents(world) == contents(tmp_path / "again")
     assert {"openenv.yaml", "rows.jsonl", "server/app.py", "pyproject.toml", "validation/runtime.json"} < set(
         contents(world)
@@ -104,18 +104,50 @@ def test_nothing_is_paid_outside_the_range_that_the_manifest_declares(run: Run, 
 def test_rows_that_no_world_can_be_made_of_are_refused(
     run: Run, tmp_path: Path, edit: Callable[[str], str], said: str
 ) -> None:
-    pool = pool_of(run)
-    pool.write_text(edit(pool.read_text()))
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(edit(pool_of(run).read_text()))
     with pytest.raises(RC1Error, match=said):
-        export_world(run, pool, tmp_path / "world")
+        export_world(run, rows, tmp_path / "world", Part.ALL)
     assert not (tmp_path / "world").exists()
 
 
-@pytest.mark.parametrize("content", ["{", '{"name": "pool-gsm8k-1"}'])
-def test_metrics_that_are_none_are_refused_in_a_sentence(run: Run, tmp_path: Path, content: str) -> None:
-    run.workspace.path(run.config.difficulty.metrics_path).write_text(content)
-    with pytest.raises(RC1Error, match=r"cannot be read as metrics .* rc1 difficulty-metrics"):
-        export_world(run, pool_of(run), tmp_path / "world")
+def other_seed(run: Run) -> None:
+    """A pool with other rows under the same ids, and a balanced pool of it, neither of them measured."""
+    for where in (run.config.pool.path, run.config.seed_pool):
+        pool = run.workspace.path(where)
+        pool.write_text(pool.read_text().replace("462", "463"))
+
+
+def not_measured(run: Run) -> None:
+    run.workspace.path(run.config.difficulty.metrics_path).unlink()
+
+
+def edited(run: Run) -> None:
+    metrics = run.workspace.path(run.config.difficulty.metrics_path)
+    metrics.write_text(metrics.read_text().replace("easy", "hard"))
+
+
+@pytest.mark.parametrize(("damage", "state"), [(other_seed, "stale"), (not_measured, "missing"), (edited, "altered")])
+def test_rows_that_were_measured_otherwise_are_refused(
+    run: Run, world: Path, tmp_path: Path, damage: Callable[[Run], None], state: str
+) -> None:
+    """A row's difficulty decides what it pays, and other rows have the same ids."""
+    rows = tmp_path / "rows.jsonl"
+    damage(run)
+    rows.write_bytes(pool_of(run).read_bytes())
+    said = f"is {state}, expected fresh; write it anew: rc1 difficulty-metrics"
+    with pytest.raises(RC1Error, match=said):
+        export_world(run, rows, tmp_path / "other", Part.ALL)
+    with pytest.raises(RC1Error, match=said):
+        different(run, world)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_balanced_pool_that_is_not_as_it_was_written_is_refused(run: Run, tmp_path: Path) -> None:
+    pool = pool_of(run)
+    pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
+    with pytest.raises(RC1Error, match="is altered, expected fresh; write it anew: rc1 difficulty-bucketize"):
+        export_world(run, pool, tmp_path / "world", Part.ALL)
 
 
 def test_a_part_holds_the_questions_of_training_or_of_the_evaluation_alone(run: Run, tmp_path: Path) -> None:
@@ -139,12 +171,12 @@ def test_a_part_holds_the_questions_of_training_or_of_the_evaluation_alone(run: 
 def test_an_existing_folder_is_refused_and_a_failure_leaves_nothing(run: Run, world: Path, tmp_path: Path) -> None:
     before = contents(world)
     with pytest.raises(RC1Error, match="is there already"):
-        export_world(run, pool_of(run), world)
+        export_world(run, pool_of(run), world, Part.ALL)
     assert contents(world) == before
     unmeasured = tmp_path / "pool.jsonl"
-    unmeasured.write_text(pool_of(run).read_text().replace("pool-gsm8k-2", "pool-gsm8k-9"))
-    with pytest.raises(RC1Error, match=r"'pool-gsm8k-9' was never measured .* rc1 difficulty-metrics"):
-        export_world(run, unmeasured, tmp_path / "other" / "world")
+    unmeasured.write_text(pool_of(run).read_text().replace("39", "40", 1))
+    with pytest.raises(RC1Error, match=r"1 of its lines are not in .* whose rows were measured"):
+        export_world(run, unmeasured, tmp_path / "other" / "world", Part.ALL)
     assert not (tmp_path / "other").exists()
 
 
@@ -184,10 +216,9 @@ def test_an_edited_server_is_named_and_so_is_one_that_is_gone(run: Run, world: P
 
 def test_an_edited_pool_is_named_also_where_its_rows_are_the_same(run: Run, world: Path) -> None:
     pool = pool_of(run)
-    with pool.open("a") as stream:
-        stream.write("\n")
-    assert different(run, world) == ["rc1.pool.sha256"]
-    pool.write_text("".join(line + "\n" for line in pool.read_text().splitlines()[:2]))
+    export_world(run, pool, world.with_name("training"), Part.TRAINING)
+    pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
+    assert different(run, world.with_name("training")) == ["rc1.pool.sha256"]
     assert set(different(run, world)) == {
         "rc1.pool.sha256", "rc1.rows.count", "rc1.rows.sha256", "rows.jsonl",
         "validation.capabilities.declared_task_count.all", "validation.task_distribution.dataset_version",
@@ -226,6 +257,13 @@ def _cut(text: str, key: str) -> str:
         (lambda text: _cut(text, "malformed"), r"rc1\.limits: found turns.*expected"),
         (lambda text: text.replace("alpha: 0.25", "alpha: .nan"), r"rc1\.reward\.alpha: found nan, expected a number"),
         (lambda text: text.replace("alpha: 0.25", "alpha: -1"), r"rc1\.reward: reward setting 'alpha' is -1"),
+        (
+            lambda text: text.replace("turns: 8", "turns: 6.5"),
+            r"limits\.turns: found 6.5, expected a whole number",
+        ),
+        (lambda text: text.replace("calls: 5", "calls: true"), r"calls: found True, expected a whole number"),
+        (lambda text: text.replace("alpha: 0.25", "alpha: true"), r"alpha: found True, expected a number"),
+        (lambda text: text.replace("penalty: true", "penalty: 1"), r"penalty: found 1, expected true or false"),
         (lambda text: text.replace("turns: 8", "turns: 0"), r"rc1\.limits: limit 'turns' is 0"),
         (lambda text: text.replace("count: 3\n    sha256", "count: 3\n    md5"), r"rc1\.rows\.sha256 is missing"),
     ],
@@ -271,7 +309,7 @@ def test_each_tool_is_imported_by_its_own_module_and_that_by_nobody_of_the_libra
 
 
 def test_every_row_of_a_real_pool_is_served(built: Run, tmp_path: Path) -> None:
-    document = export_world(built, built.workspace.path(built.config.seed_pool), tmp_path / "world")
+    document = export_world(built, built.workspace.path(built.config.seed_pool), tmp_path / "world", Part.ALL)
     served = ServedWorld.read(tmp_path / "world")
     pool = read_rows(built.workspace.path(built.config.seed_pool))
     assert len(served.lines) == document["rc1"]["rows"]["count"] == pool.height

@@ -19,8 +19,8 @@ import pytest
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.worlds.package import export_world
 from rc1_lib.worlds.served import ServedWorld, replayed
-from rc1_lib.worlds.spec import MANIFEST
-from tests.worlds.small import ROWS, WORTH, pool_of, small_run, turns_of
+from rc1_lib.worlds.spec import MANIFEST, Part
+from tests.worlds.small import ROWS, WORTH, pool_of, record, small_run, turns_of
 
 pytestmark = pytest.mark.skipif(find_spec("verifiers") is None, reason="the extra 'verifiers' is not installed")
 
@@ -31,7 +31,7 @@ Turns = list[dict[str, Any]]
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("played")
     run = small_run(root / "workspace")
-    export_world(run, pool_of(run), root / "world")
+    export_world(run, pool_of(run), root / "world", Part.ALL)
     return root / "world"
 
 
@@ -64,8 +64,8 @@ def test_a_row_that_its_own_answer_does_not_solve_is_red(tmp_path: Path) -> None
     pool = pool_of(run)
     rows = [json.loads(line) for line in pool.read_text().splitlines()]
     rows[0]["answer"] = "none of them"  # which no rule of the task takes for a number
-    pool.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    export_world(run, pool, tmp_path / "world")
+    record(run, "".join(json.dumps(row) + "\n" for row in rows))
+    export_world(run, pool, tmp_path / "world", Part.ALL)
     found = validated(tmp_path / "world", tmp_path / "out")
     assert found == {"gold": {"valid": 2, "invalid": 1}, "noop": {"valid": 3}}
 
