@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import Answers, Played, answers_of, episodes_of
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
@@ -27,6 +28,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.checkpoint.names import resolve, settle, steps
+from rc1_lib.training.kept_checkpoints import steps_between
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.registry import make_engine
@@ -136,6 +138,13 @@ def _points(prepared: Prepared, start: Answers, course: Sequence[_OnTheWay], sco
     return points
 
 
+def _missing(config: RunConfig, seeds: Sequence[int], course: Sequence[Point]) -> list[tuple[int, int]]:
+    """Seed and step of what was to be looked at on the way and is not there: a run may have ended before it."""
+    there = {(point.seed, point.step) for point in course}
+    wanted = steps_between(config) if config.training.held_out.between.prompts else []
+    return [(seed, step) for seed in seeds for step in wanted if (seed, step) not in there]
+
+
 def finished_checkpoint(run: Run, seed: int, sha256: str) -> Path:
     """Where the checkpoint lies that a run has ended with: by its fingerprint, since it may end before `steps`.
 
@@ -184,6 +193,8 @@ def _written(
     evaluation = compared(frame)
     several = {one: frame.filter(pl.col("seed") == one) for one in seeds} if len(seeds) > 1 else {}
     proxy = None if scores.share is None else _proxy(frame, several, scores.share, course, settings)
+    if proxy is not None:
+        proxy = replace(proxy, missing=_missing(run.config, seeds, course))
     checks = proxy_checks(proxy, thresholds, optimised=run.config.training.reward.judge > 0)
     curves = run.workspace.path(paths_of(run, seeds[0]).metrics)
     return write_evaluation(

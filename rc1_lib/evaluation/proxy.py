@@ -89,12 +89,14 @@ class ProxyTruth:
         groups: group of prompts -> start against end, all seeds pooled.
         by_seed: the same of each seed by itself, where there are several.
         course: the checkpoints in between.
+        missing: seed and step of those that were to be looked at, and are not there.
     """
 
     share: float
     groups: Mapping[str, Beside]
     by_seed: Mapping[int, Mapping[str, Beside]] = field(default_factory=dict)
     course: Sequence[Point] = ()
+    missing: Sequence[tuple[int, int]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -106,6 +108,7 @@ class ProxyTruth:
                 for seed, groups in self.by_seed.items()
             },
             "course": [point.to_dict() for point in self.course],
+            "missing": [{"seed": seed, "step": step} for seed, step in self.missing],
         }
 
 

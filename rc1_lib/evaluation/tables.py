@@ -127,6 +127,7 @@ def proxy_rows(report: Report) -> Rows:
         (name, f"{one['prompts']:,}", *(shown(one[kind]) for kind in ("proxy", "truth") for shown in (_sides, _moved)))
         for name, one in lines
     ]
+    rows += [(f"{one['seed']}, step {one['step']}", "0", *[_NONE] * 4) for one in found.get("missing", ())]
     return Rows(f"judged score and success, {report['before']} / {report['after']}", head, rows)
 
 

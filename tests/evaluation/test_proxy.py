@@ -14,6 +14,7 @@ from rich.console import Console
 from rc1_lib.artifacts import read_json
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
+from rc1_lib.evaluation.policies import _missing
 from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, Point, ProxyTruth, proxy_checks, side_by_side
 from rc1_lib.evaluation.report import Provenance, evaluation_markdown, write_evaluation
 from rc1_lib.evaluation.tables import proxy_rows
@@ -115,12 +116,22 @@ def test_a_score_that_is_trained_on_has_to_be_looked_at() -> None:
     assert line.op == "info"
 
 
+def test_what_a_run_that_ended_before_was_not_looked_at_is_missing(tmp_path: Path) -> None:
+    shape = ("steps=48", "training.segment_steps=12", "training.held_out.between.checkpoints=3")
+    config = open_run(profile="local", workspace=tmp_path, overrides=shape).config
+    beside = found(scored(0.6, 0.7)).groups["all"]
+    course = [Point(1, step, beside) for step in (12, 24, 36)] + [Point(2, 12, beside)]
+    assert _missing(config, (1, 2), course) == [(2, 24), (2, 36)]
+    unasked = open_run(profile="local", workspace=tmp_path, overrides=(*shape, "training.held_out.between.prompts=0"))
+    assert _missing(unasked.config, (1,), []) == []
+
+
 def test_the_report_shows_both_side_by_side_and_the_checkpoints_on_the_way(tmp_path: Path) -> None:
     run = open_run(profile="local", workspace=tmp_path)
     sampled = scored(0.6, 0.7, SFT, WORSE)
     frame = pl.concat([sampled, table(SFT, WORSE, prompts=300).filter(pl.col("mode") == "greedy")])
     result = found(sampled)
-    proxy = replace(result, course=[Point(20250820, 12, result.groups["all"])])
+    proxy = replace(result, course=[Point(20250820, 12, result.groups["all"])], missing=[(20250820, 36)])
     evaluation = evaluate(frame, confidence=0.95, resamples=20, seed=1)
     thresholds = run.config.gates.evaluation.model_copy(update={"min_prompts": 1, "min_group": 1})
     gate = ppo_eval_gate(evaluation, thresholds, proxy_checks=proxy_checks(proxy, thresholds, optimised=True))
@@ -129,7 +140,8 @@ def test_the_report_shows_both_side_by_side_and_the_checkpoints_on_the_way(tmp_p
     report = read_json(tmp_path / step.report)
     assert set(HACKED.values()) <= {check["name"] for check in report["gate"]["checks"] if not check["passed"]}
     rows = proxy_rows(report).rows
-    assert [row[0] for row in rows] == [*GROUPS, "20250820, step 12"]
+    assert [row[0] for row in rows] == [*GROUPS, "20250820, step 12", "20250820, step 36"]
+    assert rows[-1][1:] == ("0", *["none"] * 4)
     assert rows[0][1:4] == ("300", "60.0 / 70.0", "+10.0 (+10.0, +10.0)")
     screen = io.StringIO()
     Console(file=screen, width=200).print(proxy_rows(report).rich())
