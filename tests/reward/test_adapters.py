@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -169,7 +169,15 @@ def test_errors_cross_from_the_other_loop_as_they_are(bench: Bench) -> None:
             asyncio.run(train(reward))
 
 
-def test_an_interruption_ends_a_call_inside_a_running_loop(bench: Bench) -> None:
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """What a shell starts in the background ignores Ctrl-C, and so would the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interruption_ends_a_call_inside_a_running_loop(bench: Bench, interruptible: None) -> None:
     """asyncio.run turns Ctrl-C into the cancellation of a task that this call keeps from running."""
 
     async def train(reward: Callable[..., Any]) -> Any:
@@ -182,7 +190,7 @@ def test_an_interruption_ends_a_call_inside_a_running_loop(bench: Bench) -> None
         os.kill(os.getpid(), signal.SIGINT)
 
     with running(Behaviour(faults={FaultKind.HANG: 1.0})) as server:
-        reward = judge_reward(run_at(bench, server, "judge.limits.timeout_s=600"), WEIGHTS)
+        reward = judge_reward(run_at(bench, server), WEIGHTS)
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(train(reward))
     assert set(bench.outcomes()) == {"cancelled"}
