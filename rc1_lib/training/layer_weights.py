@@ -1,4 +1,4 @@
-"""The weights of a linear layer as numbers: those that 4 bits stand for, and what an adapter adds to them."""
+"""The weights of a linear layer as numbers: those that 4 bits stand for, with what an adapter adds to them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,22 @@ from torch import Tensor, nn
 def in_4_bits(layer: Any) -> bool:
     """Whether a layer's weights are packed as bitsandbytes packs them."""
     return getattr(getattr(layer, "weight", None), "quant_state", None) is not None
+
+
+def stands_alone(name: str, layer: Any) -> bool:
+    """Whether a layer of this name in its model is in 4 bits and has no adapter around it."""
+    return in_4_bits(layer) and not name.endswith(".base_layer")
+
+
+def plain_layer(layer: Any) -> nn.Linear:
+    """The layer below an adapter, or itself."""
+    return cast(nn.Linear, layer.get_base_layer() if isinstance(layer, LoraLayer) else layer)
+
+
+def whole_weights(layer: Any) -> Tensor:
+    """The weights that a layer computes with, its adapter added unless it is switched off, in fp32."""
+    numbers = numbers_of(plain_layer(layer))
+    return numbers + added_by(layer) if isinstance(layer, LoraLayer) and not layer.disable_adapters else numbers
 
 
 def numbers_of(layer: Any) -> Tensor:

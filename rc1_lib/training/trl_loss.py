@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
+import torch
 from torch import nn
+
+from rc1_lib.training.device import Precision
+
+
+def arguments_of_a_loss(device: torch.device, precision: Precision, seed: int) -> dict[str, Any]:
+    """What the configuration of any trainer of TRL is given where it saves, reports and drives nothing."""
+    return {
+        "output_dir": tempfile.gettempdir(),  # asked for, but nothing is saved through TRL
+        "report_to": "none",
+        "disable_tqdm": True,
+        "use_cpu": device.type == "cpu",
+        "bf16": precision is Precision.BF16,
+        "fp16": precision is Precision.FP16,
+        "activation_checkpointing": False,
+        "seed": seed % 2**32,
+        "max_steps": 1,
+    }
 
 
 @contextmanager

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from transformers import PreTrainedModel
 
+from rc1_lib.config_training import GRPO, Training
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.grpo.settings import GRPOSettings
+from rc1_lib.training.grpo.trl_gradients import TakesLoss
 from rc1_lib.training.grpo.update import grpo_update
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
@@ -17,12 +19,18 @@ from rc1_lib.training.updates.tally import episode_metrics
 class TorchGRPO(EpisodeEngine):
     """The engine `torch_grpo`; what it learns from are groups of takes (strategy `groups`)."""
 
+    _losses: TakesLoss | None = None
+    """TRL's loss over the policy, in the place of RC1's own."""
+
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
         self._train_adapter(base, adapter, config.lr)
-        self._settings = GRPOSettings(
-            config.training.grpo, config.clip, self.temperature, config.training.limits.tokens
-        )
+        section = self._section_of(config.training)
+        self._settings = GRPOSettings(section, config.clip, self.temperature, config.training.limits.tokens)
+
+    def _section_of(self, training: Training) -> GRPO:
+        """The engine's own section of the configuration."""
+        return training.grpo
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         return grpo_update(
@@ -34,6 +42,7 @@ class TorchGRPO(EpisodeEngine):
             generator=self._dealer,
             scaler=self._scaler,
             shards=self._shards,
+            losses=self._losses,
         )
 
     def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:

@@ -8,7 +8,6 @@ and step, so they are played when they are needed and need no file.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
@@ -20,7 +19,6 @@ from trl.trainer.dpo_config import DPOConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from rc1_lib.training.base_model import load_tokenizer
-from rc1_lib.training.device import Precision
 from rc1_lib.training.dpo.beta import check_beta
 from rc1_lib.training.dpo.trl_update import FIGURES, trl_dpo_update
 from rc1_lib.training.episode_engine import EpisodeEngine
@@ -28,7 +26,7 @@ from rc1_lib.training.models import model_section
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
-from rc1_lib.training.trl_loss import figures_of, weights_kept
+from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, weights_kept
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.parity import distance
 from rc1_lib.training.updates.reading import Manner, policy_logprobs, read_episodes
@@ -50,15 +48,7 @@ class TrlDPO(EpisodeEngine):
         self._train_adapter(base, adapter, config.lr)
         self._section = config.training.trl_dpo
         arguments = DPOConfig(
-            output_dir=tempfile.gettempdir(),  # asked for, but nothing is saved through TRL
-            report_to="none",
-            disable_tqdm=True,
-            use_cpu=self.device.type == "cpu",
-            bf16=self.precision is Precision.BF16,
-            fp16=self.precision is Precision.FP16,
-            activation_checkpointing=False,
-            seed=self.seed % 2**32,
-            max_steps=1,
+            **arguments_of_a_loss(self.device, self.precision, self.seed),
             beta=config.kl_coef,
             loss_type=[self._section.loss_type],
             max_length=None,

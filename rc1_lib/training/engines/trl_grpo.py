@@ -11,7 +11,6 @@ others are played beside it, and on how many processes share them.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -23,18 +22,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from rc1_lib.config_training import GRPO, Training
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import load_tokenizer
-from rc1_lib.training.device import Precision
 from rc1_lib.training.engines.torch_grpo import TorchGRPO
-from rc1_lib.training.grpo.settings import GRPOSettings
 from rc1_lib.training.grpo.trl_gradients import Read
-from rc1_lib.training.grpo.update import grpo_update
 from rc1_lib.training.models import model_section
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
-from rc1_lib.training.trl_loss import figures_of, weights_kept
-from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, weights_kept
 
 
 class TrlGRPO(TorchGRPO):
@@ -48,17 +44,8 @@ class TrlGRPO(TorchGRPO):
                 "learned; leave it out, or take torch_grpo"
             )
         super()._begin(setup, base, adapter)
-        self._settings = GRPOSettings(section, config.clip, self.temperature, config.training.limits.tokens)
         arguments = GRPOConfig(
-            output_dir=tempfile.gettempdir(),  # asked for, but nothing is saved through TRL
-            report_to="none",
-            disable_tqdm=True,
-            use_cpu=self.device.type == "cpu",
-            bf16=self.precision is Precision.BF16,
-            fp16=self.precision is Precision.FP16,
-            activation_checkpointing=False,
-            seed=self.seed % 2**32,
-            max_steps=1,
+            **arguments_of_a_loss(self.device, self.precision, self.seed),
             per_device_train_batch_size=2,
             num_generations=2,  # it makes none
             beta=0.0,  # said anew at every reading; here it would only have TRL copy the adapter
@@ -72,18 +59,8 @@ class TrlGRPO(TorchGRPO):
         )
         self._losses = _Losses.over(self.policy.peft, load_tokenizer(model_section(config, setup.base)), arguments)
 
-    def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
-        return grpo_update(
-            self.policy,
-            batch,
-            self.optimizer,
-            self._settings,
-            kl_coef=kl_coef,
-            generator=self._dealer,
-            scaler=self._scaler,
-            shards=self._shards,
-            losses=self._losses,
-        )
+    def _section_of(self, training: Training) -> GRPO:
+        return training.trl_grpo
 
 
 class _Losses(GRPOTrainer):

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from rc1_lib.training.base_model import load_base
 from rc1_lib.training.device import Precision
-from rc1_lib.training.layer_weights import added_by, in_4_bits, numbers_of
+from rc1_lib.training.layer_weights import stands_alone, whole_weights
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.train_config import ModelSection
 
@@ -32,11 +32,6 @@ def merged_model(policy: Policy, section: ModelSection, precision: Precision) ->
     """
     plain = load_base(section.model_copy(update={"quantization": None}), _CPU, Precision.FP32)
     for name, layer in policy.causal.named_modules():
-        if isinstance(layer, LoraLayer):
-            weight = numbers_of(layer.get_base_layer()).cpu() + added_by(layer).cpu()
-        elif in_4_bits(layer) and not name.endswith(".base_layer"):
-            weight = numbers_of(layer)
-        else:
-            continue
-        cast(nn.Linear, plain.get_submodule(name)).weight.copy_(weight)
+        if isinstance(layer, LoraLayer) or stands_alone(name, layer):
+            cast(nn.Linear, plain.get_submodule(name)).weight.copy_(whole_weights(layer))
     return cast(PreTrainedModel, plain.to(precision.dtype))  # type: ignore[arg-type]

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
 
 import torch
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
-from rc1_lib.training.layer_weights import added_by, in_4_bits, numbers_of
+from rc1_lib.training.layer_weights import in_4_bits, plain_layer, stands_alone, whole_weights
 
 _TYPE = torch.bfloat16
 
@@ -27,7 +26,7 @@ class SamplingCopy:
         """Allocates the copy; what stands in it is not written before `standing_in`."""
         copied = {name: layer for name, layer in model.named_modules() if _is_copied(name, layer)}
         self._layers = [
-            (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=_plain(layer).weight.device))
+            (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=plain_layer(layer).weight.device))
             for layer in copied.values()
         ]
 
@@ -46,7 +45,7 @@ class SamplingCopy:
         self._write()
         try:
             for layer, weight in self._layers:
-                layer.forward = _linear(weight, _plain(layer).bias)
+                layer.forward = _linear(weight, plain_layer(layer).bias)
             yield
         finally:
             for layer, _ in self._layers:
@@ -55,10 +54,7 @@ class SamplingCopy:
     @torch.no_grad()
     def _write(self) -> None:
         for layer, weight in self._layers:
-            numbers = numbers_of(_plain(layer))
-            if isinstance(layer, LoraLayer) and not layer.disable_adapters:
-                numbers = numbers + added_by(layer)
-            weight.copy_(numbers)
+            weight.copy_(whole_weights(layer))
 
 
 def copy_to_sample_with(model: nn.Module, kind: str) -> SamplingCopy | None:
@@ -74,17 +70,12 @@ def copy_to_sample_with(model: nn.Module, kind: str) -> SamplingCopy | None:
 
 def _is_copied(name: str, layer: nn.Module) -> bool:
     if isinstance(layer, LoraLayer):
-        return in_4_bits(_plain(layer)) or _plain(layer).weight.dtype is not torch.float32
-    return in_4_bits(layer) and not name.endswith(".base_layer")
-
-
-def _plain(layer: Any) -> nn.Linear:
-    """The layer below an adapter, or itself."""
-    return cast(nn.Linear, layer.get_base_layer() if isinstance(layer, LoraLayer) else layer)
+        return in_4_bits(plain_layer(layer)) or plain_layer(layer).weight.dtype is not torch.float32
+    return stands_alone(name, layer)
 
 
 def _shape_of(layer: nn.Module) -> tuple[int, int]:
-    return _plain(layer).out_features, _plain(layer).in_features
+    return plain_layer(layer).out_features, plain_layer(layer).in_features
 
 
 def _linear(weight: Tensor, bias: Tensor | None) -> Callable[..., Tensor]:
