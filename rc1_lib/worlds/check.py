@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.machinery import all_suffixes
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rc1_lib.errors import RC1Error
@@ -14,6 +15,7 @@ from rc1_lib.worlds.package import world_package
 from rc1_lib.worlds.spec import MANIFEST, OWN, Part, read_manifest
 
 _NOTHING = "nothing"
+_NEVER_IMPORTED = ("__pycache__", ".venv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +58,17 @@ def named_pool(run: Run, folder: Path) -> Path:
 
 
 def differences(run: Run, folder: Path, pool: Path) -> list[Difference]:
-    """What in `folder` is not as `run` would write it from `pool`; further files, such as a lock, do not count.
+    """What in `folder` is not as `run` would write it from `pool`.
+
+    Further files, such as a lock, do not count, but modules and folders do: its server would import them before others.
 
     Raises:
         RC1Error: when the folder has no manifest of a dialogue world, or this disk lacks what a world is made of.
     """
     found = read_manifest(folder)
     here, contents = world_package(run, pool, _part(found, folder))
-    keys = list(_in_manifest(found, here))
-    return keys + list(_in_files(folder, {name: one for name, one in contents.items() if name != MANIFEST}))
+    files = _in_files(folder, {name: one for name, one in contents.items() if name != MANIFEST})
+    return [*_in_manifest(found, here), *files, *_further(folder, contents)]
 
 
 def _part(document: dict[str, Any], folder: Path) -> Part:
@@ -93,3 +97,16 @@ def _in_files(folder: Path, contents: dict[str, bytes]) -> Iterator[Difference]:
             continue
         if found != here:
             yield Difference(name, f"{len(found):,} other bytes", f"{len(here):,} bytes")
+
+
+def _further(folder: Path, contents: Iterable[str]) -> Iterator[Difference]:
+    own = {*contents, *(str(parent) for name in contents for parent in PurePosixPath(name).parents)}
+    for below in sorted(path for path in map(folder.joinpath, own) if path.is_dir()):
+        for entry in sorted(below.iterdir()):
+            name = entry.relative_to(folder).as_posix()
+            if name in own or entry.name in _NEVER_IMPORTED:
+                continue
+            if entry.is_dir():
+                yield Difference(name, "a folder", _NOTHING)
+            elif entry.name.endswith(tuple(all_suffixes())):
+                yield Difference(name, "a module", _NOTHING)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.code import covered
 from rc1_lib.environment.episode import Episode
 from rc1_lib.errors import RC1Error
 from rc1_lib.rows.frame import read_rows
@@ -212,6 +213,28 @@ def test_an_edited_server_is_named_and_so_is_one_that_is_gone(run: Run, world: P
     (world / "server/app.py").write_text("app = None\n")
     (world / "Dockerfile").unlink()
     assert sorted(different(run, world)) == ["Dockerfile", "server/app.py"]
+
+
+@pytest.mark.parametrize("name", ["rc1_lib/__init__.py", "yaml.py", "server/app.so", "validation/more/plan.json"])
+def test_a_further_module_or_folder_is_named(run: Run, world: Path, name: str) -> None:
+    """A server that is started in the folder would import it in the place of the one that is meant."""
+    for path in (world / ".venv/lib/rc1_lib.py", world / "server/__pycache__/app.pyc", world / name):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    assert different(run, world) == [name.removesuffix("/__init__.py").removesuffix("/plan.json")]
+
+
+def test_other_code_that_plays_or_pays_is_named(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = {path.relative_to(PROJECT_ROOT / "rc1_lib").as_posix() for path in covered(*package.DECIDING)}
+    assert {
+        "environment/episode.py",
+        "environment/rewards.py",
+        "reward/difficulty_factor.py",
+        "worlds/served.py",
+    } < code
+    assert {"worlds/openenv_server.py", "worlds/verifiers_taskset.py"} < code
+    monkeypatch.setattr(package, "DECIDING", ("rc1_lib.worlds.rows",))  # which rests on other files
+    assert different(run, world) == ["rc1.code"]
 
 
 def test_an_edited_pool_is_named_also_where_its_rows_are_the_same(run: Run, world: Path) -> None:
