@@ -49,7 +49,7 @@ def named_pool(run: Run, folder: Path) -> Path:
         raise RC1Error(
             f"{folder / MANIFEST}: {OWN}.pool.path is missing, expected the pool's path; give it with --rows"
         )
-    pool = run.workspace.find(name)
+    pool = run.workspace.path(name)
     if not pool.is_file():
         raise RC1Error(
             f"{folder / MANIFEST}: {OWN}.pool.path names {name}, which is not here; give the pool with --rows"
