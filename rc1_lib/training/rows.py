@@ -81,8 +81,10 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
         else:
             longest = max(longest, tokens)
             fitting.append({**row, "bucket": buckets[row["id"]]})
-    train = [row for row in fitting if not is_kept_back(row, config)]
-    kept_back = [row for row in fitting if is_kept_back(row, config)]
+    train: list[MeasuredRow] = []
+    kept_back: list[MeasuredRow] = []
+    for fit in fitting:
+        (kept_back if is_kept_back(fit, config) else train).append(fit)
     held_out = _draw(config, kept_back, config.training.held_out.prompts)
     for name, rows in (("training", train), ("the evaluation", held_out)):
         empty = [bucket for bucket in BUCKETS if not any(row["bucket"] == bucket for row in rows)]

@@ -60,9 +60,8 @@ def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Ref
             return Reference(base, fingerprint_of(config, base))
         inputs = {**REFERENCE.inputs(run), "rows": sha256_json([row["id"] for row in rows])}
         if _state_of(folder, inputs) is not FileState.FRESH:
-            with atomic_folder.alone(folder.parent):
-                atomic_folder.recover(folder.parent, atomic_folder.only(folder))
-                _make(run, base, rows, form, inputs)
+            with atomic_folder.replaced_folder(folder) as temporary:
+                _make(temporary, run, base, rows, form, inputs)
     return Reference(str(folder), fingerprint_of(config, str(folder)))
 
 
@@ -91,7 +90,9 @@ def _state_of(folder: Path, inputs: dict[str, str]) -> FileState:
     return FileState.FRESH if made_from == inputs else FileState.STALE
 
 
-def _make(run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, inputs: dict[str, str]) -> None:
+def _make(
+    folder: Path, run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, inputs: dict[str, str]
+) -> None:
     settings, seed = run.config.training.warm_start, run.config.seeds[0]
     torch.manual_seed(seed)
     torch.set_num_threads(run.config.training.threads)
@@ -109,11 +110,10 @@ def _make(run: Run, base: str, rows: Sequence[MeasuredRow], form: ChatFormat, in
         tell("warm start", step + 1, settings.steps, f"loss {metrics['loss']:.3f}")
     model = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
     model.load_state_dict(engine.state_dict()["model"], strict=False)
-    with atomic_folder.new_folder(REFERENCE.path(run)) as temporary:
-        model.save_pretrained(temporary)
-        load_tokenizer(section).save_pretrained(temporary)
-        files = {path.name: sha256_file(path) for path in sorted(temporary.iterdir())}
-        write_json(temporary / RECORD, {"inputs": inputs, "files": files, "loss": curve})
+    model.save_pretrained(folder)
+    load_tokenizer(section).save_pretrained(folder)
+    files = {path.name: sha256_file(path) for path in sorted(folder.iterdir())}
+    write_json(folder / RECORD, {"inputs": inputs, "files": files, "loss": curve})
 
 
 def _setup(run: Run, base: str) -> SupervisedSetup:

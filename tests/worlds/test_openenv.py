@@ -20,20 +20,11 @@ from urllib.request import urlopen
 import pytest
 
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.worlds.package import export_world
 from rc1_lib.worlds.served import ServedWorld, replayed
-from rc1_lib.worlds.spec import MANIFEST, Part
-from tests.worlds.small import ROWS, WORTH, pool_of, small_run, turns_of
+from rc1_lib.worlds.spec import MANIFEST
+from tests.worlds.small import ROWS, WORTH, turns_of
 
 pytestmark = pytest.mark.skipif(find_spec("openenv") is None, reason="the extra 'openenv' is not installed")
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("served")
-    run = small_run(root / "workspace")
-    export_world(run, pool_of(run), root / "world", Part.ALL)
-    return root / "world"
 
 
 @contextmanager

@@ -27,14 +27,6 @@ pytestmark = pytest.mark.skipif(find_spec("verifiers") is None, reason="the extr
 Turns = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("played")
-    run = small_run(root / "workspace")
-    export_world(run, pool_of(run), root / "world", Part.ALL)
-    return root / "world"
-
-
 def verifiers(program: str, world: Path, out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """One of verifiers' programs on a world, without a dashboard, on this machine alone."""
     command = [sys.executable, "-c", f"from verifiers.v1.cli.{program} import main; main()", "rc1-world"]
