@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_file, sha256_json, write_text
 from rc1_lib.config import RunConfig
@@ -19,6 +20,8 @@ PUBLISHED = "configs/ppo_scale.yaml"
 _PUBLISHED_SHA256 = "34c68a6c3fbf16fc1516adb6f25dca1ad1ca683882ccfb754cb3afea912501da"
 """Of all in it that decides what a green gate means: part of the code, so that no edit of the file alone hides one."""
 EFFECTIVE = "reports/config_effective.yaml"
+OF_TIME_ALONE = ("pool.workers", "training.processes")
+"""Keys of the configuration that say how many work, and so how long it takes: no byte hangs on them."""
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
@@ -64,8 +67,8 @@ class Run:
 
     @property
     def config_sha256(self) -> str:
-        """SHA-256 of the effective configuration."""
-        return sha256_json(self.config.model_dump(mode="json"))
+        """SHA-256 of all in the effective configuration but what is a matter of time alone."""
+        return sha256_json(without_time(self.config.model_dump(mode="json")))
 
     def write_effective_config(self) -> Path:
         """Write the effective configuration into the workspace and return its path."""
@@ -75,6 +78,19 @@ class Run:
         described = mask(", ".join(self.overrides) or "none", hidden)
         write_text(path, f"{head}{described}\n{dump_config(self.config, hidden)}")
         return path
+
+
+def without_time(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration's values, `OF_TIME_ALONE` left out: what makes it another one.
+
+    Args:
+        config: section -> its values, as a run's own or as a ticket tells them.
+    """
+    bare = dict(config)
+    for section, leaf in (key.split(".") for key in OF_TIME_ALONE):
+        if isinstance(values := bare.get(section), Mapping):
+            bare[section] = {key: value for key, value in values.items() if key != leaf}
+    return bare
 
 
 def workspace_at(folder: str | Path | None) -> Workspace:

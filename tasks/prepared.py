@@ -49,7 +49,7 @@ def _inputs(run: Run) -> dict[str, str]:
     weights = place.path(config.weights)
     return {
         "workspace": str(place.root),
-        "config": run.config_sha256,
+        "config": sha256_json(run.config.model_dump(mode="json")),  # the number of processes too: it is prepared with
         "pool": sha256_file(place.path(config.seed_pool)),
         "metrics": sha256_file(place.path(config.difficulty.metrics_path)),
         "weights": sha256_file(weights) if weights.is_file() else "",

@@ -25,7 +25,7 @@ from rc1_lib.hub_name import check_pinned
 from rc1_lib.preflight.earned import round_faults
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
 from rc1_lib.preflight.ticket_key import check_can_sign, envelope_of, revoke_for_good, signature_causes
-from rc1_lib.run import Run, published_config
+from rc1_lib.run import Run, published_config, without_time
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.vouched import check_vouched
 
@@ -237,7 +237,7 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
 
 def _differences(then: dict[str, Any], run: Run, most: int = 5) -> str:
     """The first few keys that the ticket's configuration and this run's do not share."""
-    issued, ours = flatten(then), flatten(run.config.model_dump(mode="json"))
+    issued, ours = (flatten(without_time(config)) for config in (then, run.config.model_dump(mode="json")))
     keys = [key for key in sorted(issued | ours) if issued.get(key) != ours.get(key)]
     named = ", ".join(f"{key} is {ours.get(key)}, the ticket has {issued.get(key)}" for key in keys[:most])
     return named + (f" and {len(keys) - most} more" if len(keys) > most else "")
@@ -273,11 +273,10 @@ def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[
             rounds.append(read_round(run, _NUMBERS[name]) or {})
             causes += round_faults(run, rounds[-1], _NUMBERS[name], ticket["files"])
     if look_inside and not causes:
-        told = [
-            f"'{key}'"
-            for key, value in _told(run, rounds).items()
-            if sha256_json(ticket.get(key)) != sha256_json(value)
-        ]
+        theirs = {**ticket, "config": without_time(ticket["config"])}
+        ours = _told(run, rounds)
+        ours["config"] = without_time(ours["config"])
+        told = [f"'{key}'" for key, value in ours.items() if sha256_json(theirs.get(key)) != sha256_json(value)]
         causes += [f"it does not tell what its rounds tell ({', '.join(told)})"] if told else []
     return causes
 

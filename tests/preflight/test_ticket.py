@@ -17,7 +17,7 @@ from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.records import GateResult
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import OF_TIME_ALONE, Run, open_run
 
 BOUND = ("pool", "shadow", "balanced", "metrics")
 
@@ -105,6 +105,25 @@ def test_a_local_ticket_never_opens_a_prod_run(ticketed: Run) -> None:
 def test_it_is_refused_with_another_configuration(ticketed: Run) -> None:
     other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "lr=1e-4"])
     assert "the effective configuration is another one (lr is 0.0001, the ticket has 0.0025)" in refusal(other)
+
+
+@pytest.mark.parametrize("key", OF_TIME_ALONE)
+def test_it_fits_whatever_the_number_of_processes(ticketed: Run, key: str) -> None:
+    """Nothing that it vouches for has another byte by it."""
+    section, leaf = key.split(".")
+    number = (getattr(getattr(ticketed.config, section), leaf) or 1) + 1
+    other = open_run(
+        profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, f"{key}={number}"]
+    )
+    ticket = verify_ticket(other)
+    assert issue_ticket(other)["config"][section][leaf] == number != ticket["config"][section][leaf]
+    verify_ticket(ticketed)
+
+
+def test_a_refusal_for_another_configuration_does_not_name_the_number_of_processes(ticketed: Run) -> None:
+    changes = ["lr=1e-4", "training.processes=1"]
+    other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, *changes])
+    assert "another one (lr is 0.0001, the ticket has 0.0025);" in refusal(other)
 
 
 def test_it_is_refused_when_a_word_of_the_judges_instructions_changed(ticketed: Run) -> None:
