@@ -172,11 +172,12 @@ def _likeness_table(found: Mapping[str, Likeness]) -> Table:
 
 def found_checkpoint(session: Session, name: str) -> Path:
     """The checkpoint that a user names: latest, a step of checkpoints/rc1, or a path."""
-    from rc1_lib.training.checkpoint.names import resolve
-    from rc1_lib.training.run_paths import CHECKPOINTS
+    from rc1_lib.training.checkpoint.named import resolve_named
+    from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
 
-    below = session.workspace.path(name)
-    return resolve(str(below) if "/" in name and below.exists() else name, session.workspace.path(CHECKPOINTS))
+    place = session.workspace
+    rule = "training.checkpoints.keep_last (run.keep_last of a small configuration)"
+    return resolve_named(name, place.path(CHECKPOINTS), place, place.path(LEDGER), rule, "name one of them")
 
 
 def _folders(root: Path) -> list[Path]:

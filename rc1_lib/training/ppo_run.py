@@ -34,9 +34,10 @@ from rc1_lib.training.callbacks.played_shadow import looks_of
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_format import ChatFormat, format_of
-from rc1_lib.training.checkpoint.ledger import check_entered, was_removed
+from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.load import load_checkpoint
-from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
+from rc1_lib.training.checkpoint.named import resolve_named
+from rc1_lib.training.checkpoint.names import folder_name, steps
 from rc1_lib.training.checkpoint.save import finish_interrupted
 from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
@@ -293,16 +294,15 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
 
 def _there(run: Run, seed: int, name: str) -> Path:
     """What a user's name leads to."""
-    folder, below = run.workspace.path(paths_of(run, seed).checkpoints), run.workspace.path(name)
-    try:
-        return resolve(str(below) if "/" in name and below.exists() else name, folder)
-    except CheckpointError:
-        gone = folder / folder_name(int(name)) if name.isdecimal() else below
-        if not was_removed(gone, None, run.workspace.path(LEDGER)):
-            raise
-    raise CheckpointError(
-        f"{gone}: was removed by the rule of training.checkpoints, when newer ones had been saved; leave out "
-        f"--resume-from, and the run goes on from its newest"
+    kept = run.config.training.checkpoints
+    rule = f"training.checkpoints (keep_last is {kept.keep_last}, keep_every {kept.keep_every})"
+    return resolve_named(
+        name,
+        run.workspace.path(paths_of(run, seed).checkpoints),
+        run.workspace,
+        run.workspace.path(LEDGER),
+        rule,
+        "leave out --resume-from, and the run goes on from its newest",
     )
 
 

@@ -9,9 +9,10 @@ from rc1_lib.artifacts import Workspace
 from rc1_lib.config_file import flatten
 from rc1_lib.learners import own_name
 from rc1_lib.training.checkpoint.load import load_checkpoint
-from rc1_lib.training.checkpoint.names import resolve
+from rc1_lib.training.checkpoint.named import resolve_named
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.process import restore_process
+from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.train_config import TrainConfig
 
 _FREE = ("run.output_dir", "run.log_file", "run.save_steps", "run.save_minutes", "run.keep_last", "run.max_steps")
@@ -34,8 +35,14 @@ def resumed_state(
         CheckpointError: when there is no such checkpoint, or naming the keys of the configuration, the data or the
             base that are not those of the run that wrote it.
     """
-    below = workspace.path(name)
-    path = resolve(str(below) if "/" in name and below.exists() else name, workspace.path(config.run.output_dir))
+    path = resolve_named(
+        name,
+        workspace.path(config.run.output_dir),
+        workspace,
+        workspace.path(LEDGER),
+        f"run.keep_last ({config.run.keep_last})",
+        "name one of them",
+    )
     state = load_checkpoint(path)
     differ = [key for key in ("base", "data") if state.values.get(key) != facts[key]]
     old, new = (_decisive(tree) for tree in (state.values.get("config", {}), facts["config"]))

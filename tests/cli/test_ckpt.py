@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.retention import keep_for_good
+from rc1_lib.training.checkpoint.retention import keep_for_good, prune
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 
@@ -91,3 +92,10 @@ def test_a_checkpoint_that_is_not_there_is_a_sentence(rc1: Rc1, place: Path) -> 
     done = rc1("ckpt", "diff", "1", "9", "--workspace", place)
     assert done.code == 2
     assert "there is no checkpoint; steps in" in done.err and ": 1, 2;" in done.err
+
+
+def test_a_checkpoint_that_the_rule_removed_is_not_merely_not_there(rc1: Rc1, place: Path) -> None:
+    prune(place / "checkpoints/rc1", place / "reports/ckpt_manifest.jsonl", KeepRule(1))
+    done = rc1("ckpt", "diff", "1", "2", "--workspace", place)
+    assert done.code == 2
+    assert "step_00001: was removed when newer ones had been saved, by training.checkpoints.keep_last" in done.err

@@ -16,12 +16,15 @@ from rc1_lib.artifacts import PROJECT_ROOT, Workspace
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import ENGINES, LearnsFrom, names_of
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
+from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import resolve, steps
+from rc1_lib.training.checkpoint.retention import prune
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.supervised_run import SmallResult, train_small
 from rc1_lib.workspace_lock import holding
 from tests.forks import Forks
@@ -185,6 +188,20 @@ def test_more_steps_may_follow_and_another_run_may_not(undisturbed: Path, base: 
     other = write_base(tmp_path / "other", hidden=64)
     with pytest.raises(CheckpointError, match=r"these differ: base, data, model\.base"):
         train(place, other, resume="latest")
+
+
+@pytest.mark.parametrize("name", ["2", "checkpoints/local/step_00002"])
+def test_resuming_from_what_keep_last_has_removed_says_so(
+    undisturbed: Path, base: Path, tmp_path: Path, name: str
+) -> None:
+    place = tmp_path / "copy"
+    shutil.copytree(undisturbed, place, symlinks=True)
+    prune(place / "checkpoints/local", place / LEDGER, KeepRule(2))
+    told = r"step_00002: was removed when newer .*, by run\.keep_last \(2\); steps in .*: 4, 6; name one of them"
+    with pytest.raises(CheckpointError, match=told):
+        train(place, base, "run.keep_last=2", resume=name)
+    with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 4, 6; name one of them"):
+        train(place, base, "run.keep_last=2", resume="3")
 
 
 def test_the_checkpoints_threads_are_taken_over_and_told(undisturbed: Path, base: Path, tmp_path: Path) -> None:
