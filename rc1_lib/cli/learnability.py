@@ -41,7 +41,9 @@ def learnability(session: Session, sources: Sources = None, seed: Seed = None) -
         table.add_column(head, justify="left" if head == "prompts of" else "right", no_wrap=True)
     for cells in summary_rows(dict(found.body)):
         table.add_row(*cells)
-    session.show(table, tables.gates_table("learnability", [gate]), *tables.red_lines(gate, ""))
+    session.show(
+        table, tables.gates_table("learnability", [gate]), *tables.red_lines(gate, ""), *tables.undecided_lines([gate])
+    )
     session.show(*tables.notes(found.body), f"report: {run.workspace.path(found.report)}")
     code = 0 if found.passed else _RED
     session.document({"exit_code": code, **found.body})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import NormalDist, fmean, stdev
 
 CONFIDENCE = 0.95
 """Nominal share of such intervals that hold the true mean."""
@@ -46,3 +46,19 @@ def mean_of(values: Sequence[float]) -> Estimate:
     mean = fmean(values)
     half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
     return Estimate(mean, max(0.0, mean - half), mean + half)
+
+
+def share_of(hits: Sequence[bool]) -> Estimate:
+    """The share of hits among at least one look, with Wilson's interval.
+
+    It has a width also where all were hits, or none. Source: Wilson, "Probable Inference, the Law of Succession, and
+    Statistical Inference" (1927), equation 4.
+    """
+    assert hits, "no look tells nothing"
+    n, share, z = len(hits), fmean(hits), NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    middle, shrunk = share + z * z / (2 * n), 1 + z * z / n
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    # Rounding may leave an end on the wrong side of a share of 0 or 1.
+    return Estimate(
+        share, min(share, max(0.0, (middle - half) / shrunk)), max(share, min(1.0, (middle + half) / shrunk))
+    )

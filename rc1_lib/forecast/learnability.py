@@ -15,6 +15,7 @@ from rc1_lib.apportion import apportion
 from rc1_lib.checks import at_least, at_most, info
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.policies import player_of
+from rc1_lib.forecast.estimate import CONFIDENCE, Estimate
 from rc1_lib.forecast.power import smallest_effect_pp
 from rc1_lib.forecast.takes import Takes, groups_of, learnable
 from rc1_lib.gate_report import GateReport, write_report
@@ -26,6 +27,7 @@ from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.run_paths import paths_of
+from rc1_lib.uncertainty import CheckInterval
 
 GATE = "learnability"
 REPORT = "reports/learnability.json"
@@ -135,7 +137,10 @@ def detectable(prepared: Prepared, takes: Sequence[Takes]) -> dict[str, float]:
 
 
 def learnability_gate(takes: Sequence[Takes], effects: dict[str, float], thresholds: LearnabilityGate) -> GateResult:
-    """Judge whether there is anything to learn from, in all, per task and per bucket, and whether it could be shown."""
+    """Judge whether there is anything to learn from, in all, per task and per bucket, and whether it could be shown.
+
+    A share passes on its value, as every gate's figures do; its interval stands beside it.
+    """
     checks: list[Check] = []
     for name, group in groups_of(takes).items():
         found = learnable(group)
@@ -150,16 +155,19 @@ def learnability_gate(takes: Sequence[Takes], effects: dict[str, float], thresho
                 f"{name}: share without a difference between takes", found.flat.value, thresholds.max_flat,
                 "comparing takes teaches nothing here: raise training.rollout.temperature or the takes of a prompt "
                 "(group_size), or look whether the policy does the same whatever it is asked",
+                _interval(found.flat, found.prompts),
             ),
             at_most(
                 f"{name}: share that all takes solve, or none", found.alike.value, thresholds.max_alike,
                 "no take shows another what success needs, and what is left to learn is to be cheaper: take other rows "
                 "(priority_sampling), or raise training.rollout.temperature or the takes of a prompt",
+                _interval(found.alike, found.prompts),
             ),
             at_least(
                 f"{name}: solved by one take of all", found.pass_n.value, thresholds.min_pass_n,
                 "success is out of reach: warm up longer (training.warm_start.steps), take a stronger base or easier "
                 "rows (priority_sampling.by_difficulty)",
+                _interval(found.pass_n, found.prompts),
             ),
             info(f"{name}: solved by a take", round(found.pass_1.value, 4)),
         ]  # fmt: skip
@@ -171,6 +179,10 @@ def learnability_gate(takes: Sequence[Takes], effects: dict[str, float], thresho
         for name, effect in effects.items()
     ]  # fmt: skip
     return GateResult(GATE, tuple(checks))
+
+
+def _interval(found: Estimate, prompts: int) -> CheckInterval:
+    return CheckInterval(found.low, found.high, CONFIDENCE, prompts, "prompts")
 
 
 def summary_rows(body: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
-from statistics import fmean
 from typing import Any
 
-from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
+from rc1_lib.forecast.estimate import Estimate, exactly, mean_of, share_of
 from rc1_lib.records import Bucket, Task
 
 _ALIKE = 1e-9
@@ -93,17 +92,14 @@ class Learnable:
 
 def learnable(group: Sequence[Takes]) -> Learnable:
     """The figures of a group of prompts, each prompt counting once; the intervals are over prompts."""
+    chances = [one.passes(1) for one in group]
     return Learnable(
         len(group),
-        _mean([one.passes(1) for one in group]),
-        _mean([one.passes(len(one.solved)) for one in group]),
-        _mean([float(one.alike) for one in group]),
-        _mean([float(one.flat) for one in group]),
+        mean_of(chances) if len(chances) > 1 else exactly(chances[0]),
+        share_of([any(one.solved) for one in group]),
+        share_of([one.alike for one in group]),
+        share_of([one.flat for one in group]),
     )
-
-
-def _mean(values: Sequence[float]) -> Estimate:
-    return mean_of(values) if len(values) > 1 else exactly(fmean(values))
 
 
 def groups_of(takes: Sequence[Takes]) -> dict[str, list[Takes]]:

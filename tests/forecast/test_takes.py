@@ -70,6 +70,34 @@ def red(takes: list[Takes], effect: float = 5.0) -> set[str]:
     return {check.name for check in learnability_gate(takes, {"all": effect}, THRESHOLDS).failures}
 
 
+def test_a_share_has_wilsons_interval_also_where_all_or_none_are_of_it() -> None:
+    """The ends solve |share - p| = z sqrt(p (1 - p) / n), so they are none that no other prompt could move."""
+    none, some = learnable([made(1)] * 20), learnable([made(4)] * 5 + [made(1)] * 15)
+    assert (none.alike.low, none.alike.value) == (0.0, 0.0) and none.alike.high == pytest.approx(0.1611, abs=1e-4)
+    assert (none.pass_n.high, none.pass_n.value) == (1.0, 1.0) and none.pass_n.low == pytest.approx(0.8389, abs=1e-4)
+    z = NormalDist().inv_cdf(0.975)
+    for end in (some.alike.low, some.alike.high):
+        assert abs(0.25 - end) == pytest.approx(z * math.sqrt(end * (1 - end) / 20))
+    one = learnable([made(1)]).alike
+    assert one.low == 0.0 and one.high > 0.7
+
+
+def test_every_share_is_judged_by_its_value_with_its_interval_beside_it() -> None:
+    """As everywhere: a value that misses its threshold is red, and where the interval covers it that is said."""
+    assert THRESHOLDS.max_alike == 0.95
+    near = [made(4)] * 39 + [made(1)]
+    checks = {check.name: check for check in learnability_gate(near, {}, THRESHOLDS).checks}
+    shares = [check for name, check in checks.items() if name.startswith("all: s") and check.op != "info"]
+    assert len(shares) == 3 and all(check.interval is not None and check.interval.n == 40 for check in shares)
+    for check in shares:
+        assert check.interval is not None and isinstance(check.value, float)
+        assert check.interval.low <= check.value <= check.interval.high and check.interval.of == "prompts"
+    alike = checks["all: share that all takes solve, or none"]
+    assert not alike.passed and alike.undecided.startswith("undecided: its 95 % interval 0.8")
+    clear = {check.name: check for check in learnability_gate([made(4)] * 400, {}, THRESHOLDS).checks}[alike.name]
+    assert not clear.passed and not clear.undecided
+
+
 def test_what_is_learnable_is_green_and_each_damage_is_red_by_itself() -> None:
     assert red(everywhere()) == set()
     flat = "share without a difference between takes"
