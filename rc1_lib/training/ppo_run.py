@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.artifacts import sha256_json, sha256_tree
-from rc1_lib.config_training import EarlyStopping
+from rc1_lib.config_course import EarlyStopping
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.pool.derived import TEMPLATES

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from rc1_lib.config_training import Tracking
+from rc1_lib.config_course import Tracking
 from rc1_lib.config_values import MetricName, Positive, Section, Seed, WrittenPath
 from rc1_lib.learners import ENGINES, STRATEGIES, Learner, names_of
 

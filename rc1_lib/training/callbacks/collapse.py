@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rc1_lib.config_training import Collapse
+from rc1_lib.config_course import Collapse
 from rc1_lib.environment.summary import SAME_ANSWER
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.diverged import CollapsedError

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rc1_lib.config_training import ShadowLook
+from rc1_lib.config_course import ShadowLook
 from rc1_lib.environment.summary import summary
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.callbacks.eval_shadow import PREFIX, look_is_due

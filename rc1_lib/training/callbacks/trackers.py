@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rc1_lib.artifacts import sha256_json
-from rc1_lib.config_training import Tracker as Name
-from rc1_lib.config_training import Tracking
+from rc1_lib.config_course import Tracker as Name
+from rc1_lib.config_course import Tracking
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import mask_tree, secrets
 

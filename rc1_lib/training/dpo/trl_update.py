@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from rc1_lib.config_training import TrlDPO
+from rc1_lib.config_updates import TrlDPO
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.dpo.pairs import Pair, pairs_of
 from rc1_lib.training.ranks.shards import ONE, Shards

@@ -22,7 +22,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from rc1_lib.config_training import GRPO, Training
+from rc1_lib.config_training import Training
+from rc1_lib.config_updates import GRPO
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.engines.torch_grpo import TorchGRPO

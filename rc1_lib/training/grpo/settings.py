@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rc1_lib.config_training import GRPO
+from rc1_lib.config_updates import GRPO
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from rc1_lib.config_training import Collapse
+from rc1_lib.config_course import Collapse
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.environment.summary import SAME_ANSWER, summary
 from rc1_lib.training.callbacks.collapse import ENTROPY, KL, CollapseGuard, sign_of
