@@ -24,6 +24,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from rc1_lib.environment.world import World
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.settings import Batching, RolloutSampling, Start
+from rc1_lib.training.rollout.settings import Batching, Decoding, RolloutSampling, Start
 
 LIMITS = Limits(turns=8, tokens=600, tool_errors=99, malformed=99, calls=5, turn_chars=4_000, argument_chars=300)
 TURN_TOKENS = 60
@@ -136,12 +137,12 @@ class Bench:
         return [Start(str(place), str(place), episode) for place, episode in enumerate(episodes)]
 
 
-def ours(bench: Bench) -> Counted:
+def ours(bench: Bench, decoder: Decoding = Decoding.GROWING) -> Counted:
     """All episodes by `roll_out`."""
     sampling = RolloutSampling(temperature=1.0, turn_tokens=TURN_TOKENS, seed=0, iteration=0)
     chat, starts = bench.chat(), bench.starts()
     begun = time.perf_counter()
-    played = roll_out(bench.model, chat, starts, sampling, Batching(rows=len(starts), prefill_tokens=8192))
+    played = roll_out(bench.model, chat, starts, sampling, Batching(len(starts), 8192, decoder))
     return Counted(len(played), sum(each.own_tokens for each in played), time.perf_counter() - begun)
 
 
@@ -194,6 +195,7 @@ WAYS: dict[str, Callable[[Bench], Counted]] = {
     "generate, turn by turn": generated,
     "the same, adapter merged": generated_merged,
     "rollout": ours,
+    "rollout in slots": partial(ours, decoder=Decoding.SLOTS),
 }
 
 

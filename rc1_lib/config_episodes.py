@@ -58,6 +58,10 @@ class Rollout(Section):
     """What tokens are sampled with where the base is in 4 or 16 bits: `bf16`, a copy of base and adapter as one matrix
     a layer, two bytes a weight, written anew before every rollout, or the layers as they are. A base in 32 bits is
     merged with its adapter either way."""
+    decoder: Literal["growing", "slots", "graphs"]
+    """Where keys and values stand while rows write: `growing`, as many slots as the longest row has; `slots`, a slot
+    for every position of every row, at addresses that stay; `graphs`, slots and a CUDA graph of a step for each of a
+    few sizes. The last bits of log-probabilities differ."""
 
 
 class Parity(Section):

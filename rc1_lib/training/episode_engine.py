@@ -31,7 +31,9 @@ from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.processes import crew_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import Link, Shards
+from rc1_lib.training.rollout.decoder import check_decoding
 from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
+from rc1_lib.training.rollout.settings import Decoding
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.spans import Timing, start_timing, stop_timing
@@ -122,6 +124,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         config, training = setup.config, setup.config.training
         self.seed, self.temperature, self._shards = setup.seed, training.rollout.temperature, shards
         self.device = get_device()
+        check_decoding(Decoding(training.rollout.decoder), self.device)
         if self.device.type == "cpu":
             torch.set_num_threads(training.threads)
         self.precision = get_precision(self.device, wanted_precision(self.device))

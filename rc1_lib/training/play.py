@@ -17,7 +17,7 @@ from rc1_lib.records import MeasuredRow
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.settings import Batching, RolloutSampling, Start
+from rc1_lib.training.rollout.settings import Batching, Decoding, RolloutSampling, Start
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 
@@ -34,7 +34,8 @@ class Playground:
         training = config.training
         self.form = form
         self._limits = Limits.of(training.limits)
-        self._batching = Batching(rows=training.rollout.rows, prefill_tokens=training.rollout.prefill_tokens)
+        rollout = training.rollout
+        self._batching = Batching(rollout.rows, rollout.prefill_tokens, Decoding(rollout.decoder))
         self._turn_tokens = config.rollout_len
         self._settings = RewardSettings.of(config)
 

@@ -26,6 +26,7 @@ from rc1_lib.training.memory_estimate import MemoryEstimate, estimate_memory
 from rc1_lib.training.models import model_section
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
+from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.rollout.sampling_copy import SamplingCopy
 from rc1_lib.training.setups import EpisodeSetup
@@ -191,7 +192,7 @@ def test_states_computed_again_give_the_same_bits(tiny: Tiny, name: str) -> None
     batch = played(one, kept)
     assert played(other, again)["trajectories"] == batch["trajectories"]
     assert one.train_step(dict(batch)) == other.train_step(dict(batch))
-    assert other.mem_estimated_mb < one.mem_estimated_mb
+    assert other.memory.needed < one.memory.needed
     assert same(one.policy.adapter_state(), other.policy.adapter_state())
 
 
@@ -294,6 +295,22 @@ def test_a_copy_samples_within_the_published_bounds_and_ratios_begin_at_1(tiny: 
     assert 1e-6 < metrics["policy/sampling_gap"] < 0.02
     if not engine.plays_start:  # else the ratio is that to the start, which is behind by an update
         assert metrics["ratio"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_slots_in_the_place_of_a_growing_cache_stay_within_the_parity_of_the_default(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["torch_ppo"], "training.rollout.decoder=slots")
+    engine = engine_of(run)
+    first = played(engine, run)
+    assert engine.train_step(dict(first))["policy/sampling_gap"] < 1e-5
+    growing = tiny(*ENGINES["torch_ppo"])
+    wanted = played(engine_of(growing), growing)["trajectories"]
+    assert [each.ids for each in first["trajectories"]] == [each.ids for each in wanted]
+    assert any(a.logprobs != b.logprobs for a, b in zip(first["trajectories"], wanted, strict=True)), "slots were off"
+
+
+def test_graphs_are_refused_when_the_engine_is_set_up(tiny: Tiny) -> None:
+    with pytest.raises(RolloutError, match=r"training\.rollout\.decoder: found 'graphs'"):
+        engine_of(tiny(*ENGINES["torch_ppo"], "training.rollout.decoder=graphs"))
 
 
 def test_one_altered_weight_of_the_copy_ends_the_training(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

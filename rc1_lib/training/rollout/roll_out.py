@@ -64,7 +64,8 @@ def roll_out(
     """
     context = context_of(model)
     players = [Player(start, chat, sampling, context) for start in starts]
-    with merged(model), decoding(model, chat.pad_id, batching.rows) as decoder:
+    rows = min(batching.rows, max(1, len(players)))
+    with merged(model), decoding(model, chat.pad_id, rows, batching.decoder) as decoder:
         _Table(decoder, players, sampling.temperature, batching, keep_states).play()
     return [player.trajectory() for player in players]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from rc1_lib.environment.episode import Episode
@@ -74,6 +75,17 @@ class RolloutSampling:
             raise ValueError(f"turn_tokens is {self.turn_tokens}, expected at least 1")
 
 
+class Decoding(StrEnum):
+    """Where keys and values stand while rows write."""
+
+    GROWING = "growing"
+    """As many slots as the longest row has, which all rows end with: the least to read."""
+    SLOTS = "slots"
+    """A slot for every position of every row, allocated once: nothing moves between two tokens."""
+    GRAPHS = "graphs"
+    """Slots, and a CUDA graph of a step for each of a few sizes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batching:
     """How many rows and tokens go through the model at once; the result does not depend on it.
@@ -81,10 +93,12 @@ class Batching:
     Attributes:
         rows: episodes under way at once.
         prefill_tokens: tokens of prompts that are read at once, padding included.
+        decoder: where keys and values stand.
     """
 
     rows: int
     prefill_tokens: int
+    decoder: Decoding = Decoding.GROWING
 
     def __post_init__(self) -> None:
         """Refuse what nothing fits into."""

@@ -1,0 +1,162 @@
+"""Slots that stay where they are, and steps that are recorded over them, sample what the growing cache samples."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedModel,
+)
+
+from rc1_lib.training.rollout import decoder, slot_decoder
+from rc1_lib.training.rollout.errors import RolloutError
+from rc1_lib.training.rollout.roll_out import roll_out
+from rc1_lib.training.rollout.settings import Batching, Decoding
+from rc1_lib.training.rollout.slot_decoder import SlotDecoder
+from rc1_lib.training.rollout.trajectory import Trajectory
+from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
+from tests.training.rollout.test_against_full_forward import furthest
+from tests.training.rollout.test_invariance import same
+
+NUMBERS = [0, 9, 3, 0, 5, 1, 12, 2] * 3
+SLOTS = Batching(rows=64, prefill_tokens=4096, decoder=Decoding.SLOTS)
+
+
+class Recorded:
+    """Records a step as its kernels' list, as a CUDA graph does, and runs that list; on a CPU."""
+
+    def __init__(self) -> None:
+        self.steps: list[GraphModule] = []
+        self.replays = 0
+
+    def record(self, run: Callable[[], tuple[Tensor, Tensor]]) -> Callable[[], tuple[Tensor, Tensor]]:
+        listed = make_fx(run)()
+        self.steps.append(listed)
+        kept = tuple(each.clone() for each in listed())
+
+        def replay() -> tuple[Tensor, Tensor]:
+            self.replays += 1
+            # Every replay of a graph leaves what it finds in the same tensors.
+            logits_BV, states_BD = (place.copy_(found) for place, found in zip(kept, listed(), strict=True))
+            return logits_BV, states_BD
+
+        return replay
+
+
+@pytest.fixture(scope="module")
+def played(chat: StandInChat, taught: PreTrainedModel) -> list[Trajectory]:
+    return roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE, keep_states=True)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    """Makes every decoder one that records its steps."""
+    recorder = Recorded()
+    monkeypatch.setattr(decoder, "decoder_of", lambda model, pad, rows, _: SlotDecoder(model, pad, rows, recorder))
+    return recorder
+
+
+@pytest.mark.parametrize("rows, prefill", [(64, 4096), (1, 4096), (5, 4096), (7, 1), (24, 60)])
+def test_slots_sample_what_the_growing_cache_samples(
+    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory], rows: int, prefill: int
+) -> None:
+    batching = Batching(rows=rows, prefill_tokens=prefill, decoder=Decoding.SLOTS)
+    again = roll_out(taught, chat, starts(chat, NUMBERS), sampling(), batching, keep_states=True)
+    assert same(again, played)
+    for ours, theirs in zip(again, played, strict=True):
+        assert ours.states is not None and theirs.states is not None
+        assert abs(ours.states - theirs.states).max() < 1e-4
+
+
+def test_the_same_call_gives_the_same_bits(chat: StandInChat, taught: PreTrainedModel) -> None:
+    first, second = (roll_out(taught, chat, starts(chat, NUMBERS), sampling(), SLOTS) for _ in range(2))
+    assert same(first, second, within=0.0)
+
+
+def test_an_adapter_counts(chat: StandInChat, taught: PreTrainedModel) -> None:
+    model = with_lora(copy.deepcopy(taught)).eval()
+    assert furthest(model, roll_out(model, chat, starts(chat, NUMBERS[:8]), sampling(), SLOTS), 1.0) < 1e-5
+
+
+def test_sixteen_bits(chat: StandInChat, taught: PreTrainedModel) -> None:
+    model = copy.deepcopy(taught).to(torch.bfloat16)
+    assert furthest(model, roll_out(model, chat, starts(chat, NUMBERS[:8]), sampling(), SLOTS), 1.0) < 0.5
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_learned_positions_and_attention_of_either_kind(chat: StandInChat, attention: str) -> None:
+    torch.manual_seed(5)
+    config = GPT2Config(
+        vocab_size=chat.size, pad_token_id=0, bos_token_id=1, eos_token_id=chat.end_id,
+        n_embd=32, n_layer=2, n_head=4, n_positions=250, attn_implementation=attention,
+    )  # fmt: skip
+    model = GPT2LMHeadModel(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() > 1:
+                weight.mul_(8.0)  # else the fresh weights tell every context alike
+    again = roll_out(model, chat, starts(chat, NUMBERS[:8]), sampling(turn_tokens=240), SLOTS)
+    assert max(len(trajectory.ids) for trajectory in again) == 250, "a row reaches its last position"
+    assert furthest(model, again, 1.0) < 1e-4
+
+
+def test_layers_that_see_a_window_are_refused(chat: StandInChat) -> None:
+    config = MistralConfig(
+        vocab_size=chat.size, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, sliding_window=16, max_position_embeddings=256,
+    )  # fmt: skip
+    with pytest.raises(RolloutError, match=r"'mistral'.* has layers that see a window of 16 tokens.*growing"):
+        roll_out(MistralForCausalLM(config).eval(), chat, starts(chat, [0]), sampling(), SLOTS)
+
+
+def test_graphs_are_refused_where_there_are_none(chat: StandInChat, taught: PreTrainedModel) -> None:
+    graphs = Batching(rows=4, prefill_tokens=64, decoder=Decoding.GRAPHS)
+    with pytest.raises(RolloutError, match=r"training\.rollout\.decoder: found 'graphs'.*'cpu'.*growing or slots"):
+        roll_out(taught, chat, starts(chat, [0]), sampling(), graphs)
+
+
+@pytest.mark.parametrize("rows", [64, 5])
+def test_recorded_steps_find_all_they_need_in_tensors_that_stay(
+    chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory], recorded: Recorded, rows: int
+) -> None:
+    """A recording holds no Python, so a token, position or row that it took as a number would be that one for ever."""
+    batching = Batching(rows=rows, prefill_tokens=4096)
+    again = roll_out(taught, chat, starts(chat, NUMBERS), sampling(), batching, keep_states=True)
+    assert same(again, played)
+    states = [(ours.states, theirs.states) for ours, theirs in zip(again, played, strict=True)]
+    assert all(a is not None and b is not None and abs(a - b).max() < 1e-4 for a, b in states)
+    assert recorded.replays > 5 * len(recorded.steps), "a recording that is seldom played again is dear"
+    # What comes from the host while a graph is recorded (`torch.tensor`) is refused by CUDA.
+    called = {str(node.target) for step in recorded.steps for node in step.graph.nodes}
+    assert not {name for name in called if "lift_fresh" in name or "_local_scalar_dense" in name}
+    assert any("index_put_" in name for name in called)
+
+
+def test_recordings_are_made_anew_where_slots_run_out(
+    chat: StandInChat,
+    taught: PreTrainedModel,
+    played: list[Trajectory],
+    recorded: Recorded,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slot_decoder, "LEAST_SLOTS", 16)
+    assert same(roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE), played)
+    assert len(recorded.steps) > 6
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
+def test_cuda_graphs_sample_what_slots_sample(chat: StandInChat, taught: PreTrainedModel) -> None:
+    model = copy.deepcopy(taught).cuda()  # type: ignore[arg-type]
+    graphs = Batching(rows=64, prefill_tokens=4096, decoder=Decoding.GRAPHS)
+    first, second = (roll_out(model, chat, starts(chat, NUMBERS), sampling(), each) for each in (SLOTS, graphs))
+    assert same(first, second)
