@@ -10,13 +10,13 @@ touched, and every one of its checkpoints names it.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.learners import ControlKind
 from rc1_lib.run import Run
 from rc1_lib.training.api import Engine, Strategy
+from rc1_lib.training.beside import run_beside
 from rc1_lib.training.run_paths import CONTROLS
 
 FACT = "control"
@@ -63,16 +63,7 @@ class Controlled:
 
 def controlled(run: Run, control: Control) -> Run:
     """The run that a control trains: its own few steps, nobody to score episodes, and a workspace of its own."""
-    training = run.config.training
-    changed = {
-        "reward": training.reward.model_copy(update={"judge": 0.0}),
-        "early_stop": training.early_stop.model_copy(update={"metric": None}),
-    }
-    config = run.config.model_copy(
-        update={"steps": training.control.steps, "training": training.model_copy(update=changed)}
-    )
-    workspace = Workspace(run.workspace.path(f"{CONTROLS}/{control.kind}"))
-    return replace(run, config=config, workspace=workspace)
+    return run_beside(run, f"{CONTROLS}/{control.kind}", run.config.training.control.steps)
 
 
 def _uniform(name: str) -> float:

@@ -34,11 +34,6 @@ class SamplingCopy:
         """How many layers are copied."""
         return len(self._layers)
 
-    @property
-    def weights(self) -> list[Tensor]:
-        """The copy, layer by layer."""
-        return [weight for _, weight in self._layers]
-
     @contextmanager
     def standing_in(self) -> Iterator[None]:
         """Inside, the model computes with what its weights and adapters come to at the beginning of the block."""

@@ -14,8 +14,9 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace, write_json
+from rc1_lib.artifacts import PROJECT_ROOT, write_json
 from rc1_lib.run import Run
+from rc1_lib.training.beside import run_beside
 from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import get_device
@@ -100,18 +101,15 @@ def _tokenizer_of(run: Run) -> Path:
 
 def _beside(run: Run) -> Run:
     """The trial's own run: few steps, in each of which the policy learns, nobody to ask, and a workspace of its own."""
-    workspace, training = Workspace(run.workspace.path(TRIAL)), run.config.training
-    changed = training.model_copy(
-        update={
-            "reward": training.reward.model_copy(update={"judge": 0.0}),
-            "warm_start": training.warm_start.model_copy(update={"steps": 0}),
-            "ppo": training.ppo.model_copy(update={"value_warm_up": 0}),
-            "languages": ("en",),
-            "early_stop": training.early_stop.model_copy(update={"metric": None}),
-            "eval_shadow": training.eval_shadow.model_copy(update={"every_steps": None}),  # no row is held out
-        }
+    training = run.config.training
+    beside = run_beside(
+        run,
+        TRIAL,
+        training.trial.steps,
+        warm_start=training.warm_start.model_copy(update={"steps": 0}),
+        ppo=training.ppo.model_copy(update={"value_warm_up": 0}),
+        languages=("en",),
+        eval_shadow=training.eval_shadow.model_copy(update={"every_steps": None}),  # no row is held out
     )
-    config = run.config.model_copy(
-        update={"base_model": str(workspace.path(_BASE)), "steps": training.trial.steps, "training": changed}
-    )
-    return replace(run, workspace=workspace, config=config, vouched=None)
+    base = {"base_model": str(beside.workspace.path(_BASE))}
+    return replace(beside, config=beside.config.model_copy(update=base), vouched=None)

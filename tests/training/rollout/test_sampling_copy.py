@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import pytest
 import torch
 from peft.tuners.lora import LoraLayer
+from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedModel, Qwen3ForCausalLM
 
 from rc1_lib.training.base_model import alike_on_every_cpu
@@ -40,6 +42,20 @@ def adapted(model: PreTrainedModel) -> list[LoraLayer]:
     return [layer for layer in model.modules() if isinstance(layer, LoraLayer)]
 
 
+def standing_in(model: PreTrainedModel) -> list[Tensor]:
+    """The very weights that each layer with an adapter computes with, inside `SamplingCopy.standing_in`."""
+    used: list[Tensor] = []
+
+    def linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        used.append(weight)
+        return states @ weight.T
+
+    with patch.object(nn.functional, "linear", linear):
+        for layer in adapted(model):
+            layer(torch.zeros(1, layer.in_features))
+    return used
+
+
 @contextmanager
 def changed(model: PreTrainedModel, size: float) -> Iterator[None]:
     """Inside, the adapter is another one."""
@@ -62,9 +78,9 @@ def test_the_copy_is_base_and_adapter_in_one_matrix_and_leaves_no_trace(
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     made = SamplingCopy(model)
     with made.standing_in():
-        played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), WIDE)
+        played, used = roll_out(model, chat, starts(chat, NUMBERS), sampling(), WIDE), standing_in(model)
     assert len(made) == len(adapted(model)) == 7 * 2
-    for layer, weight in zip(adapted(model), made.weights, strict=True):
+    for layer, weight in zip(adapted(model), used, strict=True):
         whole = numbers_of(layer.get_base_layer()) + added_by(layer)
         assert weight.dtype is torch.bfloat16 and torch.equal(weight, whole.to(torch.bfloat16))
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
@@ -77,20 +93,21 @@ def test_after_many_updates_there_and_back_no_bit_has_drifted(in_4_bits: PreTrai
     model = in_4_bits
     made = SamplingCopy(model)
     with made.standing_in():
-        first = [weight.clone() for weight in made.weights]
-    places = [weight.data_ptr() for weight in made.weights]
+        used = standing_in(model)
+        first, places = [weight.clone() for weight in used], [weight.data_ptr() for weight in used]
     drifting = [weight.clone() for weight in first]
     for number in range(ROUNDS):
         with changed(model, 0.01 * (1 + number)):
             deltas = [added_by(layer) for layer in adapted(model)]
             with made.standing_in():
-                assert not any(map(torch.equal, made.weights, first))
+                assert not any(map(torch.equal, standing_in(model), first))
         for weight, delta, layer in zip(drifting, deltas, adapted(model), strict=True):
             weight += delta - added_by(layer)
             weight -= delta - added_by(layer)
     with made.standing_in():
-        assert all(map(torch.equal, made.weights, first))
-    assert [weight.data_ptr() for weight in made.weights] == places
+        used = standing_in(model)
+    assert all(map(torch.equal, used, first))
+    assert [weight.data_ptr() for weight in used] == places
     assert not any(map(torch.equal, drifting, first)), "adding and taking out again is what drifts"
 
 
@@ -101,7 +118,7 @@ def test_with_the_adapter_switched_off_the_copy_is_the_base(in_4_bits: PreTraine
         layer.enable_adapters(False)
     try:
         with made.standing_in():
-            for layer, weight in zip(layers, made.weights, strict=True):
+            for layer, weight in zip(layers, standing_in(in_4_bits), strict=True):
                 assert torch.equal(weight, numbers_of(layer.get_base_layer()).to(torch.bfloat16))
     finally:
         for layer in layers:
@@ -139,6 +156,6 @@ def test_it_is_the_copy_that_samples(in_4_bits: PreTrainedModel) -> None:
     made = SamplingCopy(model)
     with torch.no_grad(), made.standing_in():
         whole = model(input_ids=ids).logits
-        made.weights[3][0, 0] += 1.0
+        standing_in(model)[3][0, 0] += 1.0
         damaged = model(input_ids=ids).logits
     assert not torch.equal(whole, damaged)
