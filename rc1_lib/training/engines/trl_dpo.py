@@ -26,7 +26,7 @@ from rc1_lib.training.models import model_section
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
-from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, weights_kept
+from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, refuse_head_adapter, weights_kept
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.parity import distance
 from rc1_lib.training.updates.reading import Manner, policy_logprobs, read_episodes
@@ -45,6 +45,7 @@ class TrlDPO(EpisodeEngine):
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
         check_beta(config.kl_coef)
+        refuse_head_adapter(adapter.target_modules, "training.adapter.targets", "torch_dpo")
         self._train_adapter(base, adapter, config.lr)
         self._section = config.training.trl_dpo
         arguments = DPOConfig(

@@ -24,14 +24,13 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from rc1_lib.config_training import Training
 from rc1_lib.config_updates import GRPO
-from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.engines.torch_grpo import TorchGRPO
 from rc1_lib.training.grpo.trl_gradients import Read
 from rc1_lib.training.models import model_section
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
-from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, weights_kept
+from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, refuse_head_adapter, weights_kept
 
 
 class TrlGRPO(TorchGRPO):
@@ -39,11 +38,7 @@ class TrlGRPO(TorchGRPO):
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config, section = setup.config, setup.config.training.trl_grpo
-        if "lm_head" in adapter.target_modules:
-            raise ConfigError(
-                "training.adapter.targets: found lm_head, whose adapter TRL's loss leaves out, so it would never be "
-                "learned; leave it out, or take torch_grpo"
-            )
+        refuse_head_adapter(adapter.target_modules, "training.adapter.targets", "torch_grpo")
         super()._begin(setup, base, adapter)
         arguments = GRPOConfig(
             **arguments_of_a_loss(self.device, self.precision, self.seed),

@@ -161,6 +161,21 @@ def test_without_an_adapter_the_whole_model_is_trained_and_saved(engine: Make, b
     assert other.eval_step(batch())["loss"] == made.eval_step(batch())["loss"]
 
 
+def test_an_adapter_of_the_head_is_learned_or_refused(engine: Make, base: Path) -> None:
+    """TRL's loss reads the head's own weights, so that an adapter beside them would stay as it is."""
+    targets = "model.lora.target_modules=[q_proj, lm_head]"
+    try:
+        made = engine(base, targets)
+    except ConfigError as refused:
+        assert "model.lora.target_modules: found lm_head, whose adapter TRL's loss leaves out" in str(refused)
+        assert "or take pure_pt_sft" in str(refused)
+        return
+    made.train_step(batch())
+    assert any(
+        "lm_head" in name and "lora_B" in name and value.any() for name, value in made.state_dict()["adapter"].items()
+    )
+
+
 def test_weights_of_another_adapter_are_refused(engine: Make, base: Path) -> None:
     state = engine(base, "model.lora.r=4").state_dict()
     with pytest.raises(ConfigError, match="the checkpoint's weights are of another model"):

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.grpo.advantages import group_advantages
@@ -122,8 +121,3 @@ def test_what_the_policy_would_never_say_is_no_part_of_the_loss_where_the_world_
     behind_BT = collated.own.cumsum(1)[:, 1:] > 0
     assert at_BT[behind_BT & ~collated.own[:, 1:]].min() < -100, "the case is to reach it"
     assert math.isfinite(engine.train_step(batch)["grad_norm"])
-
-
-def test_an_adapter_that_trls_loss_leaves_out_is_refused(tiny: Tiny) -> None:
-    with pytest.raises(ConfigError, match=r"training\.adapter\.targets: found lm_head, .* or take torch_grpo"):
-        engine_of(tiny(*ENGINES["trl_grpo"], "training.adapter.targets=[q_proj, lm_head]"))
