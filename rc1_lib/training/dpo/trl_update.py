@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -16,22 +17,64 @@ from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
+from rc1_lib.training.updates.parity import distance, farther
 from rc1_lib.training.updates.stepper import Gradients, Stepper
 
 FIGURES = (
     "rewards/chosen", "rewards/rejected", "rewards/margins", "rewards/accuracies", "logps/chosen", "logps/rejected",
 )  # fmt: skip
 """What TRL measures of pairs, each a mean over them."""
-Seen = list[tuple[int, dict[str, float]]]
-"""Of every forward pass how many pairs it had, and means over them."""
+
+
+class Logprobs(NamedTuple):
+    """Log-probabilities of own tokens at temperature 1, the only one that TRL knows; both of the same shape."""
+
+    policy: Tensor
+    reference: Tensor
+
+
+ReadRows = Callable[[Sequence[int]], Logprobs]
+"""Episodes of a batch -> (B, T), as they are read without TRL; 0 of other episodes and where not own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairsRead:
+    """TRL's loss of some pairs, and what it found on the way.
+
+    Attributes:
+        loss: their mean, to go backward from.
+        figures: `FIGURES`, means over them.
+        logprobs: (N,), of the own tokens of the chosen takes and then of the rejected, as its passes read them.
+    """
+
+    loss: Tensor
+    figures: Mapping[str, float]
+    logprobs: Logprobs
 
 
 class PairLoss(Protocol):
-    """TRL's loss, and what it measures on the way."""
+    """TRL's loss over a policy."""
 
-    def loss_of(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
-        """The mean loss of the pairs in `inputs` (see `inputs_of`), and `FIGURES`, means over them."""
+    def read(self, inputs: Mapping[str, Tensor]) -> PairsRead:
+        """The loss of the pairs in `inputs` (see `inputs_of`)."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a forward pass came to.
+
+    Attributes:
+        pairs: of it.
+        figures: means over them.
+        theirs: (N,) on the CPU, as TRL read the own tokens before the first step; None behind it.
+        ours: (N,), as they are read without it.
+    """
+
+    pairs: int
+    figures: Mapping[str, float]
+    theirs: Logprobs | None = None
+    ours: Logprobs | None = None
 
 
 def trl_dpo_update(
@@ -40,6 +83,7 @@ def trl_dpo_update(
     stepper: Stepper,
     section: TrlDPO,
     generator: torch.Generator,
+    read_rows: ReadRows,
     shards: Shards = ONE,
 ) -> dict[str, float]:
     """Learns from the pairs of an iteration whose two takes scored differently.
@@ -50,11 +94,14 @@ def trl_dpo_update(
         stepper: around the optimizer.
         section: of the configuration.
         generator: on the CPU; deals pairs to minibatches.
+        read_rows: of the policy as it stands, and of the reference; every process calls it.
         shards: how learning is dealt out, by pairs. Every process that has a share calls this with the same arguments.
 
     Returns:
-        `loss` and `FIGURES`, means over the pairs as they were learned from (0 without one), `pairs/differ`, and the
-        stepper's metrics.
+        `loss` and `FIGURES`, means over the pairs as they were learned from (0 without one), `pairs/differ`, the
+        stepper's metrics, and `policy/sampling_gap` and `policy/sampling_far` (0 without a pair): how far TRL's own
+        passes, from which is learned, are from `read_rows` on the first minibatch, of the policy's pass and the
+        reference's the one that is farther off.
 
     Raises:
         RC1Error: when no prompt has two scored takes.
@@ -64,16 +111,31 @@ def trl_dpo_update(
     if not found:
         raise RC1Error("no prompt of this step has two scored takes, so there is no pair to learn from")
     pairs = [pair for pair in found if pair.differ]
-    seen: Seen = []
+    seen: list[_Seen] = []
     for some in _minibatches(pairs, section, generator):
-        seen += _gradients_of(losses, batch, some, stepper, section.micro_tokens, shards)
+        expected = None if seen else read_rows([row for pair in some for row in (pair.chosen, pair.rejected)])
+        seen += _gradients_of(losses, batch, some, stepper, section.micro_tokens, expected, shards)
         stepper.step()
-    learned = sum(count for count, _ in seen)
+    learned = sum(one.pairs for one in seen)
     means = {
-        name: sum(count * figures[name] for count, figures in seen) / learned if learned else 0.0
+        name: sum(one.pairs * one.figures[name] for one in seen) / learned if learned else 0.0
         for name in ("loss", *FIGURES)
     }
-    return means | stepper.metrics() | {"pairs/differ": fmean(pair.differ for pair in found)}
+    return means | stepper.metrics() | _apart(seen) | {"pairs/differ": fmean(pair.differ for pair in found)}
+
+
+def _apart(seen: Sequence[_Seen]) -> dict[str, float]:
+    """How far what was learned from is from what was read without TRL."""
+    both = [(one.theirs, one.ours) for one in seen if one.theirs is not None and one.ours is not None]
+    nothing = torch.zeros(1)
+    policy, reference = (
+        distance(
+            torch.cat([ours[which] for _, ours in both] or [nothing]),
+            torch.cat([theirs[which] for theirs, _ in both] or [nothing]),
+        )
+        for which in range(2)
+    )
+    return farther(policy, reference)
 
 
 def inputs_of(batch: EpisodeBatch, pairs: Sequence[Pair]) -> dict[str, Tensor]:
@@ -89,6 +151,19 @@ def inputs_of(batch: EpisodeBatch, pairs: Sequence[Pair]) -> dict[str, Tensor]:
     }
 
 
+def _kept(
+    theirs: Logprobs, expected: Logprobs | None, batch: EpisodeBatch, pairs: Sequence[Pair]
+) -> tuple[Logprobs, Logprobs] | tuple[()]:
+    """What TRL read of the own tokens of some pairs, and what was expected, in the order of `inputs_of`."""
+    if expected is None:
+        return ()
+    rows_b = torch.tensor([*(pair.chosen for pair in pairs), *(pair.rejected for pair in pairs)])
+    rows_b = rows_b.to(batch.own.device)
+    own_bt = batch.own[rows_b]
+    ours = Logprobs(*(each_BT[rows_b][own_bt].cpu() for each_BT in expected))
+    return Logprobs(*(each_N.float().cpu() for each_N in theirs)), ours
+
+
 def _minibatches(pairs: Sequence[Pair], section: TrlDPO, generator: torch.Generator) -> Iterator[list[Pair]]:
     """The pairs of every step of the optimizer; none where there is no pair to learn from."""
     for _ in range(section.epochs if pairs else 0):
@@ -97,21 +172,29 @@ def _minibatches(pairs: Sequence[Pair], section: TrlDPO, generator: torch.Genera
 
 
 def _gradients_of(
-    losses: PairLoss, batch: EpisodeBatch, some: Sequence[Pair], stepper: Stepper, micro_tokens: int, shards: Shards
-) -> Seen:
-    """Accumulates the gradients of the mean loss of some pairs."""
+    losses: PairLoss,
+    batch: EpisodeBatch,
+    some: Sequence[Pair],
+    stepper: Stepper,
+    micro_tokens: int,
+    expected: Logprobs | None,
+    shards: Shards,
+) -> list[_Seen]:
+    """Accumulates the gradients of the mean loss of some pairs; `expected` (B, T) is kept beside what was read."""
     lengths = [2 * int(batch.lengths[[pair.chosen, pair.rejected]].max()) for pair in some]
-    parts, mine = shards.deal(range(len(some)), lengths), dict[int, tuple[Seen, Gradients]]()
+    parts, mine = shards.deal(range(len(some)), lengths), dict[int, tuple[list[_Seen], Gradients]]()
     for shard in shards.mine:
-        seen: Seen = []
+        seen: list[_Seen] = []
         for part in micro_batches(parts[shard], lengths, micro_tokens):
+            pairs = [some[number] for number in part]
             with span(Part.FORWARD):
-                loss, figures = losses.loss_of(inputs_of(batch, [some[number] for number in part]))
+                read = losses.read(inputs_of(batch, pairs))
             with span(Part.BACKWARD):
-                stepper.scale(loss * (len(part) / len(some))).backward()  # type: ignore[no-untyped-call]
-            seen.append((len(part), {"loss": float(loss.detach()), **figures}))
+                stepper.scale(read.loss * (len(part) / len(some))).backward()  # type: ignore[no-untyped-call]
+            figures = {"loss": float(read.loss.detach()), **read.figures}
+            seen.append(_Seen(len(part), figures, *_kept(read.logprobs, expected, batch, pairs)))
         mine[shard] = seen, stepper.taken()
-    together: Seen = []
+    together: list[_Seen] = []
     for seen, gradients in shards.exchange(mine):
         together += seen
         stepper.add(gradients)

@@ -8,19 +8,20 @@ and step, so they are played when they are needed and need no file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from datasets import Dataset
 from peft import PeftModel
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl.trainer.dpo_config import DPOConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.dpo.beta import check_beta
-from rc1_lib.training.dpo.trl_update import FIGURES, trl_dpo_update
+from rc1_lib.training.dpo.trl_update import FIGURES, Logprobs, PairsRead, trl_dpo_update
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.models import model_section
 from rc1_lib.training.ranks.shards import ONE, Shards
@@ -28,7 +29,7 @@ from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, refuse_head_adapter, weights_kept
 from rc1_lib.training.updates.batch import EpisodeBatch
-from rc1_lib.training.updates.parity import distance
+from rc1_lib.training.updates.parity import distance, farther
 from rc1_lib.training.updates.reading import Manner, policy_logprobs, read_episodes
 from rc1_lib.training.updates.stepper import Stepper
 from rc1_lib.training.updates.tally import episode_metrics
@@ -60,7 +61,18 @@ class TrlDPO(EpisodeEngine):
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         before = self._seen(batch, kl_coef, self._shards)
         stepper = Stepper(self.optimizer, self._section.max_grad_norm, self._scaler)
-        return before | trl_dpo_update(self._losses, batch, stepper, self._section, self._dealer, self._shards)
+        learned = trl_dpo_update(
+            self._losses, batch, stepper, self._section, self._dealer, partial(self._read_rows, batch), self._shards
+        )
+        apart = {name: before[name] for name in ("policy/sampling_gap", "policy/sampling_far")}
+        return before | learned | farther(apart, learned)
+
+    def _read_rows(self, batch: EpisodeBatch, rows: Sequence[int]) -> Logprobs:
+        """Some episodes at the temperature of TRL's passes, to look at these beside them."""
+        manner = Manner(self._section.micro_tokens, 1.0)
+        now_BT = policy_logprobs(self.policy, batch, rows, manner, self._shards)
+        with self.policy.reference():
+            return Logprobs(now_BT, policy_logprobs(self.policy, batch, rows, manner, self._shards))
 
     def _objective(self, batch: EpisodeBatch, kl_coef: float) -> dict[str, float]:
         return self._seen(batch, kl_coef, ONE)
@@ -69,7 +81,8 @@ class TrlDPO(EpisodeEngine):
         """What the episodes were like; since the start policy played them, the KL is the start's to the policy.
 
         `policy/sampling_gap` and `policy/sampling_far` compare how tokens were sampled with how the reference, which is
-        the start, reads them.
+        the start, reads them at the temperature that they were sampled at. TRL's own passes know temperature 1 alone,
+        so they are held against a reading at that one, see `trl_dpo_update`; an update has the larger of the two.
         """
         manner = Manner(self._section.micro_tokens, self.temperature)
         now_BT = policy_logprobs(self.policy, batch, range(len(batch)), manner, shards)
@@ -99,8 +112,19 @@ class _Losses(DPOTrainer):
         model.delete_adapter(_COPY)
         return made
 
-    def loss_of(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
-        """The mean loss of pairs, and what TRL measured of them."""
-        loss = cast(Tensor, cast(Any, self).compute_loss(self.model, dict(inputs)))
+    def read(self, inputs: Mapping[str, Tensor]) -> PairsRead:
+        """The mean loss of pairs, what TRL measured of them, and the log-probabilities that it was made of."""
+        own_bt = inputs["completion_mask"][:, 1:].bool()
+        passes: list[Tensor] = []
+
+        def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
+            passes.append(output.log_probs.detach()[:, -own_bt.shape[1] :][own_bt])
+
+        handle = cast(nn.Module, self.model).register_forward_hook(keep)
+        try:
+            loss = cast(Tensor, cast(Any, self).compute_loss(self.model, dict(inputs)))
+        finally:
+            handle.remove()
         measured = figures_of(self._metrics)
-        return loss, {name: measured[name] for name in FIGURES}
+        policy, reference = passes  # in this order: the second one without the adapter
+        return PairsRead(loss, {name: measured[name] for name in FIGURES}, Logprobs(policy, reference))

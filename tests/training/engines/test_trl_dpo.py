@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from torch import Tensor
 from rc1_lib.config_updates import TrlDPO
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
-from rc1_lib.training.dpo.trl_update import FIGURES, trl_dpo_update
+from rc1_lib.training.dpo.trl_update import FIGURES, Logprobs, PairsRead, trl_dpo_update
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.parity import ParityError
 from rc1_lib.training.updates.stepper import Stepper
@@ -68,6 +68,28 @@ def test_takes_that_are_not_the_starts_end_the_training(tiny: Tiny) -> None:
         engine.train_step(scored(batch | {"trajectories": own, "scores": [0.0] * len(own)}))
 
 
+@pytest.mark.parametrize("temperature", [0.7, 1.0])
+@pytest.mark.parametrize("of_reference", [False, True])
+def test_a_pass_of_trls_that_reads_otherwise_than_was_sampled_ends_the_training(
+    tiny: Tiny, of_reference: bool, temperature: float
+) -> None:
+    """It is the passes that learn which are looked at, the policy's and the reference's, on a policy that has moved."""
+    run = tiny(*ENGINES["trl_dpo"], f"training.rollout.temperature={temperature}")
+    engine = engine_of(run)
+    batch = scored(played(engine, run))
+    engine.train_step(dict(batch))
+    assert engine.train_step(dict(batch))["policy/sampling_gap"] < 1e-5
+
+    def off(module: Any, inputs: Any, output: Any) -> Any:
+        if getattr(output, "log_probs", None) is not None and of_reference is not output.log_probs.requires_grad:
+            output.log_probs = output.log_probs - 0.01
+        return output
+
+    engine.policy.peft.register_forward_hook(off)
+    with pytest.raises(ParityError, match=r"differs by 0\.01 nats on average"):
+        engine.train_step(dict(batch))
+
+
 def test_takes_that_all_scored_the_same_teach_nothing(tiny: Tiny) -> None:
     run = tiny(*ENGINES["trl_dpo"])
     engine = engine_of(run)
@@ -89,10 +111,12 @@ class Margins:
     def __init__(self, weight: Tensor) -> None:
         self.weight, self.sizes = weight, list[int]()
 
-    def loss_of(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
+    def read(self, inputs: Mapping[str, Tensor]) -> PairsRead:
         pairs = len(inputs["input_ids"]) // 2
         self.sizes.append(pairs)
-        return self.weight.sum() * inputs["completion_mask"][:pairs].sum() / pairs, dict.fromkeys(FIGURES, 1.0)
+        loss = self.weight.sum() * inputs["completion_mask"][:pairs].sum() / pairs
+        ids_N = inputs["input_ids"][inputs["completion_mask"].bool()]
+        return PairsRead(loss, dict.fromkeys(FIGURES, 1.0), Logprobs(ids_N + 0.25, ids_N - 0.05))
 
 
 def updated(batch: EpisodeBatch, micro_tokens: int) -> tuple[dict[str, float], Margins]:
@@ -100,7 +124,11 @@ def updated(batch: EpisodeBatch, micro_tokens: int) -> tuple[dict[str, float], M
     section = TrlDPO(**plain, micro_tokens=micro_tokens)
     losses = Margins(torch.nn.Parameter(torch.ones(2)))
     stepper = Stepper(torch.optim.SGD([losses.weight], lr=1.0), section.max_grad_norm, None)
-    return trl_dpo_update(losses, batch, stepper, section, torch.Generator().manual_seed(1)), losses
+
+    def read(rows: Sequence[int]) -> Logprobs:
+        return Logprobs(batch.ids.float(), batch.ids.float())
+
+    return trl_dpo_update(losses, batch, stepper, section, torch.Generator().manual_seed(1), read), losses
 
 
 def test_a_step_is_the_mean_over_its_pairs_however_many_passes_it_takes() -> None:
@@ -109,6 +137,7 @@ def test_a_step_is_the_mean_over_its_pairs_however_many_passes_it_takes() -> Non
     assert (one.sizes, many.sizes) == ([3], [1, 1, 1])
     assert narrow == pytest.approx(wide, rel=1e-6)
     torch.testing.assert_close(many.weight, one.weight)
+    assert wide["policy/sampling_gap"] == pytest.approx(0.25) and wide["policy/sampling_far"] == 1
 
 
 def test_a_step_without_a_second_take_of_any_prompt_is_refused() -> None:
