@@ -11,6 +11,7 @@ import rc1_lib.run
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.config_file import departures, dump_config, load_config, read_yaml
 from rc1_lib.errors import ConfigError
+from rc1_lib.learners import ENGINES, PLAYED, names_of
 from rc1_lib.run import PUBLISHED, open_run, published_config
 
 LOCAL = PROJECT_ROOT / "configs/local.yaml"
@@ -90,7 +91,11 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
         ),
         ("training.grpo.group_size=1", "training.grpo.group_size: found '1'"),
         ("training.grpo.loss_type=bnpo", "training.grpo.loss_type: found 'bnpo'"),
+        ("training.ppo.group_size=4", "unknown key 'training.ppo.group_size'"),
         ("training.grpo.value_lr=1", "unknown key 'training.grpo.value_lr'"),
+        ("training.trl_grpo.value_lr=1", "unknown key 'training.trl_grpo.value_lr'"),
+        ("training.dpo.loss_type=ipo", "unknown key 'training.dpo.loss_type'"),
+        ("training.trl_dpo.kl_stop=1", "unknown key 'training.trl_dpo.kl_stop'"),
         ("training.ppo.minibatches=129", "batch_size is 128, expected at least training.ppo.minibatches (129)"),
         ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
@@ -382,5 +387,15 @@ def test_groups_have_to_fill_a_step() -> None:
         load_config(LOCAL, [*grouped, "batch_size=100"])
     with pytest.raises(ConfigError, match=r"batch_size is 128, expected at least training\.grpo\.minibatches \(129\)"):
         load_config(LOCAL, [*grouped, "training.grpo.minibatches=129"])
-    with pytest.raises(ConfigError, match="found 'ppo', which brings episodes, but the engine torch_grpo learns from"):
-        load_config(LOCAL, ["training.engine=torch_grpo"])
+
+
+@pytest.mark.parametrize("name", names_of(ENGINES, *PLAYED))
+def test_an_engine_takes_the_strategy_that_brings_what_it_learns_from_and_no_other(name: str) -> None:
+    fitting = "ppo" if name in ("torch_ppo", "trl_ppo") else "groups"
+    for strategy in ("ppo", "groups"):
+        settings = [f"training.engine={name}", f"training.strategy={strategy}"]
+        if strategy == fitting:
+            assert load_config(LOCAL, settings).training.engine == name
+            continue
+        with pytest.raises(ConfigError, match=rf"'{strategy}', which brings .*, but the engine {name} learns from"):
+            load_config(LOCAL, settings)

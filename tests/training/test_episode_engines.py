@@ -132,6 +132,33 @@ def test_at_a_rate_of_0_the_same_tokens_come_again(tiny: Tiny) -> None:
     assert same(engine.policy.state_dict(), weights)
 
 
+@every_engine
+def test_gradients_are_clipped_and_a_step_has_the_rate_of_its_schedule(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The callback of the schedule says a step's rate to the optimizer; at 0 nothing moves."""
+    run = tiny(*ENGINES[name], f"{tiny(*ENGINES[name]).config.training.update_key}.max_grad_norm=0.0001")
+    engine = engine_of(run)
+    batch = played(engine, run)
+    batch["scores"] = [0.1 * place for place in range(len(batch["scores"]))]
+    norms, take = list[float](), engine.optimizer.step
+
+    def step(*given: Any) -> Any:
+        taken = [each.grad for group in engine.optimizer.param_groups for each in group["params"]]
+        norms.append(float(torch.stack([grad.norm() for grad in taken if grad is not None]).norm()))
+        return take(*given)
+
+    monkeypatch.setattr(engine.optimizer, "step", step)
+    before = engine.policy.adapter_state()
+    for rate in (0.0, 0.001):
+        for group in engine.optimizer.param_groups:
+            group["lr"] = rate
+        metrics = engine.train_step(dict(batch))
+        assert metrics["lr"] == rate and metrics["grad_norm"] > 0.0001
+        assert same(engine.policy.adapter_state(), before) is (rate == 0.0)
+    assert norms == pytest.approx([0.0001] * len(norms), rel=1e-2) and len(norms) >= 2 * metrics["update/steps"]
+
+
 def test_a_few_tokens_far_off_end_the_training_even_where_the_mean_is_small(tiny: Tiny) -> None:
     close, far = {"policy/sampling_gap": 1e-6, "policy/sampling_far": 0.0}, {"policy/sampling_far": 0.002}
     bounds = tiny().config.training.parity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -157,6 +158,7 @@ def test_looks_and_an_early_end_work_with_every_engine(tiny: Tiny, name: str) ->
         adapters.append((end / "adapter.safetensors").read_bytes())
     lines = [json.loads(line) for line in (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
     assert ["eval/env/success" in line for line in lines] == [False, True, False]
+    assert [line["lr"] / run.config.lr for line in lines] == pytest.approx([1.0, 0.5 + math.sqrt(0.125), 0.5])
     assert adapters[0] == adapters[1]
 
 

@@ -149,7 +149,26 @@ def test_every_other_engine_ends_the_same_too_when_it_is_resumed(base: Path, tmp
     assert ends[0] == ends[1]
 
 
-def killed_in_a_checkpoint(workspace: str, base: str) -> None:
+CALLBACKS = (
+    "callbacks=[logging, checkpoint, eval_shadow, {grad_clip: {max_norm: 0.0001}}, "
+    "{lr_schedule: {kind: linear, warmup_steps: 0}}, "
+    "{early_stop: {metric: eval/loss, patience: 1, min_delta: 1.0, higher_is_better: false}}]"
+)
+
+
+@pytest.mark.parametrize("name", names_of(ENGINES, LearnsFrom.ROWS))
+def test_every_callback_works_with_every_engine_of_rows(base: Path, tmp_path: Path, name: str) -> None:
+    settings = (f"engine.name={name}", CALLBACKS, "engine.max_grad_norm=null", "run.eval_steps=2")
+    done = train(tmp_path, base, *settings)
+    assert done.step == 4 and "eval/loss" in str(done.stop_reason), "the second look is not better by 1"
+    lines = MetricsLog(tmp_path / "reports/metrics.jsonl").read()
+    assert [line["lr"] / 0.01 for line in lines] == pytest.approx([1, 5 / 6, 4 / 6, 3 / 6])
+    assert ["eval/loss" in line for line in lines] == [False, True, False, True]
+    assert all(line["grad_norm"] > 0.0001 for line in lines)
+    assert list(steps(tmp_path / "checkpoints/local")) == [2, 4]
+
+
+def killed_in_a_checkpoint(workspace: str, base: str, name: str) -> None:
     """Train, and die at the rename that would put the checkpoint of step 4 in its place. In a process of its own."""
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -158,16 +177,20 @@ def killed_in_a_checkpoint(workspace: str, base: str) -> None:
 
     torch.set_num_threads(1)
     sys.addaudithook(hook)
-    train_small(SHIPPED, Workspace(Path(workspace)), None, [f"model.base={base}", *SHORT])
+    train_small(SHIPPED, Workspace(Path(workspace)), None, [f"model.base={base}", *SHORT, f"engine.name={name}"])
 
 
+@pytest.mark.parametrize("name", names_of(ENGINES, LearnsFrom.ROWS))
 def test_killed_within_a_checkpoint_and_resumed_in_a_new_process_the_end_is_the_same(
-    undisturbed: Path, base: Path, tmp_path: Path, forks: Forks
+    undisturbed: Path, base: Path, tmp_path: Path, forks: Forks, name: str
 ) -> None:
-    done = forks.start(f"{__name__}.killed_in_a_checkpoint", tmp_path, base)
+    if name != "trl_sft":
+        undisturbed = tmp_path / "undisturbed"
+        train(undisturbed, base, f"engine.name={name}")
+    done = forks.start(f"{__name__}.killed_in_a_checkpoint", tmp_path, base, name)
     assert done.wait() == -signal.SIGKILL, done.told()[-2000:]
     assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == [1, 2, 3, 4]
-    train(tmp_path, base, resume="latest")
+    train(tmp_path, base, f"engine.name={name}", resume="latest")
     ours, theirs = (resolve(6, folder / "checkpoints/local") for folder in (tmp_path, undisturbed))
     assert diff_checkpoints(load_checkpoint(ours), load_checkpoint(theirs), exact=True) == []
     assert fingerprint(ours) == fingerprint(theirs)
