@@ -130,7 +130,7 @@ def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
 
     `before_rename(temporary: Path)` runs when the new bytes are safe on disk and the old file is still in place.
     """
-    _make_folder(path.parent)
+    make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     temporary = Path(name)
     try:
@@ -142,7 +142,7 @@ def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
         if before_rename is not None:
             before_rename(temporary)
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -213,22 +213,32 @@ def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, A
 
 @contextmanager
 def _alone(workspace: Workspace, relative: str) -> Iterator[None]:
-    """Hold the workspace's lock. The kernel releases that of a process which ends, however it ends."""
+    """Be the only one that writes data files into the workspace."""
+    path, busy = workspace.path(_LOCK), "another process is writing into this workspace; wait for it or end it"
+    make_folder(path.parent)
+    with only_writer(path, RC1Error(f"{workspace.path(relative)}: {busy}")):
+        yield
+
+
+@contextmanager
+def only_writer(lock: Path, refusal: RC1Error) -> Iterator[None]:
+    """Hold a lock file. The kernel releases that of a process which ends, however it ends.
+
+    Args:
+        lock: the file, in a folder that is there.
+        refusal: raised while another process holds it.
+    """
     from filelock import FileLock, Timeout  # not needed by commands that only read
 
-    path = workspace.path(_LOCK)
-    _make_folder(path.parent)
-    lock = FileLock(path)
+    held = FileLock(lock)
     try:
-        lock.acquire(blocking=False)
+        held.acquire(blocking=False)
     except Timeout:
-        raise RC1Error(
-            f"{workspace.path(relative)}: another process is writing into this workspace; wait for it or end it"
-        ) from None
+        raise refusal from None
     try:
         yield
     finally:
-        lock.release()
+        held.release()
 
 
 def _check_name(workspace: Workspace, relative: str) -> None:
@@ -289,15 +299,21 @@ def _names(checksum: Path, sha256: str, relative: str) -> bool:
         return False
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path, error: type[RC1Error] = RC1Error) -> None:
+    """Make a folder and those above it, where they are missing.
+
+    Raises:
+        RC1Error: of the kind `error`, when a file is in the way.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise RC1Error(f"{folder}: cannot be a folder, because a file of that name is in the way") from None
+        raise error(f"{folder}: cannot be a folder, because a file of that name is in the way") from None
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Flush a file or a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -7,7 +7,6 @@ bears such a name and belongs to a folder of RC1: it also runs where a user's ow
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rc1_lib.artifacts import make_folder, only_writer, sync
 from rc1_lib.training.checkpoint.state import CheckpointError
 
 LATEST = "latest"
@@ -34,23 +34,10 @@ def alone(folder: Path) -> Iterator[None]:
     Raises:
         CheckpointError: while another process holds it, or when `folder` cannot be made.
     """
-    from filelock import FileLock, Timeout
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise CheckpointError(f"{folder}: cannot be a folder, because a file of that name is in the way") from None
-    lock = FileLock(folder / _LOCK)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        raise CheckpointError(
-            f"{folder}: another process is writing checkpoints here; wait for it or end it, or write elsewhere"
-        ) from None
-    try:
+    make_folder(folder, CheckpointError)
+    busy = "another process is writing checkpoints here; wait for it or end it, or write elsewhere"
+    with only_writer(folder / _LOCK, CheckpointError(f"{folder}: {busy}")):
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager
@@ -139,15 +126,6 @@ def point(link: Path, name: str) -> None:
     temporary.symlink_to(name)
     temporary.replace(link)
     sync(link.parent)
-
-
-def sync(path: Path) -> None:
-    """Flush a file or a folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def only(home: Path) -> re.Pattern[str]:
