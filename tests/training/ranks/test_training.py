@@ -16,6 +16,7 @@ from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.ranks.link import LostError
 from rc1_lib.training.ranks.started import StartedCrew
 from rc1_lib.training.setups import EpisodeSetup
+from tasks.prepared import prepared_for
 from tests.forks import Forks
 from tests.training.killed import until_done
 from tests.training.test_ppo_run import go
@@ -64,6 +65,13 @@ def test_two_processes_killed_again_and_again_end_with_the_bytes_of_one(tiny: Ti
     root = tiny().workspace.root
     assert until_done(forks, "train", root, SHARDS, "training.processes=2") >= 2
     assert end_of(root) == alone
+
+
+def test_the_run_that_is_prepared_is_the_one_with_its_own_number_of_processes(tiny: Tiny) -> None:
+    """The same ticket opens both, and in one process the second is not trained by what the first was prepared with."""
+    one, two = (prepared_for(tiny(SHARDS, f"training.processes={processes}")).run for processes in (1, 2))
+    assert one.config_sha256 == two.config_sha256
+    assert (one.config.training.processes, two.config.training.processes) == (1, 2)
 
 
 def test_another_number_of_shards_is_another_run(tiny: Tiny) -> None:
