@@ -2,6 +2,7 @@
 
 The other gates look at rows' form. Here each call is made again in the row's own world, each verdict worked out again,
 and the question, its gold answer and its pages are compared with the source's. Texts hold no mark of the chat format.
+Columns do so for thousands of rows at once (`rc1_lib.environment.borne_out`); what they doubt is played by itself.
 """
 
 from __future__ import annotations
@@ -10,22 +11,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
+from rc1_lib.environment.borne_out import are_right, borne_out, sums_of
 from rc1_lib.environment.markers import MARKER_PATTERN, has_marker
-from rc1_lib.environment.replay import sums, untruths
+from rc1_lib.environment.replay import untruths
 from rc1_lib.garbage import uncollected
-from rc1_lib.pool.as_asked import Questions, as_asked
+from rc1_lib.pool.as_asked import Questions, are_as_asked, as_asked
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.playable import unplayable
 from rc1_lib.rows.spoken import places, spoken
 from rc1_lib.rows.untrue import Kind, Untruth
-from rc1_lib.task_specs import is_right, task_spec
+from rc1_lib.task_specs import task_names, task_spec
 from rc1_lib.thresholds import ConsistencyGate
 
 _ADVICE = "drop the rows listed, or build anew with --rebuild: the builder writes none such"
-_SLICE = 2000
+_SLICE = 4000
 """Rows that are looked at together, so that their texts need little room."""
 _SHOWN = 200
 """Characters of what was found and expected that an offender shows."""
@@ -50,13 +53,14 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds:
     listed: list[Mapping[str, Any]] = []
     reckoned = elsewhere = 0
     for name, rows in files.items():
-        for row, found in _looked_at(rows, questions):
-            rows_with.update({untruth.kind for untruth in found})
-            if len(listed) < MAX_OFFENDERS:
-                listed += [_offender(name, row, untruth) for untruth in found]
-            ended = _last_sum_is_the_answer(row)
-            reckoned += ended is not None
-            elsewhere += ended is False
+        for part in rows.iter_slices(_SLICE):
+            for row, found in _looked_at(part, questions):
+                rows_with.update({untruth.kind for untruth in found})
+                if len(listed) < MAX_OFFENDERS:
+                    listed += [_offender(name, row, untruth) for untruth in found]
+            ended = _last_sums_are_the_answers(part)
+            reckoned += len(ended)
+            elsewhere += ended.count(False)
     checks = [at_most(f"rows with {kind}", rows_with[kind], thresholds.max_rows, _ADVICE) for kind in Kind]
     played = sum(rows.height for rows in files.values())
     checks.append(at_least("rows played again", played, 1, "there are no rows to play"))
@@ -67,12 +71,15 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds:
 
 
 def _looked_at(rows: pl.DataFrame, questions: Questions) -> Iterator[tuple[Row, list[Untruth]]]:
-    for part in rows.iter_slices(_SLICE):
-        marked = spoken(part).str.contains(MARKER_PATTERN)
-        for record, has_mark in zip(part.iter_rows(named=True), marked, strict=True):
-            row = cast(Row, record)
-            found = [*untruths(row), *(_unlike_its_source(row, questions) if questions else ())]
-            yield row, [*_marks(record), *found] if has_mark else found
+    """Each row that columns do not show to be true, and what of it is not."""
+    marked = spoken(rows).str.contains(MARKER_PATTERN).to_numpy()
+    played = borne_out(rows)
+    asked = are_as_asked(rows, questions) if questions else np.ones(rows.height, bool)
+    doubted = np.flatnonzero(marked | ~played | ~asked)
+    for place, record in zip(doubted, rows[doubted].iter_rows(named=True), strict=True):
+        row = cast(Row, record)
+        found = [*(_marks(record) if marked[place] else ()), *(() if played[place] else untruths(row))]
+        yield row, [*found, *(() if asked[place] else _unlike_its_source(row, questions))]
 
 
 def _unlike_its_source(row: Row, questions: Questions) -> Iterator[Untruth]:
@@ -89,10 +96,11 @@ def _marks(record: Mapping[str, Any]) -> Iterator[Untruth]:
             yield Untruth(Kind.MARK, where, text, "words alone")
 
 
-def _last_sum_is_the_answer(row: Row) -> bool | None:
-    """Whether a word problem's sums end with its gold answer; None where there are none to tell by."""
-    found = sums(row) if task_spec(row["task"]).word_problem else []
-    return is_right(row["task"], found[-1][1], row["answer"], row["aliases"] or ()) if found else None
+def _last_sums_are_the_answers(rows: pl.DataFrame) -> list[bool]:
+    """Of each word problem whose closing reason is of sums whether they end with its gold answer."""
+    problems = rows.filter(pl.col("task").is_in([name for name in task_names() if task_spec(name).word_problem]))
+    last = sums_of(problems).unique("row", keep="last", maintain_order=True)
+    return are_right(problems[last["row"].to_numpy()], last["result"])
 
 
 def _sums(reckoned: int, elsewhere: int, thresholds: ConsistencyGate) -> Check:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -87,10 +86,18 @@ def take_out(question: Question, slot: Slot) -> Question:
 
 def replace_word(text: str, slot: Slot, lang: str) -> str:
     """`text` with the slot's value, as a whole word, replaced by its vague wording."""
-    pattern = re.escape(slot.value) if lang == "zh" else rf"(?<!\w){re.escape(slot.value)}(?!\w)"
+    parts, told = [], 0
+    at = text.find(slot.value) if slot.value else -1
+    while at >= 0:
+        after = at + len(slot.value)
+        if lang == "zh" or not (_is_word(text[max(0, at - 1) : at]) or _is_word(text[after : after + 1])):
+            starts_sentence = at == 0 or text[:at].rstrip().endswith((".", "!", "?"))
+            vague = slot.vague[:1].upper() + slot.vague[1:] if starts_sentence else slot.vague
+            parts += [text[told:at], vague]
+            told = after
+        at = text.find(slot.value, max(told, at + 1))
+    return "".join([*parts, text[told:]])
 
-    def vague(match: re.Match[str]) -> str:
-        starts_sentence = match.start() == 0 or text[: match.start()].rstrip().endswith((".", "!", "?"))
-        return slot.vague[:1].upper() + slot.vague[1:] if starts_sentence else slot.vague
 
-    return re.sub(pattern, vague, text)
+def _is_word(mark: str) -> bool:
+    return mark.isalnum() or mark == "_"

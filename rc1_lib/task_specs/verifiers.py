@@ -37,7 +37,7 @@ def same_verdict(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
 
 def same_text(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
     """Whether `given` is `gold` or one of its aliases after normalisation."""
-    return normalise_answer(given) in {normalise_answer(text) for text in (gold, *aliases)}
+    return given == gold or normalise_answer(given) in {normalise_answer(text) for text in (gold, *aliases)}
 
 
 def _as_number(text: str) -> Decimal | None:
