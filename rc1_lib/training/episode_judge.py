@@ -7,7 +7,6 @@ a judge that is asked again may say something else, and an attempt that failed m
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -28,11 +27,10 @@ from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.prompt import dialogue_sha256
 from rc1_lib.scoring.providers import LIVE
-from rc1_lib.scoring.test_double import NOTICE
+from rc1_lib.scoring.reward_log import RewardLog
 from rc1_lib.scoring.unbilled import score_unbilled
 from rc1_lib.training.callbacks.cap import USD
 
-_LOG = logging.getLogger("rc1.reward")
 REPLIES = "replies.sqlite"
 STEPS = "steps"
 
@@ -93,7 +91,7 @@ class EpisodeJudge:
         self._models = _calibrated_on(run)
         self._run, self._spec = run, read_spec(run)
         self._spending: dict[int, Spending] = {}
-        self._double_noticed = False
+        self._log = RewardLog("episodes")
         self.sha256 = sha256_json(
             {
                 "weights": self._weights,
@@ -153,7 +151,7 @@ class EpisodeJudge:
         judged = finish(partial(self._ask, dialogues, spending))
         if judged.stopped:
             raise RC1Error(f"the judge stopped: {judged.stopped}. What was paid for is kept; run again to go on")
-        self._tell(judged)
+        self._log.tell(judged)
         found = rated(judged, dialogues, self._weights)
         self._check_models(found)
         return found, judged
@@ -170,13 +168,6 @@ class EpisodeJudge:
             # The instructions are those that the fingerprint names, whatever has become of the file since.
             judging = replace(open_judge(self._run, store), spec=self._spec, spending=spending, stage=STAGE)
             return await judging.score_async(dialogues)
-
-    def _tell(self, judged: Judged) -> None:
-        if judged.test_double and not self._double_noticed:
-            self._double_noticed = True
-            _LOG.warning(NOTICE)
-        for reason, count in judged.reasons[:3]:
-            _LOG.warning("%d of %d episodes are unscored: %s", count, len(judged.rows), reason)
 
     def _check_models(self, found: Sequence[Rated]) -> None:
         unknown = sorted({model for one in found for model in one.models} - set(self._models))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -21,10 +20,9 @@ from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.judge import Judge, check_judge, open_judge, open_store, read_spec
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.prompt import JudgeSpec
-from rc1_lib.scoring.test_double import NOTICE
+from rc1_lib.scoring.reward_log import RewardLog
 from rc1_lib.thresholds import Gates
 
-_LOG = logging.getLogger("rc1.reward")
 _T = TypeVar("_T")
 STAGE = "scoring"
 """A stage of its own: training asks again with every step, which nobody wants told as often."""
@@ -65,7 +63,7 @@ class WeightedJudge:
         self._spending = Spending(config.budget, config.prices)
         self._lock = threading.Lock()
         self._asked = self._scored = self._in_a_row = 0
-        self._double_noticed = False
+        self._log = RewardLog("dialogues")
 
     async def rate(self, dialogues: Sequence[Sequence[Message]]) -> list[Rated]:
         """The reward of each dialogue.
@@ -80,7 +78,7 @@ class WeightedJudge:
             judged = await judge.score_async(dialogues)
         if judged.stopped:
             raise RC1Error(f"no reward: the judge stopped: {judged.stopped}. What was paid for is kept")
-        self._tell(judged)
+        self._log.tell(judged)
         found = rated(judged, dialogues, self.weights)
         self._count(found, judged)
         return found
@@ -93,13 +91,6 @@ class WeightedJudge:
         # Opened for each call: a connection to the store would not survive a trainer's forks.
         with open_store(self._source) as store:
             yield replace(open_judge(self._source, store), spending=self._spending, stage=STAGE)
-
-    def _tell(self, judged: Judged) -> None:
-        if judged.test_double and not self._double_noticed:
-            self._double_noticed = True
-            _LOG.warning(NOTICE)
-        for reason, count in judged.reasons[:3]:
-            _LOG.warning("%d of %d dialogues are unscored: %s", count, len(judged.rows), reason)
 
     def _count(self, found: Sequence[Rated], judged: Judged) -> None:
         with self._lock:
