@@ -27,6 +27,7 @@ from rc1_lib.calibration.judge_baseline import check_baseline
 from rc1_lib.calibration.stages import check_performable, is_due
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.file_hashes import hashes_known
 from rc1_lib.preflight.ahead import ahead
 from rc1_lib.preflight.gates import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
 from rc1_lib.preflight.nights import Night, NightOutcome
@@ -90,7 +91,8 @@ def preflight(
             with at_work, dask_processes(gate_processes) as shards:
                 if night is not None:
                     return _nightly(run, night, rounds, build, refresh, on_red_revoke, shards)
-                return _preflight(run, rounds, build, refresh, ticket, on_red_revoke, shards)
+                with nullcontext() if refresh else hashes_known():
+                    return _preflight(run, rounds, build, refresh, ticket, on_red_revoke, shards)
         except RC1Error as refusal:
             if night is not None:
                 night.broke_off(NightOutcome.REFUSED, str(refusal))

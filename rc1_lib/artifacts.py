@@ -21,7 +21,8 @@ from typing import IO, Any
 import orjson
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.regular_files import open_regular, read_regular
+from rc1_lib.file_hashes import sha256_file, sha256_known
+from rc1_lib.regular_files import read_regular
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 _LOCK = "reports/rc1/.write.lock"
@@ -74,19 +75,6 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex.
-
-    Raises:
-        RC1Error: when it is a folder, a dangling link or not readable.
-    """
-    try:
-        with open_regular(path) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise RC1Error(f"{path}: cannot be read ({error.strerror}), expected a file") from None
-
-
 def sha256_json(value: Any) -> str:
     """SHA-256 of a JSON-ready value with sorted keys, in hex."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)).hexdigest()
@@ -120,7 +108,7 @@ def sha256_folder(folder: Path) -> str:
 def _sha256_of(folder: Path, files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted(files):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + sha256_file(path).encode() + b"\n")
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + sha256_known(path).encode() + b"\n")
     return digest.hexdigest()
 
 
@@ -283,7 +271,7 @@ def file_state(
         return FileState.FOREIGN
     if kind is not None and manifest.get("kind") != kind:
         return FileState.FOREIGN
-    digest = sha256_file(target)
+    digest = sha256_known(target)
     if digest != manifest.get("sha256"):
         return FileState.INTERRUPTED if digest == manifest.get("previous_sha256") else FileState.ALTERED
     if inputs is not None and manifest.get("inputs") != inputs:

@@ -14,10 +14,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from rc1_lib.artifacts import FileState, file_state, sha256_file, sha256_json
+from rc1_lib.artifacts import FileState, file_state, sha256_json
 from rc1_lib.build_policy import NOT_OURS
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_known
 from rc1_lib.run import Run
 
 
@@ -58,7 +59,7 @@ class Given:
 
     name: str
     where: Callable[[Run], str]
-    hashed: Callable[[Path], str] = sha256_file
+    hashed: Callable[[Path], str] = sha256_known
     only_folders: bool = False
     vouched: bool = True
     wanted: Callable[[Run], bool] = lambda run: True
@@ -136,7 +137,7 @@ class Artifact:
         Raises:
             RC1Error: when it is not there.
         """
-        return _there(self.path(run), self.name, f"{self.command} writes it", sha256_file)
+        return _there(self.path(run), self.name, f"{self.command} writes it", sha256_known)
 
     @property
     def code_roots(self) -> tuple[str, ...]:
@@ -219,7 +220,7 @@ def fingerprint(one: Described, run: Run) -> dict[str, str]:
 
 def _sha256_at(where: Callable[[Run], str], run: Run) -> str:
     path = run.workspace.path(where(run))
-    return sha256_file(path) if path.exists() else ""
+    return sha256_known(path) if path.exists() else ""
 
 
 def _there(path: Path, name: str, made_by: str, hashed: Callable[[Path], str]) -> str:

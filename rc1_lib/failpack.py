@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace, atomic_write, now, sha256_file
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace, atomic_write, now
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.masking import conceal, conceal_bytes, secrets
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_file, sha256_json, write_text
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
 from rc1_lib.config import RunConfig
 from rc1_lib.config_file import decisive, dump_config, extended_by, load_config
 from rc1_lib.errors import ConfigError
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.masking import mask, secrets
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}

@@ -12,6 +12,7 @@ from prefect import State
 from prefect.states import Completed, Failed
 
 from rc1_lib.evidence import Evidence
+from rc1_lib.file_hashes import read_anew
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round, round_title
 from rc1_lib.preflight.rounds import fingerprints
 from rc1_lib.progress import tell
@@ -31,7 +32,8 @@ PASSED, WAIVED, FAILED, ERROR = "GatePassed", "GateWaived", "GateFailed", "GateE
 
 
 def files_now(run: Run) -> AllFiles:
-    """Fingerprints, as of now, of every file of the preflight; each is read once."""
+    """Fingerprints, as of now, of every file of the preflight: each is read, whatever is known of it."""
+    read_anew()
     return {name: (found["path"] or name, found["sha256"]) for name, found in fingerprints(Evidence(run)).items()}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.artifacts import sha256_file, sha256_json
+from rc1_lib.artifacts import sha256_json
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import read_spec
 from rc1_lib.training.models import fingerprint_of

@@ -18,11 +18,11 @@ from rc1_lib.artifacts import (
     file_state,
     read_manifest,
     recorded_write,
-    sha256_file,
     sha256_tree,
     write_text,
 )
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
 
 NAME = "data/rows.jsonl"
 INPUTS = {"seed": 1}

@@ -8,11 +8,11 @@ from typing import cast
 
 import polars as pl
 
-from rc1_lib.artifacts import sha256_file
 from rc1_lib.attacks.library import ATTACKS, Attack
 from rc1_lib.attacks.play import played, read_attacks
 from rc1_lib.environment.limits import Limits
 from rc1_lib.errors import ConfigError
+from rc1_lib.file_hashes import sha256_known
 from rc1_lib.records import Row
 from rc1_lib.run import Run
 
@@ -44,7 +44,7 @@ def own_attacks(run: Run) -> dict[str, str]:
     """Fingerprints of the policies of one's own, by path; "" where a file is missing."""
     paths = run.config.gates.reward_hacking.own
     files = {path: run.workspace.path(path) for path in paths}
-    return {path: sha256_file(file) if file.is_file() else "" for path, file in files.items()}
+    return {path: sha256_known(file) if file.is_file() else "" for path, file in files.items()}
 
 
 def attacked_rows(run: Run, attacks: Mapping[str, Attack], prompts: pl.DataFrame) -> pl.DataFrame:

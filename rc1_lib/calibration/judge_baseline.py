@@ -19,10 +19,11 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from rc1_lib.artifacts import FileState, atomic_write, file_state, now, read_json, recorded_write, sha256_file
+from rc1_lib.artifacts import FileState, atomic_write, file_state, now, read_json, recorded_write
 from rc1_lib.build_policy import NOT_OURS
 from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gates.judge_drift import AskedAgain, judge_drift_gate
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW

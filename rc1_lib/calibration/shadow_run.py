@@ -95,19 +95,32 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) ->
 
 def _write_terms(run: Run, tag: str, frame: pl.DataFrame) -> str:
     """Every term of every row, so that a row can be audited by hand."""
-    relative = f"reports/shadow_run_{tag}.rows.jsonl"
+    relative = _rows_path(tag)
     with atomic_write(run.workspace.path(relative)) as stream:
         frame.write_ndjson(stream)
     return relative
 
 
-def _draw(run: Run, tag: str, frame: pl.DataFrame, compared: Comparison) -> dict[str, str]:
-    known = frame.filter(pl.col("reward").is_not_null())
-    files = {
+def left_by(tag: str) -> tuple[str, ...]:
+    """What a shadow run with this tag writes, relative to the workspace: report, rows and pictures."""
+    return report_path(tag), _rows_path(tag), *_pictures(tag).values()
+
+
+def _rows_path(tag: str) -> str:
+    return f"reports/shadow_run_{tag}.rows.jsonl"
+
+
+def _pictures(tag: str) -> dict[str, str]:
+    return {
         "reliability": f"{PLOTS}/shadow_{tag}_reliability.png",
         "ranks by old score and new reward": f"{PLOTS}/shadow_{tag}_ranks.png",
         "by difficulty": f"{PLOTS}/shadow_{tag}_difficulty.png",
     }
+
+
+def _draw(run: Run, tag: str, frame: pl.DataFrame, compared: Comparison) -> dict[str, str]:
+    known = frame.filter(pl.col("reward").is_not_null())
+    files = _pictures(tag)
     reliability, ranks, buckets = (run.workspace.path(file) for file in files.values())
     plots.reliability(reliability, known, {"old score": "old", "new reward": "reward"}, outcome="solved")
     plots.rank_scatter(

@@ -12,12 +12,13 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import read_json, recorded_write, sha256_file, sha256_json, write_json
+from rc1_lib.artifacts import read_json, recorded_write, sha256_json, write_json
 from rc1_lib.build_policy import NOT_OURS
 from rc1_lib.calibration.attacked_rows import own_attacks
 from rc1_lib.code import code_sha256
 from rc1_lib.derived import Artifact, Input, file_input
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import scoring_settings
 from rc1_lib.vouched import read_vouched

@@ -63,7 +63,7 @@ def build_base(
 
 def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[str, Any]) -> int:
     """Compare the files that lie there, and their record, with what was built."""
-    from rc1_lib.artifacts import sha256_file
+    from rc1_lib.file_hashes import sha256_file
 
     lying = {name: sha256_file(place / name) if (place / name).is_file() else None for name in there["files"]}
     table = Table(title="files", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)

@@ -27,9 +27,9 @@ def difficulty_metrics(
     rebuild: Rebuild = False,
 ) -> int:
     """Measure the difficulty features of every row of the pool and vote each into a bucket."""
-    from rc1_lib.artifacts import sha256_file
     from rc1_lib.difficulty.derived import METRICS
     from rc1_lib.difficulty.steps import read_metrics, write_metrics
+    from rc1_lib.file_hashes import sha256_file
 
     flags = overrides({"difficulty.metrics_path": session.inside("--out", out)})
     run = session.open(flags, reading={"pool.path": session.given(pool)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rc1_lib.artifacts import sha256_file
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.load import load_checkpoint

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.artifacts import atomic_write, now, read_json, sha256_file, sha256_json, write_json
+from rc1_lib.artifacts import atomic_write, now, read_json, sha256_json, write_json
 from rc1_lib.build_policy import NOT_OURS
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.answers import played_by
@@ -23,6 +23,7 @@ from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.episodes import IDENTITY, MODES, EpisodeRecord, episode_frame, read_episodes, records_of
 from rc1_lib.evaluation.evaluate import TRAINED, evaluate
 from rc1_lib.evaluation.prompts import prompts_sha256
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.progress import tell
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 
 from rc1_lib.derived import Artifact
 from rc1_lib.difficulty.steps import read_metrics
+from rc1_lib.errors import RC1Error
 from rc1_lib.evidence.registry import DATA, bound, described
+from rc1_lib.file_hashes import sha256_known
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
 
 _ROWS: dict[str, Artifact] = {one.name: one for one in DATA}
+
+
+@lru_cache(maxsize=1)
+def _foreign_lines(part: Path, whole: Path, part_sha256: str, whole_sha256: str) -> int:
+    """Lines by content."""
+    found = foreign_lines(part, whole)
+    for path, sha256 in ((part, part_sha256), (whole, whole_sha256)):
+        if sha256_known(path) != sha256:
+            raise RC1Error(f"{path}: changed while it was read; run again when nothing writes to it")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +67,10 @@ class Evidence:
 
     def balanced_foreign_lines(self) -> int:
         """How many lines of the balanced pool are not, byte for byte, lines of the pool; -1 when a file is missing."""
-        paths = [self.path(name) for name in ("pool", "balanced")]
-        if not all(path.is_file() for path in paths):
+        pool, balanced = (self.path(name) for name in ("pool", "balanced"))
+        if not (pool.is_file() and balanced.is_file()):
             return -1
-        return foreign_lines(part=paths[1], whole=paths[0])
+        return _foreign_lines(balanced, pool, self.sha256("balanced"), self.sha256("pool"))
 
     def metrics(self) -> pl.DataFrame:
         """The checked difficulty metrics; raises `RowError` when they are missing or damaged."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal
 
-from rc1_lib.artifacts import read_json, read_manifest, sha256_file, sha256_tree
+from rc1_lib.artifacts import read_json, read_manifest, sha256_tree
 from rc1_lib.derived import Artifact, Given, Input
+from rc1_lib.file_hashes import sha256_known
 from rc1_lib.run import Run
 from rc1_lib.sources import sources_sha256
 
@@ -41,7 +42,7 @@ def _not_sampled(run: Run) -> bool:
 
 def _held_out_sha256(run: Run) -> str:
     beside = run.config.pool.hold_out
-    return "" if beside is None else sha256_file(run.workspace.find(beside))
+    return "" if beside is None else sha256_known(run.workspace.find(beside))
 
 
 TEMPLATES = Given("templates", lambda run: run.config.pool.templates_dir, sha256_tree)

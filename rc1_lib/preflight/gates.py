@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 
 from rc1_lib.artifacts import PROJECT_ROOT, sha256_json
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
-from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.calibration.judged_rows import dimensions, scores_sha256
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.reward_hacking import hacking_verdict
-from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
+from rc1_lib.calibration.shadow_run import PRE_RUN, left_by, shadow_run
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import DATA
+from rc1_lib.file_hashes import sha256_known
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
@@ -53,7 +54,10 @@ class GateSpec:
         reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
         evaluate: from the evidence and the round to the verdict; the round counts only where it reads the world.
         rounds: in which rounds it stands.
-        reads_world: whether it also reads what no file holds (disk, git, a provider, the clock): never cached.
+        reads_world: whether it also reads what no file holds (disk, git, a provider, the clock). Its verdict is given
+            again only where the two below say all that it has read and written.
+        world: fingerprint of what decides it beside its files, found out anew every time; None where there is none.
+        leaves: what it writes, relative to the workspace: lies there, byte for byte, where its verdict is given again.
         asks: whether it asks the judge, which costs where it is a live one.
         behind: the gates whose asking it looks at.
     """
@@ -66,6 +70,8 @@ class GateSpec:
     reads_world: bool = False
     asks: bool = False
     behind: tuple[str, ...] = ()
+    world: Callable[[Evidence], str | None] = lambda evidence: None
+    leaves: tuple[str, ...] = ()
 
 
 def _tasks(evidence: Evidence) -> list[str]:
@@ -126,6 +132,11 @@ def _weights(evidence: Evidence, _: Round) -> GateResult:
 
 def _shadow_run(evidence: Evidence, _: Round) -> GateResult:
     return shadow_run(evidence.run, PRE_RUN).gate
+
+
+def _shadow_scores(evidence: Evidence) -> str | None:
+    """What the judge says of the shadow set, where asking is free: bootstrap and pictures hang on nothing else."""
+    return scores_sha256(evidence.run, evidence.rows("shadow"))
 
 
 PREFLIGHT: tuple[GateSpec, ...] = (
@@ -192,7 +203,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec(
         "shadow_run", "does the new reward order dialogues better", ("shadow", "weights", "judge_spec"),
-        _shadow_run, rounds=(2,), reads_world=True, asks=True,
+        _shadow_run, rounds=(2,), reads_world=True, asks=True, world=_shadow_scores, leaves=left_by(PRE_RUN),
     ),
     GateSpec(
         "judge_drift", "does the judge grade as it did", (JUDGE_BASELINE.name, "judge_spec"),
@@ -242,8 +253,9 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
     """Evaluate one gate, with the fingerprints of what it read.
 
     A gate that reads files alone is a function of their bytes, the configuration and the code. Its files are hashed
-    every time; where all three are what they were when it passed, that verdict is given again: the second round asks
-    whether anything has changed since the first, and the next preflight since this one.
+    (`rc1_lib.file_hashes`); where all three are what they were when it passed, that verdict is given again: the second
+    round asks whether anything has changed since the first, and the next preflight since this one. So is that of a gate
+    which tells what of the world decides it, where this and all that it has written are the same too.
 
     User errors (a missing or damaged file) become a result whose status is ERROR; anything else rises.
 
@@ -260,9 +272,10 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
         return GateResult(name, waiver=waiver)
     try:
         prints = {evidence.label(file): evidence.sha256(file) for file in spec.reads}
-        if spec.reads_world:
+        world = spec.world(evidence) if spec.reads_world else ""
+        if world is None:
             return replace(spec.evaluate(evidence, number), evidence=prints)
-        decisive = _decisive(evidence.run, prints)
+        decisive = _decisive(evidence.run, prints, *_of_the_world(spec, evidence.run, world))
         known = None if anew else recall(evidence.run.workspace, name, decisive)
         if known is not None:
             return known
@@ -270,6 +283,7 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
     except RC1Error as error:
         return GateResult(name, error=str(error))
     if result.status is Status.PASSED:
+        decisive = _decisive(evidence.run, prints, *_of_the_world(spec, evidence.run, world))
         remember(evidence.run.workspace, decisive, result)
     return result
 
@@ -288,8 +302,16 @@ def as_found_here(run: Run, result: GateResult) -> GateResult:
     return result
 
 
-def _decisive(run: Run, prints: Mapping[str, str]) -> str:
-    return sha256_json([str(run.workspace.root), dict(prints), run.config_sha256, code_sha256()])
+def _decisive(run: Run, prints: Mapping[str, str], *more: object) -> str:
+    return sha256_json([str(run.workspace.root), dict(prints), run.config_sha256, code_sha256(), *more])
+
+
+def _of_the_world(spec: GateSpec, run: Run, found: str) -> tuple[object, ...]:
+    """What decides a gate beside its files: what it found in the world, and what lies where it writes."""
+    if not spec.reads_world:
+        return ()
+    left = {where: run.workspace.path(where) for where in spec.leaves}
+    return found, {where: sha256_known(path) if path.is_file() else "" for where, path in left.items()}
 
 
 def check_waivers(evidence: Evidence) -> None:

@@ -13,13 +13,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_file, sha256_json, write_json
+from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_json, write_json
 from rc1_lib.code import code_sha256
 from rc1_lib.config_file import departures, flatten
 from rc1_lib.derived import Described
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import NAMES, bound, described
+from rc1_lib.file_hashes import read_anew, sha256_file
 from rc1_lib.gates.machine import read_git
 from rc1_lib.hub_name import check_pinned
 from rc1_lib.preflight.earned import round_faults
@@ -80,6 +81,7 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         RC1Error: when the base is on the hub, and no commit is named; when the key that is asked for cannot sign.
     """
     check_issuable(run)
+    read_anew()
     evidence = Evidence(run)
     files = fingerprints(evidence)
     reports: dict[str, dict[str, str]] = {}

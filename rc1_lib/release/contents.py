@@ -12,12 +12,13 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import PROJECT_ROOT, sha256_file
+from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.derived import Artifact
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
 from rc1_lib.evidence.registry import DERIVED, bound
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET

@@ -10,8 +10,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
-from rc1_lib.artifacts import recorded_write, sha256_file
+from rc1_lib.artifacts import recorded_write
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.masking import conceal_bytes, secrets
 from rc1_lib.regular_files import read_regular
 from rc1_lib.release.contents import LOCK, installed, key_artifacts, packed

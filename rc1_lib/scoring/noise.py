@@ -141,12 +141,12 @@ def pooled(scores: pl.DataFrame, confidence: float) -> list[Noise]:
 def _noise(dimension: str, dialogues: int, df: int, squares: float, independent: int, confidence: float) -> Noise:
     if not df:
         return Noise(dimension, dialogues, 0, math.nan, math.nan, math.nan, math.nan)
-    from scipy.stats import chi2
+    from scipy.special import gammaincinv  # scipy.stats, whose chi2.ppf says this, takes a second to import
 
     variance = squares / df
     sd = math.sqrt(variance)
     low, high = (
-        sd * math.sqrt(independent / float(chi2.ppf(tail, independent)))
+        sd * math.sqrt(independent / (2 * float(gammaincinv(independent / 2, tail))))
         for tail in ((1 + confidence) / 2, (1 - confidence) / 2)
     )
     return Noise(dimension, dialogues, independent, variance, sd, low, high)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from rc1_lib.apportion import apportion
-from rc1_lib.artifacts import Workspace, sha256_file, sha256_tree
+from rc1_lib.artifacts import Workspace, sha256_tree
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import SourceError
+from rc1_lib.file_hashes import sha256_known
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub
@@ -77,7 +78,7 @@ def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
         raise SourceError(
             f"{place}: there is no such source; sources.use takes embedded, hub, a folder or a .jsonl file"
         )
-    return sha256_file(place) if place.is_file() else sha256_tree(place, "*/*.json*")
+    return sha256_known(place) if place.is_file() else sha256_tree(place, "*/*.json*")
 
 
 def _embedded(config: RunConfig) -> dict[Task, list[Question]]:

@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 from transformers import PreTrainedTokenizerBase
 
-from rc1_lib.artifacts import Workspace, sha256_file, write_text
+from rc1_lib.artifacts import Workspace, write_text
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.build import build_callbacks
 from rc1_lib.training.callbacks.trackers import check_trackers

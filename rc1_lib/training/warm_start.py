@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rc1_lib.artifacts import FileState, read_json, sha256_file, sha256_json, write_json
+from rc1_lib.artifacts import FileState, read_json, sha256_json, write_json
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.progress import tell
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run

@@ -13,9 +13,9 @@ import orjson
 import yaml
 
 from rc1_lib import __version__
-from rc1_lib.artifacts import sha256_file
 from rc1_lib.code import code_sha256
 from rc1_lib.difficulty.derived import BALANCED
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.rows.conventions import ARGUMENT_OF

@@ -9,13 +9,14 @@ from typing import Any
 import orjson
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json, sha256_file, write_json
+from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json, write_json
 from rc1_lib.build_policy import Build
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.gates import evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import Workspace, sha256_file, write_text
+from rc1_lib.artifacts import Workspace, write_text
 from rc1_lib.cli.command import run_command
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_failpack
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.masking import conceal, mask, secrets
 
 from .conftest import Rc1

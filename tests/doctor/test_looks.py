@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from deployments.server import free_port
-from rc1_lib.artifacts import sha256_file
 from rc1_lib.doctor import endpoints, machine
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.checkpoint_size import checkpoint_bytes, trained_parameters
 from rc1_lib.doctor.looks import LOOKS, examined
 from rc1_lib.doctor.signatures import misfits, policy_fault
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.training import memory

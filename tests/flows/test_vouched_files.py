@@ -12,9 +12,10 @@ import pytest
 
 import flows.train
 import tasks.evaluation
-from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_file, write_json
+from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.cli import main
 from rc1_lib.evidence.registry import described
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gate_report import GateReport
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint

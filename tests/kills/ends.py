@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rc1_lib.artifacts import FileState, read_json, sha256_file
+from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence.registry import DATA
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, verify_ticket
 from rc1_lib.run import Run

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 
 from rc1_lib.apportion import apportion
-from rc1_lib.artifacts import FileState, read_json, sha256_file
+from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calculator import calculate
 from rc1_lib.config_data import Teacher
 from rc1_lib.errors import SourceError
 from rc1_lib.evidence import Evidence
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.pool.derived import POOL
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
 from rc1_lib.pool.teacher import ask_chance

@@ -8,8 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import FileState, read_manifest, sha256_file
+from rc1_lib.artifacts import FileState, read_manifest
 from rc1_lib.difficulty.features import measure
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.pool.build import chosen_variants, plan
 from rc1_lib.pool.derived import PARTS as DERIVED
 from rc1_lib.pool.derived import TAKES, Part

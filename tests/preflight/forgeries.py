@@ -14,8 +14,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import read_json, sha256_file, sha256_json, write_json
+from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.evidence.registry import described
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, revoke_ticket, stated
 from rc1_lib.run import Run

@@ -8,8 +8,9 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from rc1_lib.artifacts import read_json, sha256_file, write_json
+from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.contents import LOCK
 from rc1_lib.release.package import write_package

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import sha256_file, write_json
+from rc1_lib.artifacts import write_json
 from rc1_lib.evaluation.derived import TRAINING_REPORT
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.report import charts
 from rc1_lib.release.report.book import Book

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import Workspace, sha256_file
+from rc1_lib.artifacts import Workspace
 from rc1_lib.checks import at_most
 from rc1_lib.cli import main
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.nights import NIGHTS
 from rc1_lib.records import GateResult
 from rc1_lib.release.report.review import PAGE, write_review

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_file, write_json
+from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.calibration.judged_rows import judge_rows, with_reward
 from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.limits import Limits
@@ -25,6 +25,7 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_judge, open_store, read_spec
 from rc1_lib.scoring.rubric import DIMENSIONS

@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from rc1_lib import derived
-from rc1_lib.artifacts import read_json, sha256_file, write_json
+from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.errors import ConfigError
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer

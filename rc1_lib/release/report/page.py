@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.artifacts import atomic_write, sha256_file, write_text
+from rc1_lib.artifacts import atomic_write, write_text
 from rc1_lib.evaluation.derived import TRAINING_REPORT
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.release.report.book import Book
 from rc1_lib.release.report.data import data

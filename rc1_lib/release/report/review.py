@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rc1_lib.artifacts import sha256_file, write_text
+from rc1_lib.artifacts import write_text
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.nights import NIGHTS, KeptNight, NightOutcome, parse_nights
 from rc1_lib.release.report.book import Book
 from rc1_lib.release.report.changes import Change, changes, day

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import sha256_file
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.training.checkpoint.state import CheckpointError
 
 NAME = "manifest.json"

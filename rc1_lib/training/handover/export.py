@@ -13,7 +13,8 @@ from peft import PeftModel
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from rc1_lib.artifacts import sha256_file, write_json
+from rc1_lib.artifacts import write_json
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.hub_name import name_and_commit
 from rc1_lib.progress import tell
 from rc1_lib.run import Run

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from rc1_lib.artifacts import read_json, sha256_file, write_json
+from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat, format_of

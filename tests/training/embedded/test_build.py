@@ -9,8 +9,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_file
+from rc1_lib.artifacts import PROJECT_ROOT, read_json
 from rc1_lib.errors import ConfigError
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.embedded.build import architecture, build_base
 from rc1_lib.training.embedded.recipe import Recipe, read_recipe

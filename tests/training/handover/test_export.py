@@ -13,9 +13,9 @@ from peft import PeftModel
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rc1_lib.artifacts import sha256_file
 from rc1_lib.cli import main
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.device import Precision

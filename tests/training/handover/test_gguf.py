@@ -11,8 +11,8 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from rc1_lib.artifacts import sha256_file
 from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
 from rc1_lib.training.handover import gguf_export
 from rc1_lib.training.handover.gguf_export import UnlikeGGUFError, export_gguf
 from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
