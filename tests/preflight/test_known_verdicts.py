@@ -7,16 +7,26 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
+from rc1_lib import file_hashes
 from rc1_lib.artifacts import read_json, sha256_json, write_json
+from rc1_lib.calibration import judged_rows
+from rc1_lib.errors import TicketError
 from rc1_lib.evidence import Evidence
+from rc1_lib.file_hashes import hashes_known
 from rc1_lib.preflight import known_verdicts
 from rc1_lib.preflight.gates import BY_NAME, as_found_here, evaluate, gates_of_round
+from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.records import GateResult
+from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import VERDICTS, Run, open_run
+from rc1_lib.scoring.judged import Judged
 from rc1_lib.task_specs import registered, task_spec
+from tasks.gates import files_now, files_read
 from tasks.sentences import gate_sentence
 from tests.conftest import SMALL, Verdicts
 
@@ -263,3 +273,84 @@ def test_where_nothing_can_be_kept_the_verdict_is_the_same(
     another_process()
     assert evaluate(GATE, evidence, 1).failures == ()
     assert len(computed) == 2
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> Computed:
+    """Grows by one whenever the shadow run compares."""
+    found: Computed = []
+
+    def look(*given: Any, **named: Any) -> Comparison:
+        found.append("shadow_run")
+        return compare(*given, **named)
+
+    monkeypatch.setattr("rc1_lib.calibration.shadow_run.compare", look)
+    return found
+
+
+def test_the_shadow_run_is_compared_again_where_a_score_or_what_it_left_is_another(
+    fresh_copy: Callable[..., Run],
+    folder: Path,
+    compared: Computed,
+    another_process: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = fresh_copy()
+    place = run.workspace
+
+    def again() -> tuple[bool, int]:
+        another_process()
+        found = evaluate("shadow_run", Evidence(run), 2)
+        assert found.failures == () and not found.error
+        return found.given_again, len(compared)
+
+    assert again() == (False, 1)
+    assert again() == (True, 1)
+    wanted = 1
+    for where in BY_NAME["shadow_run"].leaves:
+        body = place.path(where).read_bytes()
+        for damage in (body + b"\n", None):
+            place.path(where).unlink() if damage is None else place.path(where).write_bytes(damage)
+            wanted += 1
+            assert again() == (False, wanted), where
+            assert again() == (True, wanted), "and what it has written lies there again"
+    assert len(place.path(BY_NAME["shadow_run"].leaves[0]).read_bytes()) > 1000
+    shutil.rmtree(place.path(run.config.judge.store.path).parent)
+    assert again() == (True, wanted), "the judge says the same where nothing is stored"
+
+    def graded_otherwise(*given: Any) -> Judged:
+        judged = scored(*given)
+        return replace(judged, rows=judged.rows.with_columns(pl.col("reasoned") * 0.99))
+
+    scored = judged_rows._scored
+    monkeypatch.setattr(judged_rows, "_scored", graded_otherwise)
+    assert again() == (False, wanted + 1)
+    another_process()
+    assert not evaluate("shadow_run", Evidence(run), 2, anew=True).given_again
+
+
+def test_a_live_judge_is_asked_and_compared_every_time(
+    fresh_copy: Callable[..., Run], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evidence = Evidence(fresh_copy())
+    monkeypatch.setattr(judged_rows, "LIVE", {evidence.run.config.judge.provider})
+    assert BY_NAME["shadow_run"].world(evidence) is None
+
+
+def test_an_edit_that_leaves_no_mark_is_seen_at_the_end_of_the_round(
+    passed: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As written through a mapping: inode, size and both times are what they were."""
+    monkeypatch.setattr(file_hashes, "_lying", lambda stream: (os.fstat(stream.fileno()).st_ino, 0, 0, 0, 0))
+    evidence = Evidence(passed)
+    pool = evidence.path("pool")
+    with hashes_known():
+        before = evaluate(GATE, evidence, 1)
+        pool.write_bytes(pool.read_bytes().replace(b" the ", b" teh ", 1))
+        assert evaluate(GATE, evidence, 1).evidence == before.evidence, "it left no mark"
+        assert files_read(GATE, files_now(passed)) != before.evidence
+        pool.write_bytes(pool.read_bytes().replace(b" teh ", b" the ", 1))
+        assert files_read(GATE, files_now(passed)) == before.evidence
+        pool.write_bytes(pool.read_bytes().replace(b" the ", b" teh ", 1))
+        with pytest.raises(TicketError, match=r"rc1_seed\.jsonl is not what round 1 read"):
+            issue_ticket(passed)
