@@ -122,12 +122,17 @@ def _seen(
     sought = np.unique(units.to_numpy())
     begins = np.zeros(vocabulary.size, bool)
     begins[np.where(sought < vocabulary.size, sought, sought // vocabulary.size)] = True
+    # Most units are words, which a table tells faster than a search does.
+    wanted = np.zeros(vocabulary.size + 1, bool)
+    wanted[sought[sought < vocabulary.size]] = True
     for first in range(0, len(texts.ends) if len(sought) else 0, _AT_ONCE):
         start, end = texts.starts[first], texts.ends[min(first + _AT_ONCE, len(texts.ends)) - 1]
         places = start + np.flatnonzero(begins[texts.codes[start:end]])
         found = _units(texts, places, vocabulary)
-        at = np.minimum(np.searchsorted(sought, found), len(sought) - 1)
-        hit = sought[at] == found
+        hit = wanted[np.minimum(found, vocabulary.size)]
+        pairs = np.flatnonzero(found >= vocabulary.size)
+        at = np.minimum(np.searchsorted(sought, found[pairs]), len(sought) - 1)
+        hit[pairs] = sought[at] == found[pairs]
         yield places[hit], found[hit]
 
 

@@ -6,7 +6,7 @@ wording. Two samples of *different* questions in the same words would already st
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple
 
 import orjson
 import polars as pl
@@ -14,10 +14,8 @@ import polars as pl
 from rc1_lib.pool.dialogue import kind_of
 from rc1_lib.pool.prompting import user_message
 from rc1_lib.pool.templates import Pack, Template
-from rc1_lib.records import Message, Row
+from rc1_lib.records import Language, Task
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
-
-_READ = ("task", "cue", "lang", "posed", "messages", "final")
 
 
 def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
@@ -30,34 +28,52 @@ def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
     Returns:
         One text a row, in the rows' order.
     """
-    read = rows.select(_READ)
-    texts = [_reword(cast("Row", row), pack, number) for number, row in enumerate(read.iter_rows(named=True))]
+    own = pl.element().filter(pl.element().struct.field("role") == "assistant").struct
+    call = own.field("tool_calls").list.first().struct.field("function").struct
+    posed = pl.col("posed").struct
+    read = rows.select(
+        "task", "cue", "lang", "final",
+        *(posed.field(name) for name in ("ask", "quoted", "listed", "reason")),
+        tools=pl.col("messages").list.eval(call.field("name")),
+        arguments=pl.col("messages").list.eval(call.field("arguments")),
+    )  # fmt: skip
+    columns = zip(*(column.to_list() for column in read), strict=True)
+    texts = [_reword(_Wording(*values), pack, number) for number, values in enumerate(columns)]
     return pl.Series(texts, dtype=pl.String)
 
 
-def _reword(row: Row, pack: Pack, number: int) -> str:
-    templates = pack.select(kind_of(row["task"], row["cue"]), row["lang"])
+class _Wording(NamedTuple):
+    """What of a row is worded; of each turn of the assistant the tool it calls first, None in a turn without a call."""
+
+    task: Task
+    cue: bool
+    lang: Language
+    final: str
+    ask: str
+    quoted: list[str]
+    listed: list[str]
+    reason: str
+    tools: list[str | None]
+    arguments: list[str | None]
+
+
+def _reword(row: _Wording, pack: Pack, number: int) -> str:
+    templates = pack.select(kind_of(row.task, row.cue), row.lang)
     template = templates[number % len(templates)]
     turn = number // len(templates)
-    posed = row["posed"]
-    lines = [template.system, user_message(template, posed["quoted"], posed["listed"], posed["ask"], row["lang"])]
-    for message in row["messages"]:
-        if message["role"] == "assistant":
-            lines.append(_assistant(message, template, turn, row))
-            turn += 1
+    lines = [template.system, user_message(template, row.quoted, row.listed, row.ask, row.lang)]
+    for offset, (tool, arguments) in enumerate(zip(row.tools, row.arguments, strict=True)):
+        lines.append(_assistant(tool, arguments, template, turn + offset, row))
     return "\n".join(lines)
 
 
-def _assistant(message: Message, template: Template, turn: int, row: Row) -> str:
-    calls = message.get("tool_calls")
-    if not calls:
-        reason = row["posed"]["reason"]
-        phrases = [phrase for phrase in template.final if reason or "{reason}" not in phrase]
-        words = phrases[turn % len(phrases)].format(reason=reason) if phrases else ""
-        return f"{words} {ANSWER_MARK[row['lang']]}{row['final']}".strip()
-    call = calls[0]["function"]
-    if call["name"] == "ask_user":
+def _assistant(tool: str | None, arguments: str | None, template: Template, turn: int, row: _Wording) -> str:
+    if tool is None or arguments is None:
+        phrases = [phrase for phrase in template.final if row.reason or "{reason}" not in phrase]
+        words = phrases[turn % len(phrases)].format(reason=row.reason) if phrases else ""
+        return f"{words} {ANSWER_MARK[row.lang]}{row.final}".strip()
+    if tool == "ask_user":
         return ""
-    argument = orjson.loads(call["arguments"])[ARGUMENT_OF[call["name"]]]
-    phrases = list(template.steps[call["name"]])
-    return phrases[turn % len(phrases)].format(**{ARGUMENT_OF[call["name"]]: argument})
+    argument = orjson.loads(arguments)[ARGUMENT_OF[tool]]
+    phrases = list(template.steps[tool])
+    return phrases[turn % len(phrases)].format(**{ARGUMENT_OF[tool]: argument})
