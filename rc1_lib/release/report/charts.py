@@ -70,6 +70,8 @@ def draw(
 ) -> Chart:
     """Draw once, write twice; without a slide only once."""
     import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     with _drawing, mpl.rc_context({**_SETTINGS, "svg.hashsalt": f"rc1 {name}"}):
@@ -77,13 +79,17 @@ def draw(
         axes = figure.subplots()
         _calm(axes)
         paint(axes)
+        # By the canvases themselves: `savefig` would first draw the whole figure to no avail, for each of the two.
         svg, png = io.StringIO(), io.BytesIO()
-        figure.savefig(
-            svg, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        )
+        for patch in (figure.patch, axes.patch):
+            patch.set(facecolor="none", edgecolor="none")
+        FigureCanvasSVG(figure).print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
         if slide:
             _captioned(figure, title, legend)
-            figure.savefig(png, format="png", dpi=_SLIDE_DPI, facecolor="white", metadata={"Software": None})
+            for patch in (figure.patch, axes.patch):
+                patch.set(facecolor="white")
+            figure.set_dpi(_SLIDE_DPI)
+            FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return Chart(
         name, title, caption, _inline(svg.getvalue(), name, f"{title}. {caption}"), png.getvalue(), tuple(legend)
     )

@@ -92,7 +92,8 @@ def gguf_likeness(
         ours_S = logprobs_SV.gather(1, torch.tensor(said.ids)[:, None])[:, 0]
         differences += (ours_S - torch.tensor(said.logprobs)).abs().tolist()
     encode = cast(Any, tokenizer).encode
-    alike = sum(llama.token_ids(text) == encode(text, add_special_tokens=False) for text in texts)
+    ours = (encode(text, add_special_tokens=False) for text in texts)
+    alike = sum(theirs == own for theirs, own in zip(llama.token_ids(texts), ours, strict=True))
     count = len(differences)
     share, mean = (same / count, math.fsum(differences) / count) if count else (math.nan, math.nan)
     return GGUFLikeness(kind, len(prompts), count, share, mean, len(texts), alike)

@@ -102,11 +102,12 @@ def test_with_qwens_own_way_to_cut_texts_they_become_the_same_tokens(tmp_path: P
     tokenizer.save_pretrained(tmp_path / "model")
     write_gguf(tmp_path / "model", tmp_path / "model.gguf", GGUFType.Q8_0)
     llama = LlamaCpp(tmp_path / "model.gguf", 128, 1)
-    for text in TEXTS:
-        assert llama.token_ids(text) == tokenizer.encode(text, add_special_tokens=False), text
+    for text, theirs in zip(TEXTS, llama.token_ids(TEXTS), strict=True):
+        assert theirs == tokenizer.encode(text, add_special_tokens=False), text
     composed, apart = "\u00e9", "e\u0301"
-    assert tokenizer.encode(apart) == tokenizer.encode(composed) == llama.token_ids(composed) != llama.token_ids(apart)
-    assert llama.token_ids("x<|im_end|>")[-1] == tokenizer.eos_token_id
+    of_composed, of_apart, of_end = llama.token_ids([composed, apart, "x<|im_end|>"])
+    assert tokenizer.encode(apart) == tokenizer.encode(composed) == of_composed != of_apart
+    assert of_end[-1] == tokenizer.eos_token_id
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp cannot read it"):
         LlamaCpp(tmp_path / "model.gguf", 128, 1)
