@@ -22,8 +22,12 @@ _FLOWS_OF_COMMANDS = {
 _MYPY = "test_mypy_strict_finds_nothing"
 _FIRST = (
     FLOWS, CALIBRATIONS, "tests/end_to_end/test_local_run.py", _MYPY, "tests/training/test_ppo_run.py",
-    "tests/gates/test_damage.py", "tests/training/test_warm_start.py", "tests/training/test_supervised_run.py",
-    "tests/scoring/test_judge.py",
+    "tests/training/test_episode_engines.py", "tests/training/ranks/test_training.py",
+    "tests/evidence/test_registry.py", "tests/training/test_trial.py", "tests/cli/test_bad_inputs.py",
+    "tests/calibration/test_reward_hacking.py", "tests/calibration/test_stages.py", "tests/gates/test_damage.py",
+    "tests/training/test_warm_start.py", "tests/scoring/test_judge.py", "tests/training/handover/test_gguf.py",
+    "tests/calibration/test_judge_baseline.py", "tests/release/test_report.py", "tests/training/test_registry.py",
+    "tests/training/test_supervised_run.py",
 )  # fmt: skip
 """Those that take longest, so that the workers end at about the same time. The others follow as they were found."""
 

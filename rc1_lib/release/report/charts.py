@@ -83,7 +83,8 @@ def draw(
         svg, png = io.StringIO(), io.BytesIO()
         for patch in (figure.patch, axes.patch):
             patch.set(facecolor="none", edgecolor="none")
-        FigureCanvasSVG(figure).print_svg(svg, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        unsaid = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        FigureCanvasSVG(figure).print_svg(svg, metadata=unsaid)  # type: ignore[no-untyped-call]
         if slide:
             _captioned(figure, title, legend)
             for patch in (figure.patch, axes.patch):
