@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
+from functools import lru_cache
 from itertools import pairwise
 
 from rc1_lib.language.numerals import operands
@@ -55,7 +57,7 @@ def used(dialogue: Transcript) -> list[bool]:
     New is what neither the user nor the call itself had said. A comparison's yes or no counts as used.
     """
     told = {piece for role, text in dialogue.spoken if role == "user" for piece in pieces(text)}
-    later = pieces(dialogue.final)
+    later = set(pieces(dialogue.final))
     beside: list[Call] = []
     found: list[bool] = []
     for call in reversed(dialogue.calls):
@@ -68,15 +70,19 @@ def used(dialogue: Transcript) -> list[bool]:
     return found[::-1]
 
 
-def _news(call: Call, told: set[str]) -> set[str]:
+def _news(call: Call, told: set[str]) -> Set[str]:
     """What the result brought; a sum's number is news even where the user happens to name the same."""
     brought = pieces(call.result)
     return brought if call.name == CALC else brought - told - pieces(call.said)
 
 
-def pieces(text: str) -> set[str]:
-    """What a text can be recognised by: its numbers, its words but the commonest, and pairs of Han characters."""
+@lru_cache(maxsize=8192)
+def pieces(text: str) -> frozenset[str]:
+    """What a text can be recognised by: its numbers, its words but the commonest, and pairs of Han characters.
+
+    The same page comes again in every dialogue about a prompt, and some texts several times in one.
+    """
     words = tokenize(text)
     plain = {word for word in words if not word.isdigit() and not _HAN.match(word)} - _COMMON
     pairs = {left + right for left, right in pairwise(words) if _HAN.match(left) and _HAN.match(right)}
-    return plain | pairs | set(operands(text))
+    return frozenset(plain | pairs | set(operands(text)))
