@@ -1,4 +1,4 @@
-"""The address of a judge's server: what it may look like, and that it carries no key."""
+"""The address of a server: what it may look like, and that it carries no key."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from urllib.parse import SplitResult, urlsplit
 from rc1_lib.errors import ConfigError
 
 KEY_VARIABLE = "SCORER_API_KEY"
+VLLM_KEY = "RC1_VLLM_API_KEY"
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_\-]{0,61}[A-Za-z0-9_])?"
 _HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9]+)?")
 
 
-def read_address(base_url: str) -> SplitResult:
-    """The parts of a judge's address. No message repeats it: it may hold a key.
+_JUDGES = "The judge's address (judge.base_url or SCORER_BASE_URL)"
+
+
+def read_address(base_url: str, whose: str = _JUDGES, key: str = KEY_VARIABLE) -> SplitResult:
+    """The parts of a server's address. No message repeats it: it may hold a key.
+
+    Args:
+        base_url: the address.
+        whose: what a refusal calls it.
+        key: the variable of the environment that holds the server's key.
 
     Raises:
         ConfigError: when it cannot be used, or holds what belongs into the environment.
@@ -26,20 +35,17 @@ def read_address(base_url: str) -> SplitResult:
         parts = None
     if parts is None:
         # Raised out here, since the parser's message quotes the address and would hang on as the context.
-        raise _unusable("cannot be read as an address")
+        raise _unusable(whose, "cannot be read as an address")
     if "@" in base_url:
-        raise _unusable(f"holds credentials; they belong into {KEY_VARIABLE}")
+        raise _unusable(whose, f"holds credentials; they belong into {key}")
     if parts.query or parts.fragment or "?" in base_url or "#" in base_url:
-        raise _unusable(f"goes on after the path with ? or #; a key belongs into {KEY_VARIABLE}")
+        raise _unusable(whose, f"goes on after the path with ? or #; a key belongs into {key}")
     if parts.scheme not in {"http", "https"}:
-        raise _unusable("does not start with http:// or https://")
+        raise _unusable(whose, "does not start with http:// or https://")
     if not _HOST.fullmatch(host) or port == 0 or not base_url.isprintable() or " " in base_url:
-        raise _unusable("names no server")
+        raise _unusable(whose, "names no server")
     return parts
 
 
-def _unusable(why: str) -> ConfigError:
-    return ConfigError(
-        f"The judge's address (judge.base_url or SCORER_BASE_URL) {why}; expected an address such as "
-        "http://127.0.0.1:8080/v1."
-    )
+def _unusable(whose: str, why: str) -> ConfigError:
+    return ConfigError(f"{whose} {why}; expected an address such as http://127.0.0.1:8080/v1.")

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from rc1_lib.addresses import VLLM_KEY, read_address
 from rc1_lib.config_values import NotNegative, Positive, Section, Share, WrittenPath
+from rc1_lib.errors import ConfigError
+
+
+def _usable_server(address: str) -> str:
+    """Refused before anything is written or recorded: an address that carries a key would stand in every report."""
+    try:
+        read_address(address, "The address of training.vllm.base_url", VLLM_KEY)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return address
+
+
+def _absolute(folder: str) -> str:
+    if not PurePosixPath(folder).is_absolute() or "\0" in folder:
+        raise ValueError(f"found {folder!r}, expected an absolute path: the server opens the folder under the same one")
+    return folder
 
 
 class EpisodeLimits(Section):
@@ -54,6 +72,9 @@ class Rollout(Section):
     """Episodes under way at once."""
     prefill_tokens: Positive
     """Tokens of prompts that are read at once, padding included: a matter of memory."""
+    sampler: Literal["own", "vllm"]
+    """Who samples: `own`, the policy in this process, which gives the same bytes every time; `vllm`, the server of
+    `training.vllm`, which gives the same probabilities up to rounding, and not the same tokens."""
     sampling_copy: Literal["bf16", "none"]
     """What tokens are sampled with where the base is in 4 or 16 bits: `bf16`, a copy of base and adapter as one matrix
     a layer, two bytes a weight, written anew before every rollout, or the layers as they are. A base in 32 bits is
@@ -62,6 +83,20 @@ class Rollout(Section):
     """Where keys and values stand while rows write: `growing`, as many slots as the longest row has; `slots`, a slot
     for every position of every row, at addresses that stay; `graphs`, slots and a CUDA graph of a step for each of a
     few sizes. The last bits of log-probabilities differ."""
+
+
+class VLLM(Section):
+    """The vLLM server that samples where `training.rollout.sampler` is `vllm`; its key comes from the environment."""
+
+    base_url: Annotated[str, AfterValidator(_usable_server)] | None
+    """Its address, such as http://127.0.0.1:8000/v1; it serves the policy that training starts from."""
+    adapters: Annotated[str, AfterValidator(_absolute)] | None
+    """The folder that adapters are written to for the server to load, which sees it under the same absolute path; null:
+    a temporary one of this machine."""
+    timeout_s: Annotated[float, Field(gt=0)]
+    """Seconds after which an answer is given up."""
+    attempts: Annotated[int, Field(ge=1, le=10)]
+    """Times in all that a request is sent which the server leaves unanswered, or answers with a failure of its own."""
 
 
 class Parity(Section):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from rc1_lib.config_course import Cap, Checkpoints, Collapse, EarlyStopping, ShadowLook, Tracking
-from rc1_lib.config_episodes import EpisodeLimits, EpisodeReward, Parity, Rollout
+from rc1_lib.config_episodes import VLLM, EpisodeLimits, EpisodeReward, Parity, Rollout
 from rc1_lib.config_evaluation import ControlSettings, HeldOut, LearnabilitySettings, TrialSettings
 from rc1_lib.config_updates import DPO, GRPO, PPO, Grouped, RateSchedule, Steps, TrlDPO, TrlGRPO
 from rc1_lib.config_values import Positive, Section
@@ -103,6 +103,7 @@ class Training(Section):
     trl_dpo: TrlDPO
     lr_schedule: RateSchedule
     rollout: Rollout
+    vllm: VLLM
     parity: Parity
     checkpoints: Checkpoints
     cap: Cap
@@ -128,6 +129,15 @@ class Training(Section):
                 "training.eval_shadow and training.early_stop; leave it out"
             )
         return section
+
+    @model_validator(mode="after")
+    def _names_who_samples(self) -> Self:
+        if self.rollout.sampler == "vllm" and self.vllm.base_url is None:
+            raise ValueError(
+                "rollout.sampler is 'vllm', but vllm.base_url is null; give the server's address, such as "
+                "http://127.0.0.1:8000/v1"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_a_good_one_stays(self) -> Self:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rc1_lib.addresses import VLLM_KEY
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
 from rc1_lib.config import RunConfig
 from rc1_lib.config_file import decisive, dump_config, extended_by, load_config
@@ -32,6 +33,7 @@ ENVIRONMENT = {
     "RUN_MODE": "the profile, `local` or `prod`, where `--profile` gives none",
     **{name: f"overrides `{key}`; `--set` wins over it" for name, key in _OVERRIDES.items()},
     "SCORER_API_KEY": "the judge's key (or the Prefect secret `rc1-scorer-api-key`); never read from a file",
+    VLLM_KEY: "the key of the vLLM server of `training.vllm`, where it asks for one; never read from a file",
     TICKET_KEY: "a key (ed25519, PEM) outside the workspace: tickets are signed by it, and others open nothing",
     VERDICTS: "a folder outside the workspace that keeps green verdicts for the next preflight; default "
     "`~/.cache/rc1/verdicts`, and where it is set to nothing none is kept",

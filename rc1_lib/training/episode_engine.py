@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -31,17 +31,21 @@ from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.processes import crew_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import Link, Shards
-from rc1_lib.training.rollout.decoder import check_decoding
+from rc1_lib.training.rollout.decoder import check_decoding, context_of
 from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
 from rc1_lib.training.rollout.settings import Decoding
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.spans import Timing, start_timing, stop_timing
+from rc1_lib.training.spans import Part, Timing, span, start_timing, stop_timing
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.kl_control import kl_control
+from rc1_lib.training.updates.logprobs import token_logprobs
 from rc1_lib.training.updates.parity import check_parity, distance, farther
 from rc1_lib.training.updates.reading import Manner, policy_logprobs
+
+if TYPE_CHECKING:
+    from rc1_lib.training.rollout.vllm.sampler import VLLMSampler
 
 
 class EpisodeEngine(Engine[EpisodeSetup], Player):
@@ -68,6 +72,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
     needs_states: ClassVar[bool] = False
     plays_start: ClassVar[bool] = False
     _crew: Crew | None = None
+    _server: VLLMSampler | None = None
 
     @abstractmethod
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
@@ -115,7 +120,10 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         return engine
 
     def close(self) -> None:
-        """Let the processes go that shared the work."""
+        """Let the processes go that shared the work, and the server that sampled forget the adapter."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
         crew, self._crew = self._crew, None
         if crew is not None and crew.whole:
             crew.give_back()
@@ -136,9 +144,11 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         self._begin(setup, base, section.lora)
         # Nothing random may be active between sampling and update; transformers checkpoints in training mode alone.
         self.policy.train(training.gradient_checkpointing)
-        self.playground = Playground(config, form)
+        self.playground, self._training = Playground(config, form), training
         self._parity, self._micro_tokens = training.parity, training.update.micro_tokens
-        self._copy = copy_to_sample_with(self.policy.causal, training.rollout.sampling_copy)
+        self._copy = None
+        if training.rollout.sampler == "own":
+            self._copy = copy_to_sample_with(self.policy.causal, training.rollout.sampling_copy)
         self._kl = kl_control(config.kl_coef, config.target_kl, training.update)
         self._dealer = torch.Generator().manual_seed(self.seed)
         self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
@@ -158,8 +168,13 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         iteration: int,
         to_learn: bool = False,
     ) -> list[Trajectory]:
-        """Play every row once, each shard as a batch of its own."""
+        """Play every row once: each shard as a batch of its own, or all of them with the server that samples."""
         keep, start = to_learn and self.needs_states, to_learn and self.plays_start
+        if self._training.rollout.sampler == "vllm":
+            starts = [self.playground.start(row, key) for row, key in zip(rows, keys, strict=True)]
+            sampling = self.playground.sampling(temperature, seed, iteration)
+            with span(Part.DECODE):
+                return self._sampler().play(self.policy, self.playground.form, starts, sampling, start=start)
         played: list[Trajectory] = self._together("_play", rows, keys, temperature, seed, iteration, keep, start)
         return played
 
@@ -172,6 +187,27 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
                 self.policy.causal, rows, keys,
                 temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
             )  # fmt: skip
+
+    def _sampler(self) -> VLLMSampler:
+        """The server that samples; this process alone asks it, whoever shares the learning."""
+        if self._server is None:
+            from rc1_lib.training.rollout.vllm.sampler import Shape, VLLMSampler
+
+            training, causal = self._training, self.policy.causal
+            context, longest = context_of(causal), training.max_tokens + training.limits.tokens
+            vocabulary = causal.config.get_text_config().vocab_size
+            shape = Shape(context, min(context, longest), vocabulary, training.rollout.rows)
+            self._server = VLLMSampler(training.vllm, shape, training.parity, self._read_base)
+        return self._server
+
+    @torch.no_grad()
+    def _read_base(self, ids_BT: Tensor, last: int, temperature: float) -> Tensor:
+        """Log-probabilities (B * n,) of the last n tokens of every row with the policy that was started from."""
+        ids_BT = ids_BT.to(self.device)
+        with self._autocast(), self.policy.reference():
+            hidden_BnD = self.policy.hidden(ids_BT)[:, -last - 1 : -1]
+            logits_NV = self.policy.logits(hidden_BnD).flatten(0, 1)
+            return token_logprobs(logits_NV, ids_BT[:, -last:].flatten(), temperature)
 
     def _playing(self, start: bool) -> AbstractContextManager[None]:
         """Inside, the policy is the one that plays."""
@@ -201,16 +237,16 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
         with self._autocast():
-            if self._copy is None:
+            if self._copy is None and self._training.rollout.sampler == "own":
                 return self._update(batch, kl_coef, iteration)
             read, apart = self._read_again(batch)
             metrics = self._update(read, kl_coef, iteration)
             return metrics | farther(apart, metrics)
 
     def _read_again(self, batch: EpisodeBatch) -> tuple[EpisodeBatch, dict[str, float]]:
-        """A batch that a copy sampled, with the policy's own log-probabilities, and how far apart the two are.
+        """A batch that a copy or a server sampled, with the policy's own log-probabilities, and how far apart both are.
 
-        Otherwise the first ratios of the update would hold what the copy rounds.
+        Otherwise the first ratios of the update would hold what they round.
         """
         manner = Manner(self._micro_tokens, self.temperature)
         with self._playing(self.plays_start):

@@ -102,7 +102,8 @@ def estimate_memory(
     matrix = _NF4 if quantised else number
     merges = number == 4 and not quantised
     apart = counted.matrices if quantised else 0 if merges else counted.adapted
-    copied = 0 if training.rollout.sampling_copy == "none" else apart
+    elsewhere = training.rollout.sampler == "vllm"
+    copied = 0 if elsewhere or training.rollout.sampling_copy == "none" else apart
     state, layer = text.hidden_size, _per_token(text, training.adapter)
     read = min(max(training.rollout.prefill_tokens, tokens), rows * tokens)
     unpacked = counted.largest * number if quantised else 0
@@ -121,7 +122,9 @@ def estimate_memory(
             "gradients": 4 * counted.adapter * (1 + training.shards),
             "optimizer": 8 * counted.adapter,
         },
-        playing={
+        playing={}
+        if elsewhere
+        else {
             "merged weights": counted.matrices * number if merges else 0,
             "keys and values": rows * tokens * (_AHEAD * cached + repeated),
             "prompts and draws": unpacked + read * _widest(text) * number + 3 * rows * text.vocab_size * 4,

@@ -60,7 +60,7 @@ from rc1_lib.vouched import check_vouched
 
 _FREE = (
     "cap", "checkpoints", "collapse", "control", "eval_shadow", "held_out", "learnability", "parity", "processes",
-    "segment_steps", "tracking", "trial",
+    "segment_steps", "tracking", "trial", "vllm",
 )  # fmt: skip
 """Keys of the section `training` that change nothing that a step learns."""
 _LOOKED_AT = ("eval_shadow", "held_out")
@@ -249,6 +249,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         facts | {"process": process_values() | {"threads": config.training.threads}},
     )
     began = time.monotonic()
+    if config.training.rollout.sampler == "vllm":
+        log.line(f"seed {seed}: vLLM samples; another try goes on from the same state, not with the same tokens")
     log.line(f"seed {seed}: from step {0 if state is None else state.step} to {last} of {config.steps}")
     with naming_breakdowns(folder):
         trainer.fit(state)

@@ -1,0 +1,206 @@
+"""Episodes that a vLLM server plays: the dialogue world and its bounds are those of our own rollouts.
+
+Many dialogues are under way at once, each asking for its next turn as token ids: nothing is ever tokenised again. Which
+of them the server reads together decides the last bits of its probabilities, so two runs need not sample the same
+tokens. Before the first of them the server has to show that it serves the policy that is trained.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from rc1_lib.config_episodes import VLLM, Parity
+from rc1_lib.progress import tell
+from rc1_lib.training.policy import Policy
+from rc1_lib.training.rollout.player import Player
+from rc1_lib.training.rollout.roll_out import STAGE
+from rc1_lib.training.rollout.settings import ChatTokens, RolloutSampling, Start
+from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.rollout.vllm.adapter import ServedAdapter
+from rc1_lib.training.rollout.vllm.server import Access, Said, Served, Turn, VLLMError, VLLMServer, access_of, connected
+from rc1_lib.training.updates.losses import FAR
+from rc1_lib.training.updates.parity import distance
+
+PROBES, PROBE_TOKENS = 8, 32
+"""How many continuations of a fixed prompt are compared, and of how many tokens each."""
+PROBE = "Mia has three boxes with a few pencils each. How many pencils are there altogether?"
+_SEEDS = 2**53
+"""What a number in [0, 1) is multiplied by to be a seed: as many as such a number can tell apart."""
+
+_PARTING_S = 10.0
+"""Most seconds that the end of a run waits for a server that may be the reason for it."""
+
+Done = TypeVar("Done")
+ReadBase = Callable[[Tensor, int, float], Tensor]
+"""Log-probabilities (B * n,) of the last n tokens of (B, T), at a temperature, with the policy that is started from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the served policy has to be able to do.
+
+    Attributes:
+        context: tokens of a dialogue that the policy can read.
+        needed: tokens of the longest dialogue there can be.
+        vocabulary: ids below it are tokens.
+        rows: dialogues under way at once.
+    """
+
+    context: int
+    needed: int
+    vocabulary: int
+    rows: int
+
+
+class VLLMSampler:
+    """Plays episodes with what a server says."""
+
+    def __init__(self, settings: VLLM, shape: Shape, parity: Parity, read_base: ReadBase) -> None:
+        """Asks nothing yet.
+
+        Args:
+            settings: where the server is, and how it is asked.
+            shape: of the policy.
+            parity: how near the server's probabilities have to be to ours.
+            read_base: ours.
+
+        Raises:
+            ConfigError: when the key cannot be sent.
+        """
+        self._access: Access = access_of(settings)
+        self._shape, self._parity, self._read_base = shape, parity, read_base
+        self._adapter = ServedAdapter(settings.adapters)
+        self._served: Served | None = None
+        self._tokens = self._over = 0
+
+    def play(
+        self, policy: Policy, chat: ChatTokens, starts: Sequence[Start], sampling: RolloutSampling, *, start: bool
+    ) -> list[Trajectory]:
+        """Play every episode to its end, with the policy as it stands.
+
+        Args:
+            policy: what the server is given the adapter of.
+            chat: the tokens of its chat.
+            starts: episodes that have not begun.
+            sampling: temperature, bounds and seeds.
+            start: whether they are played without the adapter.
+
+        Returns:
+            One trajectory for each start, in the same order; they hold no states.
+
+        Raises:
+            VLLMError: when the server is gone, serves another policy, or says what cannot be believed.
+            RolloutError: when a prompt does not fit the model.
+        """
+        players = [Player(each, chat, sampling, self._shape.context) for each in starts]
+
+        async def played(server: VLLMServer) -> None:
+            served = await self._checked(server, chat, sampling)
+            name = served.name if start else await self._adapter.offer(server, policy)
+            await self._play(server, name, players, chat.end_id, sampling.temperature)
+
+        self._run(played, self._access)
+        return [player.trajectory() for player in players]
+
+    def close(self) -> None:
+        """Have the server forget the adapter, as far as it can still be asked, and remove what was written."""
+        brief = replace(self._access, attempts=1, timeout_s=min(self._access.timeout_s, _PARTING_S))
+        try:
+            self._run(self._adapter.forget, brief)
+        except VLLMError:
+            pass  # a server that is gone has forgotten it
+        finally:
+            self._adapter.close()
+
+    def _run(self, work: Callable[[VLLMServer], Coroutine[Any, Any, Done]], access: Access) -> Done:
+        async def all_of_it() -> Done:
+            async with connected(access) as server:
+                return await work(server)
+
+        return asyncio.run(all_of_it())
+
+    async def _play(
+        self, server: VLLMServer, name: str, players: Sequence[Player], end_id: int, temperature: float
+    ) -> None:
+        began, self._tokens, self._over = time.monotonic(), 0, 0
+        free = asyncio.Semaphore(self._shape.rows)
+
+        async def episode(player: Player) -> None:
+            read = list(player.prompt)
+            async with free:
+                while not player.over:
+                    turn = Turn(read, player.room, end_id, temperature, int(player.uniform * _SEEDS))
+                    said = await server.say(name, turn, self._shape.vocabulary)
+                    for token, logprob in zip(said.ids, said.logprobs, strict=True):
+                        player.take(token, logprob)
+                    self._tokens += len(said.ids)
+                    read += player.feed(player.known)
+            self._over += 1
+            rate = self._tokens / max(time.monotonic() - began, 1e-9)
+            tell(STAGE, self._over, len(players), f"{rate:,.0f} tokens sampled a second")
+
+        await _all(*(episode(player) for player in players))
+
+    async def _checked(self, server: VLLMServer, chat: ChatTokens, sampling: RolloutSampling) -> Served:
+        """What the server serves, once it has shown that this is the policy that is started from."""
+        if self._served is None:
+            served, host = await server.served(), self._access.host
+            if served.context < self._shape.needed:
+                raise VLLMError(
+                    f"the vLLM server at {host} reads {served.context} tokens, but a dialogue may have "
+                    f"{self._shape.needed}; start it with --max-model-len {self._shape.needed} or more"
+                )
+            prompt = chat.prompt_ids([{"role": "user", "content": PROBE}])
+            # A greedy look has log-probabilities of temperature 1 on both sides.
+            temperature = sampling.temperature or 1.0
+            turns = [Turn(prompt, PROBE_TOKENS, None, temperature, seed) for seed in range(PROBES)]
+            said = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
+            self._compare(served, prompt, said, temperature)
+            self._served = served
+        return self._served
+
+    def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[Said], temperature: float) -> None:
+        ids_BT = torch.tensor([[*prompt, *one.ids] for one in said])
+        theirs_N = torch.tensor([one.logprobs for one in said]).flatten()
+
+        def apart(at: float) -> dict[str, float]:
+            return distance(theirs_N, self._read_base(ids_BT, PROBE_TOKENS, at).cpu())
+
+        found = apart(temperature)
+        if self._near(found):
+            return
+        host, gap, far = self._access.host, found["policy/sampling_gap"], found["policy/sampling_far"]
+        if temperature != 1.0 and self._near(apart(1.0)):
+            raise VLLMError(
+                f"the vLLM server at {host} tells log-probabilities of temperature 1, but samples at {temperature:g}; "
+                f"start it with --logprobs-mode processed_logprobs"
+            )
+        raise VLLMError(
+            f"the vLLM server at {host} serves '{served.root}', which is not the policy that training starts from: "
+            f"without an adapter |log p| differs by {gap:.2g} nats on average (at most {self._parity.mean:g}, "
+            f"training.parity.mean), and by more than {FAR:g} at {far:.2%} of the tokens (at most "
+            f"{self._parity.far_share:.2%}, training.parity.far_share); have it serve that policy, in a precision that "
+            f"the bounds grant"
+        )
+
+    def _near(self, found: dict[str, float]) -> bool:
+        return (
+            found["policy/sampling_gap"] <= self._parity.mean and found["policy/sampling_far"] <= self._parity.far_share
+        )
+
+
+async def _all(*work: Coroutine[Any, Any, Done]) -> list[Done]:
+    """What every one of them comes to; the first that fails ends the others, and its error is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]

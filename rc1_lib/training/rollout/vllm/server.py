@@ -1,0 +1,298 @@
+"""A vLLM server over HTTP: what it serves, adapters that come and go, and turns as tokens with their probabilities.
+
+Nothing that it says is believed unread. A request that was lost is sent again; a sampled turn has a seed, so that what
+was lost decides nothing about what is sampled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+import os
+import re
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+
+from rc1_lib.addresses import VLLM_KEY, read_address
+from rc1_lib.config_episodes import VLLM
+from rc1_lib.errors import ConfigError
+from rc1_lib.masking import conceal, secrets
+from rc1_lib.training.rollout.errors import RolloutError
+
+FIRST_PAUSE_S = 0.5
+"""Before a request is sent again; twice as long before each further time."""
+_BROKEN: tuple[type[Exception], ...] = (httpx2.HTTPError, ssl.SSLError, OSError)
+"""What a connection that fails raises."""
+_ASK_AGAIN = 429
+_LONGEST_QUOTE = 300
+_PRINTABLE = re.compile(r"[!-~]+")
+_GO_ON = "Nothing of this step is kept: mend the server, and the same command goes on from the newest checkpoint"
+
+
+class VLLMError(RolloutError):
+    """A server that is gone, refuses, or says what cannot be believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The policy that a server was started with.
+
+    Attributes:
+        name: what it is asked for by.
+        root: where the server found it.
+        context: tokens of a prompt and what is said behind it, as the server has it.
+    """
+
+    name: str
+    root: str
+    context: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is asked for: the tokens of one turn.
+
+    Attributes:
+        prompt: all that stands before it.
+        most: tokens that it may have.
+        end_id: the token that ends it; None where `most` tokens are wanted, whatever they are.
+        temperature: 0 is greedy.
+        seed: decides together with all else what is sampled.
+    """
+
+    prompt: Sequence[int]
+    most: int
+    end_id: int | None
+    temperature: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A turn: its tokens, the one that ends it included, and their log-probabilities as sampled."""
+
+    ids: list[int]
+    logprobs: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a server is reached.
+
+    Attributes:
+        base_url: its address.
+        host: of it, fit to be shown.
+        timeout_s: seconds after which an answer is given up, however much of it has come.
+        attempts: times in all that a request is sent.
+        key: sent with every request; None where the server asks for none.
+    """
+
+    base_url: str = field(repr=False)
+    host: str
+    timeout_s: float
+    attempts: int
+    key: str | None = field(repr=False)
+
+
+def access_of(settings: VLLM) -> Access:
+    """The server of the configuration, with the key that the environment holds.
+
+    Raises:
+        ConfigError: when that cannot be sent; it is not shown.
+    """
+    assert settings.base_url is not None, "the configuration wants an address where it wants vLLM"
+    key = os.environ.get(VLLM_KEY) or None
+    if key is not None and not _PRINTABLE.fullmatch(key):
+        raise ConfigError(f"{VLLM_KEY}: holds blanks or characters that cannot be sent in a header; expected printable "
+                          f"ASCII")  # fmt: skip
+    host = read_address(settings.base_url).netloc
+    return Access(settings.base_url.strip().rstrip("/"), host, settings.timeout_s, settings.attempts, key)
+
+
+@asynccontextmanager
+async def connected(access: Access) -> AsyncIterator[VLLMServer]:
+    """A server, as long as the block lasts; nothing is asked yet."""
+    headers = {} if access.key is None else {"Authorization": f"Bearer {access.key}"}
+    # A redirect would carry the key to another server; a proxy of the environment has no business between the two.
+    async with httpx2.AsyncClient(
+        headers=headers, timeout=None, verify=_trust(), follow_redirects=False, trust_env=False,
+        limits=httpx2.Limits(max_connections=None),
+    ) as http:  # fmt: skip
+        yield VLLMServer(access, http)
+
+
+class VLLMServer:
+    """Requests to one server. How many are under way at once is the caller's to bound."""
+
+    def __init__(self, access: Access, http: httpx2.AsyncClient) -> None:
+        """Asks over `http`."""
+        self._access, self._http = access, http
+
+    async def served(self) -> Served:
+        """The policy that the server was started with.
+
+        Raises:
+            VLLMError: when the server names none.
+        """
+        body = self._json("models", await self._ask("models"))
+        plain = [card for card in _objects(body.get("data")) if card.get("parent") is None]
+        try:
+            card = plain[0]
+            return Served(str(card["id"]), str(card.get("root") or card["id"]), int(card["max_model_len"]))
+        except (IndexError, KeyError, TypeError, ValueError):
+            raise self._unbelievable("models", "it names no model with an `id` and a `max_model_len`") from None
+
+    async def load(self, name: str, folder: str) -> None:
+        """Have the server load an adapter of peft.
+
+        Args:
+            name: what it is asked for by, never used before: what the server keeps of a prompt it keeps by this name.
+            folder: where the server finds it.
+
+        Raises:
+            VLLMError: when it does not.
+        """
+        answer = await self._ask("load_lora_adapter", {"lora_name": name, "lora_path": folder})
+        if answer.is_success or (answer.status_code == 400 and "already been loaded" in answer.text):
+            return  # the second: an answer was lost, the adapter was not
+        raise self._refused(
+            "load_lora_adapter", answer,
+            f"Expected that it loads the adapter in {folder}: start it with --enable-lora, --max-lora-rank of at least "
+            f"training.adapter.rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment, and have it see that "
+            f"folder under the same path (training.vllm.adapters)",
+        )  # fmt: skip
+
+    async def unload(self, name: str) -> None:
+        """Have the server forget an adapter, if it still has it.
+
+        Raises:
+            VLLMError: when it refuses.
+        """
+        answer = await self._ask("unload_lora_adapter", {"lora_name": name})
+        if not answer.is_success and answer.status_code != 404:
+            raise self._refused("unload_lora_adapter", answer, "Expected that it forgets the adapter")
+
+    async def say(self, model: str, turn: Turn, vocabulary: int) -> Said:
+        """Sample a turn from the whole distribution: nothing is cut from it, and nothing is added.
+
+        Args:
+            model: the served policy's name or an adapter's.
+            turn: what is wanted.
+            vocabulary: ids below it are tokens.
+
+        Raises:
+            VLLMError: when the server is gone or refuses, or its answer is not what a turn has to be.
+        """
+        body = {
+            "model": model, "prompt": list(turn.prompt), "max_tokens": turn.most, "temperature": turn.temperature,
+            "seed": turn.seed, "n": 1, "stream": False, "logprobs": 0, "return_token_ids": True,
+            # The model's own generation_config.json may say otherwise of these, and the server would follow it.
+            "top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0,
+            "frequency_penalty": 0.0, "min_tokens": 0, "ignore_eos": True, "stop": [],
+            "stop_token_ids": [] if turn.end_id is None else [turn.end_id],
+            "skip_special_tokens": False, "add_special_tokens": False,
+        }  # fmt: skip
+        answer = await self._ask("completions", body)
+        if not answer.is_success:
+            raise self._refused("completions", answer, "Expected the tokens of a turn")
+        found = self._json("completions", answer)
+        why = _misread(found, model, turn, vocabulary)
+        if why:
+            raise self._unbelievable("completions", why)
+        (choice,) = found["choices"]
+        return Said(choice["token_ids"], [float(one) for one in choice["logprobs"]["token_logprobs"]])
+
+    async def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> httpx2.Response:
+        """One answer that is no failure of the server's own."""
+        access, why = self._access, ""
+        for attempt in range(access.attempts):
+            if attempt:
+                await asyncio.sleep(FIRST_PAUSE_S * 2 ** (attempt - 1))
+            try:
+                # The client's own time-outs watch single reads, so that a server that drips bytes is never late.
+                async with asyncio.timeout(access.timeout_s):
+                    answer = await self._http.request(
+                        "GET" if body is None else "POST", f"{access.base_url}/{path}", json=body
+                    )
+            except TimeoutError:
+                why = f"no whole answer within {access.timeout_s:g} s (training.vllm.timeout_s)"
+            except _BROKEN as error:
+                why = f"{type(error).__name__}: {error}".rstrip(": ")
+            else:
+                if not (answer.is_server_error or answer.status_code == _ASK_AGAIN):
+                    return answer
+                why = f"HTTP {answer.status_code}: {answer.text}"
+        times = "once" if access.attempts == 1 else f"{access.attempts} times"
+        raise VLLMError(
+            f"the vLLM server at {access.host} was asked {times} (/{path}), the last time: {_quoted(why)}; expected an "
+            f"answer. {_GO_ON}"
+        )
+
+    def _json(self, path: str, answer: httpx2.Response) -> dict[str, Any]:
+        if not answer.is_success:
+            raise self._refused(path, answer, "Expected an answer")
+        try:
+            body = answer.json()
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            raise self._unbelievable(path, f"no JSON object, but {answer.text!r}")
+        return body
+
+    def _refused(self, path: str, answer: httpx2.Response, expected: str) -> VLLMError:
+        said = f"HTTP {answer.status_code}: {answer.text}"
+        return VLLMError(f"the vLLM server at {self._access.host} refuses /{path} ({_quoted(said)}). {expected}")
+
+    def _unbelievable(self, path: str, why: str) -> VLLMError:
+        return VLLMError(
+            f"the vLLM server at {self._access.host} answers /{path} with what cannot be used: {_quoted(why)}. {_GO_ON}"
+        )
+
+
+def _misread(body: Mapping[str, Any], model: str, turn: Turn, vocabulary: int) -> str:
+    """What is wrong with an answer; "" where nothing is."""
+    choices = _objects(body.get("choices"))
+    if body.get("model") != model:
+        return f"it is of the model {body.get('model')!r}, expected {model!r}"
+    if len(choices) != 1:
+        return "it holds no single choice"
+    ids, read, kept = choices[0].get("token_ids"), choices[0].get("prompt_token_ids"), choices[0].get("logprobs")
+    if not isinstance(ids, list) or not ids:
+        return "it holds no `token_ids`, expected at least one token (vLLM before 0.10.2 has none)"
+    if read != list(turn.prompt):
+        return "its `prompt_token_ids` are not the tokens that were sent"
+    if not all(type(one) is int and 0 <= one < vocabulary for one in ids):
+        return f"it holds a token outside the vocabulary of {vocabulary} ({ids})"
+    if turn.end_id is not None and turn.end_id in ids[:-1]:
+        return f"it goes on behind the token that ends a turn ({turn.end_id}, in {ids})"
+    if len(ids) != turn.most and (ids[-1] != turn.end_id or len(ids) > turn.most):
+        return f"it has {len(ids)} tokens, expected {turn.most}, or fewer with the token that ends a turn behind them"
+    logprobs = kept.get("token_logprobs") if isinstance(kept, dict) else None
+    if not isinstance(logprobs, list) or len(logprobs) != len(ids):
+        found = len(logprobs) if isinstance(logprobs, list) else "no"
+        return f"it has {found} log-probabilities for {len(ids)} tokens"
+    if not all(isinstance(one, int | float) and math.isfinite(one) for one in logprobs):
+        return f"a log-probability is no finite number ({logprobs})"
+    return ""
+
+
+def _objects(found: Any) -> list[dict[str, Any]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _quoted(text: str) -> str:
+    """What a server said, in one line that is no longer than it has to be, and without secrets."""
+    line = " ".join(conceal(text, secrets()).split())
+    return line if len(line) <= _LONGEST_QUOTE else f"{line[:_LONGEST_QUOTE]}..."
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    """Whom connections trust: the certificates of this machine, read once, since that takes a while."""
+    return httpx2.create_ssl_context()
