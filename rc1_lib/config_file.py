@@ -125,7 +125,7 @@ def _refuse_credentials(tree: Mapping[str, Any], path: Path, overrides: Sequence
         ):
             raise ConfigError(
                 f"{_said_by(key, path, overrides)}: {key}: an address with credentials in it; expected one without: "
-                f"a judge's key belongs into SCORER_API_KEY"
+                f"a judge's key belongs into SCORER_API_KEY, a vLLM server's into RC1_VLLM_API_KEY"
             )
 
 

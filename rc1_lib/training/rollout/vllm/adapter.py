@@ -47,7 +47,11 @@ class ServedAdapter:
         before, self._count = self._name, self._count + 1
         name = f"rc1-{self._run}-{self._count}"
         self._write(policy, self._folder / name)
-        await server.load(name, str(self._folder / name))
+        try:
+            await server.load(name, str(self._folder / name))
+        except BaseException:
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+            raise
         self._name, self._digest = name, digest
         if before is not None:
             await self._forget(server, before)
@@ -72,8 +76,10 @@ class ServedAdapter:
 
     async def _forget(self, server: VLLMServer, name: str) -> None:
         # In this order: a server that has it may read the folder once more.
-        await server.unload(name)
-        shutil.rmtree(self._folder / name, ignore_errors=True)
+        try:
+            await server.unload(name)
+        finally:
+            shutil.rmtree(self._folder / name, ignore_errors=True)
 
     def _write(self, policy: Policy, target: Path) -> None:
         try:

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 import httpx2
 
 from rc1_lib.addresses import VLLM_KEY, read_address
@@ -27,8 +28,8 @@ from rc1_lib.training.rollout.errors import RolloutError
 
 FIRST_PAUSE_S = 0.5
 """Before a request is sent again; twice as long before each further time."""
-_BROKEN: tuple[type[Exception], ...] = (httpx2.HTTPError, ssl.SSLError, OSError)
-"""What a connection that fails raises."""
+_BROKEN: tuple[type[Exception], ...] = (httpx2.HTTPError, ssl.SSLError, OSError, anyio.EndOfStream)
+"""What a connection that fails raises; httpx2 lets the last one through from below."""
 _ASK_AGAIN = 429
 _LONGEST_QUOTE = 300
 _PRINTABLE = re.compile(r"[!-~]+")

@@ -1,0 +1,429 @@
+"""A vLLM server that samples: its probabilities are those that are learned with, or the run ends with a sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rc1_lib.training.rollout.vllm.server as server_module
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
+from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.ppo_run import advance, configured_facts, prepare
+from rc1_lib.training.rollout.vllm.server import VLLMError
+from rc1_lib.training.run_paths import LOG
+from rc1_lib.training.updates.parity import ParityError
+from tests.training.test_episode_engines import engine_of, played
+from tests.training.tiny_world import ENGINES
+from tests.training.vllm_double import Answer, VLLMDouble, served
+
+Tiny = Callable[..., Run]
+
+REAL = "RC1_TEST_VLLM_PYTHON"
+"""Names the Python of an environment with vLLM: docs/how-to/vllm.md."""
+
+
+@pytest.fixture
+def double(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Iterator[VLLMDouble]:
+    """Serves the base that the tiny run starts from; nobody waits before asking again."""
+    monkeypatch.setattr(server_module, "FIRST_PAUSE_S", 0.0)
+    with served(tiny().workspace.path("base")) as double:
+        yield double
+
+
+@pytest.fixture
+def asking(tiny: Tiny, double: VLLMDouble, tmp_path: Path) -> Callable[..., Run]:
+    """Makes a tiny run that the double samples for, and that learns from the first step on."""
+
+    def make(*overrides: str, engine: str = "torch_ppo") -> Run:
+        return tiny(
+            *ENGINES[engine], "training.rollout.sampler=vllm", f"training.vllm.base_url={double.base_url}",
+            f"training.vllm.adapters={tmp_path / 'adapters'}", *overrides,
+        )  # fmt: skip
+
+    return make
+
+
+def completions(change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Callable[..., Answer]:
+    """Turns that are answered otherwise: `change` is given the request and the answer's body."""
+
+    def changed(path: str, body: dict[str, Any], answer: Answer) -> Answer:
+        if path == "completions":
+            change(body, answer[1])
+        return answer
+
+    return changed
+
+
+@pytest.mark.parametrize("name", ["torch_ppo", "torch_grpo", "trl_dpo"])
+def test_what_the_server_samples_is_learned_with_the_same_probabilities(
+    asking: Callable[..., Run], double: VLLMDouble, name: str
+) -> None:
+    run = asking(engine=name)
+    engine = engine_of(run)
+    for step in range(3):
+        batch = played(engine, run, step)
+        assert all(one.states is None for one in batch["trajectories"])
+        metrics = engine.train_step(batch)
+        assert metrics["policy/sampling_gap"] < 1e-5 and metrics["policy/sampling_far"] == 0.0
+        assert metrics["policy/sampling_gap"] > 0.0, "compared with what the server said, not with itself"
+    engine.close()
+    assert double.loaded == []
+
+
+def test_every_state_of_the_adapter_has_a_name_of_its_own_and_the_one_before_is_forgotten(
+    asking: Callable[..., Run], double: VLLMDouble, tmp_path: Path
+) -> None:
+    run = asking()
+    engine = engine_of(run)
+    engine.train_step(played(engine, run))
+    played(engine, run, 1)
+    played(engine, run, 2)  # nothing was learned in between
+    first, second = double.names("load_lora_adapter")
+    assert first != second and double.names("unload_lora_adapter") == [first]
+    assert double.loaded == [path.name for path in (tmp_path / "adapters").iterdir()] == [second]
+    assert {path.name for path in (tmp_path / "adapters" / second).iterdir()} == {
+        "adapter_config.json", "adapter_model.safetensors",
+    }  # fmt: skip
+    engine.close()
+    assert double.loaded == [] == list((tmp_path / "adapters").iterdir())
+
+
+def test_at_a_rate_of_0_the_same_tokens_come_again(asking: Callable[..., Run], double: VLLMDouble) -> None:
+    run = asking()
+    engine = engine_of(run)
+    engine.train_step(played(engine, run))
+    for group in engine.optimizer.param_groups:
+        group["lr"] = 0.0
+    first = played(engine, run, 1)
+    engine.train_step(dict(first))
+    assert played(engine, run, 1)["trajectories"] == first["trajectories"]
+    engine.close()
+
+
+def test_a_server_of_another_base_is_refused_before_anything_is_learned(
+    asking: Callable[..., Run], double: VLLMDouble
+) -> None:
+    run = asking()
+    with __import__("torch").no_grad():
+        double._base.model.norm.weight.mul_(1.05)
+    with pytest.raises(
+        VLLMError, match=r"serves '.*base', which is not the policy that training starts from: .*parity\.mean"
+    ):
+        played(engine_of(run), run)
+    assert double.names("load_lora_adapter") == []
+
+
+def test_log_probabilities_of_another_temperature_are_named(asking: Callable[..., Run], double: VLLMDouble) -> None:
+    double.raw = True
+    run = asking()
+    with pytest.raises(VLLMError, match=r"temperature 1, but samples at 0\.7; start it with --logprobs-mode processed"):
+        played(engine_of(run), run)
+
+
+def test_a_server_that_reads_too_little_is_refused(asking: Callable[..., Run], double: VLLMDouble) -> None:
+    double.context = 512
+    run = asking()
+    with pytest.raises(VLLMError, match=r"reads 512 tokens, but a dialogue may have 820; .* --max-model-len"):
+        played(engine_of(run), run)
+
+
+@pytest.mark.parametrize("kept", ["base", "first"])
+def test_a_server_that_plays_without_the_adapter_or_with_an_old_one_ends_the_training(
+    asking: Callable[..., Run], double: VLLMDouble, kept: str
+) -> None:
+    run = asking()
+    engine = engine_of(run)
+    engine.train_step(played(engine, run))
+    if kept == "first":
+        engine.train_step(played(engine, run, 1))
+    double.keep(double.loaded[0] if kept == "first" else "base")
+    batch = played(engine, run, 2)
+    with pytest.raises(ParityError, match=r"step 3: .* training\.parity\.mean"):
+        engine.train_step(batch)
+
+
+def _truncated(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["choices"][0]["logprobs"]["token_logprobs"].pop()
+
+
+def _outside(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["choices"][0]["token_ids"][0] = 999_999
+
+
+def _negative(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["choices"][0]["token_ids"][0] = -1
+
+
+def _not_finite(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["choices"][0]["logprobs"]["token_logprobs"][0] = math.nan
+
+
+def _cut_short(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    choice = answer["choices"][0]
+    choice["token_ids"], choice["logprobs"]["token_logprobs"] = [7], [-1.0]
+
+
+def _goes_on(body: dict[str, Any], answer: dict[str, Any]) -> None:
+    choice = answer["choices"][0]
+    choice["token_ids"] = [*body["stop_token_ids"], *choice["token_ids"]]
+    choice["logprobs"]["token_logprobs"].append(-1.0)
+
+
+def _of_another(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["model"] = "other"
+
+
+def _read_otherwise(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["choices"][0]["prompt_token_ids"] = [1]
+
+
+def _too_old(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    del answer["choices"][0]["token_ids"]
+
+
+def _nothing(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["choices"] = []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_truncated, r"it has \d+ log-probabilities for \d+ tokens"),
+        (_outside, r"a token outside the vocabulary of \d+ \(\[999999"),
+        (_negative, r"a token outside the vocabulary"),
+        (_not_finite, "a log-probability is no finite number"),
+        (_cut_short, r"it has 1 tokens, expected \d+, or fewer with the token that ends a turn"),
+        (_goes_on, "it goes on behind the token that ends a turn"),
+        (_of_another, "it is of the model 'other', expected 'rc1-"),
+        (_read_otherwise, "its `prompt_token_ids` are not the tokens that were sent"),
+        (_too_old, "it holds no `token_ids`"),
+        (_nothing, "it holds no single choice"),
+    ],
+)
+def test_a_turn_that_cannot_be_one_ends_the_training(
+    asking: Callable[..., Run], double: VLLMDouble, change: Callable[..., None], said: str
+) -> None:
+    run = asking()
+    double.change = completions(lambda body, answer: None if body["model"] == "base" else change(body, answer))
+    with pytest.raises(VLLMError, match=rf"answers /completions with what cannot be used: .*{said}"):
+        played(engine_of(run), run)
+
+
+@pytest.mark.parametrize("said", ["<html>502</html>", "[]", '{"data": 3}', '{"data": [{"id": "x"}]}'])
+def test_what_is_no_list_of_models_is_refused(asking: Callable[..., Run], double: VLLMDouble, said: str) -> None:
+    double.change = lambda path, body, answer: (200, said) if path == "models" else answer
+    run = asking()
+    with pytest.raises(VLLMError, match="answers /models with what cannot be used"):
+        played(engine_of(run), run)
+
+
+def test_a_server_that_fails_now_and_then_is_asked_again_and_changes_nothing(
+    asking: Callable[..., Run], double: VLLMDouble
+) -> None:
+    run = asking()
+    whole = played(engine_of(run), run)["trajectories"]
+    asked, failed = Counter[str](), list[int]()
+
+    def change(path: str, body: dict[str, Any], answer: Answer) -> Answer:
+        """No, one or two failures of every request, decided by what is asked, whenever it arrives."""
+        request = json.dumps([path, {name: value for name, value in body.items() if name[:4] not in ("mode", "lora")}])
+        asked[request] += 1
+        if asked[request] > zlib.crc32(request.encode()) % 3:
+            return answer
+        failed.append([500, 502, 503, 429][len(failed) % 4])
+        return failed[-1], "busy"
+
+    double.change = change
+    engine = engine_of(run)
+    assert played(engine, run)["trajectories"] == whole
+    assert len(failed) > 5
+    engine.close()
+
+
+def test_a_lost_answer_to_loading_is_no_lost_adapter(asking: Callable[..., Run], double: VLLMDouble) -> None:
+    lost = []
+
+    def change(path: str, body: dict[str, Any], answer: Answer) -> Answer:
+        if path == "load_lora_adapter" and not lost:
+            lost.append(body)
+            return 500, "the adapter is there, the answer is not"
+        return answer
+
+    double.change = change
+    run = asking()
+    played(engine_of(run), run)
+    assert double.names("load_lora_adapter") == [lost[0]["lora_name"]] * 2
+
+
+def test_a_server_that_is_broken_ends_the_training_with_a_sentence(
+    asking: Callable[..., Run], double: VLLMDouble
+) -> None:
+    run = asking()
+    double.change = lambda path, body, answer: (500, "EngineDead") if path == "completions" else answer
+    with pytest.raises(VLLMError, match=r"was asked 3 times \(/completions\), the last time: HTTP 500: EngineDead;"):
+        played(engine_of(run), run)
+
+
+def test_a_server_that_says_nothing_is_given_up(asking: Callable[..., Run], double: VLLMDouble) -> None:
+    run = asking("training.vllm.timeout_s=0.2", "training.vllm.attempts=2")
+
+    def change(path: str, body: dict[str, Any], answer: Answer) -> Answer:
+        if path == "load_lora_adapter":
+            double.release.wait()
+        return answer
+
+    double.change = change
+    with pytest.raises(VLLMError, match=r"was asked 2 times .* no whole answer within 0\.2 s \(training\.vllm"):
+        played(engine_of(run), run)
+
+
+def test_a_server_without_adapters_says_how_it_has_to_be_started(
+    asking: Callable[..., Run], double: VLLMDouble, tmp_path: Path
+) -> None:
+    double.change = lambda path, body, answer: (404, {"detail": "Not Found"}) if "lora" in path else answer
+    run = asking()
+    with pytest.raises(VLLMError, match=r"--enable-lora, --max-lora-rank .* VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"):
+        played(engine_of(run), run)
+    assert list((tmp_path / "adapters").iterdir()) == [], "what nobody loads is not left lying"
+
+
+def test_a_folder_that_cannot_be_written_is_named(asking: Callable[..., Run], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    run = asking(f"training.vllm.adapters={tmp_path}/file/below")
+    with pytest.raises(ConfigError, match=r"training\.vllm\.adapters: .*file/below cannot be written"):
+        played(engine_of(run), run)
+
+
+def test_the_key_is_sent_and_never_shown(
+    asking: Callable[..., Run], double: VLLMDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RC1_VLLM_API_KEY", "hush-hush-hush")
+    run = asking()
+    double.change = lambda path, body, answer: (401, {"error": f"no such key: {double.headers['Authorization']}"})
+    with pytest.raises(VLLMError, match=r"refuses /models \(HTTP 401") as caught:
+        played(engine_of(run), run)
+    assert double.headers["Authorization"] == "Bearer hush-hush-hush"
+    assert "hush" not in str(caught.value)
+    monkeypatch.setenv("RC1_VLLM_API_KEY", "hush hush")
+    with pytest.raises(ConfigError, match="RC1_VLLM_API_KEY: holds blanks") as refused:
+        played(engine_of(run), run)
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("training.vllm.base_url=null", "rollout.sampler is 'vllm', but vllm.base_url is null"),
+        (
+            "training.vllm.base_url=http://me:hush@host/v1",
+            "credentials in it; .* a vLLM server's into RC1_VLLM_API_KEY",
+        ),
+        ("training.vllm.base_url=http://host/v1?a=1", r"base_url goes on after the path .* RC1_VLLM_API_KEY"),
+        ("training.vllm.base_url=host:8000", "does not start with http://"),
+        ("training.vllm.adapters=below", "expected an absolute path"),
+        ("training.vllm.attempts=0", "greater than or equal to 1"),
+        ("training.vllm.api_key=hush", "api_key"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused(tiny: Tiny, override: str, said: str) -> None:
+    good = "training.vllm.base_url=http://127.0.0.1:1/v1"
+    with pytest.raises(ConfigError, match=said) as caught:
+        tiny("training.rollout.sampler=vllm", good, override)
+    assert "hush@" not in str(caught.value)
+
+
+def test_a_run_ends_with_its_server_and_goes_on_from_its_checkpoint(
+    asking: Callable[..., Run], double: VLLMDouble, tiny: Tiny
+) -> None:
+    run = asking("training.checkpoints.every_steps=1")
+    prepared = prepare(run)
+
+    def dead_at_step_2(path: str, body: dict[str, Any], answer: Answer) -> Answer:
+        return (503, "gone") if len(double.names("load_lora_adapter")) > 1 else answer
+
+    double.change = dead_at_step_2
+    with pytest.raises(VLLMError, match="the same command goes on from the newest checkpoint"):
+        advance(prepared, 5, 3, lambda _: None)
+    double.change, told = lambda path, body, answer: answer, list[str]()
+    advance(prepared, 5, 3, told.append)
+    assert told == ["goes on from step_00001"]
+    log = MetricsLog(run.workspace.path("reports/metrics-5.jsonl")).read()
+    assert [line["step"] for line in log] == [1, 2, 3]
+    assert all(line["policy/sampling_gap"] < 1e-5 for line in log)
+    assert "seed 5: vLLM samples" in run.workspace.path(LOG).read_text()
+
+
+def test_who_samples_is_part_of_a_run_and_where_the_server_is_is_not(asking: Callable[..., Run], tiny: Tiny) -> None:
+    here, moved = (configured_facts(run, 5) for run in (asking(), asking("training.vllm.base_url=http://else:1/v1")))
+    assert here == moved != configured_facts(tiny(*ENGINES["torch_ppo"]), 5)
+
+
+def test_nothing_is_allocated_here_to_sample_with(asking: Callable[..., Run], tiny: Tiny) -> None:
+    ours, theirs = (engine_of(run).memory for run in (tiny("finetune.method=qlora"), asking("finetune.method=qlora")))
+    assert ours.playing and not theirs.playing and theirs.standing["sampling copy"] == 0
+    assert ours.learning == theirs.learning
+
+
+@pytest.mark.skipif(not os.environ.get(REAL), reason=f"asks a real vLLM: {REAL} has to name a Python that has it")
+def test_real_vllm_samples_with_the_probabilities_that_are_learned_with(tiny: Tiny, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    run = tiny(
+        *ENGINES["torch_ppo"], "training.rollout.sampler=vllm",
+        f"training.vllm.base_url=http://127.0.0.1:{port}/v1",
+    )  # fmt: skip
+    base = run.workspace.path("base")
+    shutil.rmtree(base)  # vLLM's attention on a CPU takes no heads as small as the tiny model's
+    shutil.copytree(PROJECT_ROOT / "models/embedded", base)
+    settings = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
+    cpu = {"VLLM_CPU_KVCACHE_SPACE": "1", "HOME": str(tmp_path)}
+    with (tmp_path / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                os.environ[REAL], "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1",
+                "--port", str(port), "--model", str(base), "--dtype", "float32",
+                "--max-model-len", "1024", "--enable-lora", "--max-lora-rank", "8", "--enforce-eager",
+                "--logprobs-mode", "processed_logprobs",
+                "--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192",
+            ],
+            env={**os.environ, **settings, **cpu}, cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        while not _healthy(port):
+            assert process.poll() is None, "the server ended"
+            time.sleep(0.5)
+        engine = engine_of(run)
+        for step in range(3):
+            metrics = engine.train_step(played(engine, run, step))
+            assert metrics["policy/sampling_gap"] < 1e-5 and metrics["policy/sampling_far"] == 0.0
+        engine.close()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models") as answer:
+            assert [card["parent"] for card in json.load(answer)["data"]] == [None]
+    finally:
+        process.terminate()
+        process.wait()
+        print((tmp_path / "server.log").read_text()[-4000:])  # shown where the test fails
+
+
+def _healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

@@ -1,0 +1,171 @@
+"""A server on this machine that speaks vLLM's protocol as vLLM 0.32 was seen to speak it; a tiny model answers.
+
+It samples with our own decoder, one request at a time. What a test wants it to do wrong, it does in `change`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from rc1_lib.training.rollout.decoder import decoding
+from rc1_lib.training.rollout.merged import merged
+from rc1_lib.training.rollout.settings import Decoding
+from rc1_lib.training.rollout.token_sampling import draw
+
+Answer = tuple[int, Any]
+Change = Callable[[str, dict[str, Any], Answer], Answer]
+"""From the path, the request and the answer, what is answered instead."""
+CONTEXT = 1024
+
+
+class VLLMDouble:
+    """Serves a base and the adapters that it is told to load.
+
+    Attributes:
+        base_url: its address.
+        loaded: names of the adapters that it has.
+        asked: every request: its path and body.
+        headers: of the last request.
+        change: what it answers otherwise.
+        raw: whether it tells log-probabilities of temperature 1, as vLLM does where nobody says otherwise.
+        context: tokens that it reads.
+        release: set when it ends, for those that wait.
+    """
+
+    def __init__(self, base: Path) -> None:
+        self._base: PreTrainedModel = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).eval()
+        self._root, self._models, self._one = str(base), dict[str, PreTrainedModel](), threading.Lock()
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.headers: dict[str, str] = {}
+        self.change: Change = lambda path, body, answer: answer
+        self.raw, self.context = False, CONTEXT
+        self._kept: PreTrainedModel | None = None
+        self.release = threading.Event()
+        self.base_url = ""
+
+    @property
+    def loaded(self) -> list[str]:
+        return list(self._models)
+
+    def served_norm_times(self, factor: float) -> None:
+        """Serve another base from now on."""
+        with torch.no_grad():
+            self._base.model.norm.weight.mul_(factor)
+
+    def keep(self, name: str) -> None:
+        """Answer with this adapter whatever is asked for, also when it was told to forget it; "base" with none."""
+        self._kept = self._models.get(name, self._base)
+
+    def names(self, path: str) -> list[str]:
+        """Adapters that requests of this path were about, in order."""
+        return [body["lora_name"] for where, body in self.asked if where == path]
+
+    def answer(self, path: str, body: dict[str, Any]) -> Answer:
+        with self._one:
+            self.asked.append((path, body))
+            return self.change(path, body, self._answer(path, body))
+
+    def _answer(self, path: str, body: dict[str, Any]) -> Answer:
+        if path == "models":
+            card = {"id": "base", "root": self._root, "parent": None, "max_model_len": self.context}
+            others = [{"id": name, "root": "", "parent": "base", "max_model_len": None} for name in self._models]
+            return 200, {"object": "list", "data": [card, *others]}
+        if path == "load_lora_adapter":
+            if body["lora_name"] in self._models:
+                return 400, _error(f"The lora adapter '{body['lora_name']}' has already been loaded.", 400)
+            adapted = PeftModel.from_pretrained(copy.deepcopy(self._base), body["lora_path"])
+            self._models[body["lora_name"]] = adapted.get_base_model().eval()
+            return 200, f"Success: LoRA adapter '{body['lora_name']}' added successfully."
+        if path == "unload_lora_adapter":
+            if self._models.pop(body["lora_name"], None) is None:
+                return 404, _error(f"The lora adapter '{body['lora_name']}' cannot be found.", 404)
+            return 200, f"Success: LoRA adapter '{body['lora_name']}' removed successfully."
+        assert path == "completions", path
+        if body["model"] not in ("base", *self._models):
+            return 404, _error(f"The model `{body['model']}` does not exist.", 404)
+        if len(body["prompt"]) + body["max_tokens"] > self.context:
+            return 400, _error(f"This model's maximum context length is {self.context} tokens.", 400)
+        return 200, self._said(body)
+
+    def _said(self, body: dict[str, Any]) -> dict[str, Any]:
+        model = self._models.get(body["model"], self._base)
+        if self._kept is not None and body["model"] != "base":
+            model = self._kept
+        ids: list[int] = []
+        logprobs: list[float] = []
+        numbers = np.random.default_rng(body["seed"]).random(body["max_tokens"])
+        with merged(model), decoding(model, 0, 1, Decoding.GROWING) as decoder:
+            logits_1V = decoder.admit([body["prompt"]])
+            for at, number in enumerate(numbers):
+                token, logprob = draw(logits_1V, np.array([number]), body["temperature"])
+                ids += token
+                logprobs += [float(torch.log_softmax(logits_1V[0].float(), -1)[token[0]])] if self.raw else logprob
+                if token[0] in body["stop_token_ids"] or at == len(numbers) - 1:
+                    break
+                logits_1V = decoder.step(token, [len(body["prompt"]) + at])
+        ended = ids[-1] in body["stop_token_ids"]
+        choice = {
+            "index": 0, "text": "", "finish_reason": "stop" if ended else "length",
+            "stop_reason": ids[-1] if ended else None, "token_ids": ids, "prompt_token_ids": body["prompt"],
+            "logprobs": {"token_logprobs": logprobs, "tokens": [f"token_id:{one}" for one in ids]},
+        }  # fmt: skip
+        return {"id": "cmpl-0", "object": "text_completion", "model": body["model"], "choices": [choice]}
+
+
+def _error(message: str, code: int) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "BadRequestError", "param": None, "code": code}}
+
+
+@contextmanager
+def served(base: Path) -> Iterator[VLLMDouble]:
+    """The double at a free port of this machine."""
+    double = VLLMDouble(base)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._give({})
+
+        def do_POST(self) -> None:
+            self._give(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+        def _give(self, body: dict[str, Any]) -> None:
+            double.headers = dict(self.headers.items())
+            status, answer = double.answer(self.path.removeprefix("/v1/"), body)
+            content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+            try:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+            except OSError:  # whoever asked is gone
+                self.close_connection = True
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    double.base_url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    try:
+        yield double
+    finally:
+        double.release.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
