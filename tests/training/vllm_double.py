@@ -158,7 +158,7 @@ def served(base: Path) -> Iterator[VLLMDouble]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server.daemon_threads = False  # closing waits for them: one that still computes when Python ends would abort it
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     double.base_url = f"http://127.0.0.1:{server.server_address[1]}/v1"

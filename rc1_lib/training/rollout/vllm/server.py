@@ -265,7 +265,7 @@ def _misread(body: Mapping[str, Any], model: str, turn: Turn, vocabulary: int) -
         return "it holds no single choice"
     ids, read, kept = choices[0].get("token_ids"), choices[0].get("prompt_token_ids"), choices[0].get("logprobs")
     if not isinstance(ids, list) or not ids:
-        return "it holds no `token_ids`, expected at least one token (vLLM gives them where `return_token_ids` is asked for; an old one knows no such thing)"
+        return "it holds no `token_ids`, expected at least one token; take a vLLM that knows `return_token_ids`"
     if read != list(turn.prompt):
         return "its `prompt_token_ids` are not the tokens that were sent"
     if not all(type(one) is int and 0 <= one < vocabulary for one in ids):
