@@ -41,6 +41,7 @@ class VLLMDouble:
         change: what it answers otherwise.
         raw: whether it tells log-probabilities of temperature 1, as vLLM does where nobody says otherwise.
         context: tokens that it reads.
+        content_type: what it says that its answers are; "" says nothing.
         release: set when it ends, for those that wait.
     """
 
@@ -50,7 +51,7 @@ class VLLMDouble:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.headers: dict[str, str] = {}
         self.change: Change = lambda path, body, answer: answer
-        self.raw, self.context = False, CONTEXT
+        self.raw, self.context, self.content_type = False, CONTEXT, ""
         self._kept: PreTrainedModel | None = None
         self.release = threading.Event()
         self.base_url = ""
@@ -149,6 +150,8 @@ def served(base: Path) -> Iterator[VLLMDouble]:
             try:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
+                if double.content_type:
+                    self.send_header("Content-Type", double.content_type)
                 self.end_headers()
                 self.wfile.write(content)
             except OSError:  # whoever asked is gone

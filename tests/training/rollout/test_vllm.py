@@ -173,6 +173,18 @@ def _not_finite(_: dict[str, Any], answer: dict[str, Any]) -> None:
     answer["choices"][0]["logprobs"]["token_logprobs"][0] = math.nan
 
 
+def _likelier_than_sure(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["choices"][0]["logprobs"]["token_logprobs"][0] = 0.5
+
+
+def _true(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["choices"][0]["logprobs"]["token_logprobs"][0] = False
+
+
+def _beyond_floats(_: dict[str, Any], answer: dict[str, Any]) -> None:
+    answer["choices"][0]["logprobs"]["token_logprobs"][0] = -(10**400)
+
+
 def _cut_short(_: dict[str, Any], answer: dict[str, Any]) -> None:
     choice = answer["choices"][0]
     choice["token_ids"], choice["logprobs"]["token_logprobs"] = [7], [-1.0]
@@ -207,6 +219,9 @@ def _nothing(_: dict[str, Any], answer: dict[str, Any]) -> None:
         (_outside, r"a token outside the vocabulary of \d+ \(\[999999"),
         (_negative, r"a token outside the vocabulary"),
         (_not_finite, "a log-probability is no finite number"),
+        (_likelier_than_sure, "a log-probability is no finite number of at most 0"),
+        (_true, "a log-probability is no finite number"),
+        (_beyond_floats, "a log-probability is no finite number"),
         (_cut_short, r"it has 1 tokens, expected \d+, or fewer with the token that ends a turn"),
         (_goes_on, "it goes on behind the token that ends a turn"),
         (_of_another, "it is of the model 'other', expected 'rc1-"),
@@ -224,7 +239,13 @@ def test_a_turn_that_cannot_be_one_ends_the_training(
         played(engine_of(run), run)
 
 
-@pytest.mark.parametrize("said", ["<html>502</html>", "[]", '{"data": 3}', '{"data": [{"id": "x"}]}'])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<html>502</html>", "[]", '{"data": 3}', '{"data": [{"id": "x"}]}',
+        '{"data": [{"id": "x", "max_model_len": Infinity}]}',
+    ],
+)  # fmt: skip
 def test_what_is_no_list_of_models_is_refused(asking: Callable[..., Run], double: VLLMDouble, said: str) -> None:
     double.change = lambda path, body, answer: (200, said) if path == "models" else answer
     run = asking()
@@ -277,6 +298,36 @@ def test_a_server_that_is_broken_ends_the_training_with_a_sentence(
     double.change = lambda path, body, answer: (500, "EngineDead") if path == "completions" else answer
     with pytest.raises(VLLMError, match=r"was asked 3 times \(/completions\), the last time: HTTP 500: EngineDead;"):
         played(engine_of(run), run)
+
+
+@pytest.mark.parametrize("encoding", ["hex", "rot13", "idna", "no-such"])
+def test_a_failure_is_told_whatever_its_encoding_is_said_to_be(
+    asking: Callable[..., Run], double: VLLMDouble, encoding: str
+) -> None:
+    run = asking()
+    double.content_type = f"text/plain; charset={encoding}"
+    double.change = lambda path, body, answer: (500, "EngineDead") if path == "completions" else answer
+    with pytest.raises(VLLMError, match=r"HTTP 500: EngineDead;"):
+        played(engine_of(run), run)
+
+
+def test_where_another_base_was_found_is_told_without_secrets_and_controls(
+    asking: Callable[..., Run], double: VLLMDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RC1_VLLM_API_KEY", "hush-hush-hush")
+    run = asking()
+    double.served_norm_times(1.5)
+
+    def change(path: str, body: dict[str, Any], answer: Answer) -> Answer:
+        if path == "models":
+            answer[1]["data"][0]["root"] = "a\x1b[31m\ud800 hush-hush-hush"
+        return answer
+
+    double.change = change
+    with pytest.raises(VLLMError, match="which is not the policy that training starts from") as caught:
+        played(engine_of(run), run)
+    said = str(caught.value)
+    assert "hush" not in said and "serves 'a" in said and said.isprintable()
 
 
 def test_a_server_that_says_nothing_is_given_up(asking: Callable[..., Run], double: VLLMDouble) -> None:

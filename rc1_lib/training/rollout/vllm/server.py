@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import math
 import os
 import re
 import ssl
@@ -32,6 +31,8 @@ _BROKEN: tuple[type[Exception], ...] = (httpx2.HTTPError, ssl.SSLError, OSError,
 """What a connection that fails raises; httpx2 lets the last one through from below."""
 _ASK_AGAIN = 429
 _LONGEST_QUOTE = 300
+_LEAST, _SLACK = -1e6, 1e-3
+"""Between them is what a log-probability may be: finite, and above 0 by rounding alone."""
 _PRINTABLE = re.compile(r"[!-~]+")
 _GO_ON = "Nothing of this step is kept: mend the server, and the same command goes on from the newest checkpoint"
 
@@ -146,7 +147,7 @@ class VLLMServer:
         try:
             card = plain[0]
             return Served(str(card["id"]), str(card.get("root") or card["id"]), int(card["max_model_len"]))
-        except (IndexError, KeyError, TypeError, ValueError):
+        except (IndexError, KeyError, TypeError, ValueError, OverflowError):
             raise self._unbelievable("models", "it names no model with an `id` and a `max_model_len`") from None
 
     async def load(self, name: str, folder: str) -> None:
@@ -160,7 +161,7 @@ class VLLMServer:
             VLLMError: when it does not.
         """
         answer = await self._ask("load_lora_adapter", {"lora_name": name, "lora_path": folder})
-        if answer.is_success or (answer.status_code == 400 and "already been loaded" in answer.text):
+        if answer.is_success or (answer.status_code == 400 and "already been loaded" in _text(answer)):
             return  # the second: an answer was lost, the adapter was not
         raise self._refused(
             "load_lora_adapter", answer,
@@ -228,10 +229,10 @@ class VLLMServer:
             else:
                 if not (answer.is_server_error or answer.status_code == _ASK_AGAIN):
                     return answer
-                why = f"HTTP {answer.status_code}: {answer.text}"
+                why = f"HTTP {answer.status_code}: {_text(answer)}"
         times = "once" if access.attempts == 1 else f"{access.attempts} times"
         raise VLLMError(
-            f"the vLLM server at {access.host} was asked {times} (/{path}), the last time: {_quoted(why)}; expected an "
+            f"the vLLM server at {access.host} was asked {times} (/{path}), the last time: {quoted(why)}; expected an "
             f"answer. {_GO_ON}"
         )
 
@@ -243,16 +244,16 @@ class VLLMServer:
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise self._unbelievable(path, f"no JSON object, but {answer.text!r}")
+            raise self._unbelievable(path, f"no JSON object, but {_text(answer)!r}")
         return body
 
     def _refused(self, path: str, answer: httpx2.Response, expected: str) -> VLLMError:
-        said = f"HTTP {answer.status_code}: {answer.text}"
-        return VLLMError(f"the vLLM server at {self._access.host} refuses /{path} ({_quoted(said)}). {expected}")
+        said = f"HTTP {answer.status_code}: {_text(answer)}"
+        return VLLMError(f"the vLLM server at {self._access.host} refuses /{path} ({quoted(said)}). {expected}")
 
     def _unbelievable(self, path: str, why: str) -> VLLMError:
         return VLLMError(
-            f"the vLLM server at {self._access.host} answers /{path} with what cannot be used: {_quoted(why)}. {_GO_ON}"
+            f"the vLLM server at {self._access.host} answers /{path} with what cannot be used: {quoted(why)}. {_GO_ON}"
         )
 
 
@@ -278,8 +279,8 @@ def _misread(body: Mapping[str, Any], model: str, turn: Turn, vocabulary: int) -
     if not isinstance(logprobs, list) or len(logprobs) != len(ids):
         found = len(logprobs) if isinstance(logprobs, list) else "no"
         return f"it has {found} log-probabilities for {len(ids)} tokens"
-    if not all(isinstance(one, int | float) and math.isfinite(one) for one in logprobs):
-        return f"a log-probability is no finite number ({logprobs})"
+    if not all(type(one) in (int, float) and _LEAST <= one <= _SLACK for one in logprobs):
+        return f"a log-probability is no finite number of at most 0 ({logprobs})"
     return ""
 
 
@@ -287,9 +288,15 @@ def _objects(found: Any) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _quoted(text: str) -> str:
-    """What a server said, in one line that is no longer than it has to be, and without secrets."""
+def _text(answer: httpx2.Response) -> str:
+    """What stands in an answer, whatever it says of its encoding: of some names Python makes no text, but an error."""
+    return answer.content.decode(errors="replace")
+
+
+def quoted(text: str) -> str:
+    """What a server said, in one line that is no longer than it has to be, without secrets and without controls."""
     line = " ".join(conceal(text, secrets()).split())
+    line = "".join(mark if mark.isprintable() else "\ufffd" for mark in line)
     return line if len(line) <= _LONGEST_QUOTE else f"{line[:_LONGEST_QUOTE]}..."
 
 
