@@ -24,7 +24,17 @@ from rc1_lib.training.rollout.roll_out import STAGE
 from rc1_lib.training.rollout.settings import ChatTokens, RolloutSampling, Start
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rollout.vllm.adapter import ServedAdapter
-from rc1_lib.training.rollout.vllm.server import Access, Said, Served, Turn, VLLMError, VLLMServer, access_of, connected, quoted
+from rc1_lib.training.rollout.vllm.server import (
+    Access,
+    Said,
+    Served,
+    Turn,
+    VLLMError,
+    VLLMServer,
+    access_of,
+    connected,
+    quoted,
+)
 from rc1_lib.training.updates.losses import FAR
 from rc1_lib.training.updates.parity import distance
 
@@ -177,13 +187,14 @@ class VLLMSampler:
         if self._near(found):
             return
         host, gap, far = self._access.host, found["policy/sampling_gap"], found["policy/sampling_far"]
+        root = quoted(served.root)
         if temperature != 1.0 and self._near(apart(1.0)):
             raise VLLMError(
                 f"the vLLM server at {host} tells log-probabilities of temperature 1, but samples at {temperature:g}; "
                 f"start it with --logprobs-mode processed_logprobs"
             )
         raise VLLMError(
-            f"the vLLM server at {host} serves '{quoted(served.root)}', which is not the policy that training starts from: "
+            f"the vLLM server at {host} serves '{root}', which is not the policy that training starts from: "
             f"without an adapter |log p| differs by {gap:.2g} nats on average (at most {self._parity.mean:g}, "
             f"training.parity.mean), and by more than {FAR:g} at {far:.2%} of the tokens (at most "
             f"{self._parity.far_share:.2%}, training.parity.far_share); have it serve that policy, in a precision that "
