@@ -174,7 +174,10 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
             starts = [self.playground.start(row, key) for row, key in zip(rows, keys, strict=True)]
             sampling = self.playground.sampling(temperature, seed, iteration)
             with span(Part.DECODE):
-                return self._sampler().play(self.policy, self.playground.form, starts, sampling, start=start)
+                said = self._sampler().play(self.policy, self.playground.form, starts, sampling, start=start)
+            if not to_learn:  # what is learned from is read whole, under the same bounds
+                self._sampler().check(said, temperature, start=start)
+            return said
         played: list[Trajectory] = self._together("_play", rows, keys, temperature, seed, iteration, keep, start)
         return played
 
@@ -197,17 +200,16 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
             context, longest = context_of(causal), training.max_tokens + training.limits.tokens
             vocabulary = causal.config.get_text_config().vocab_size
             shape = Shape(context, min(context, longest), vocabulary, training.rollout.rows)
-            self._server = VLLMSampler(training.vllm, shape, training.parity, self._read_base)
+            self._server = VLLMSampler(training.vllm, shape, training.parity, self._read)
         return self._server
 
     @torch.no_grad()
-    def _read_base(self, ids_BT: Tensor, last: int, temperature: float) -> Tensor:
-        """Log-probabilities (B * n,) of the last n tokens of every row with the policy that was started from."""
-        ids_BT = ids_BT.to(self.device)
-        with self._autocast(), self.policy.reference():
-            hidden_BnD = self.policy.hidden(ids_BT)[:, -last - 1 : -1]
-            logits_NV = self.policy.logits(hidden_BnD).flatten(0, 1)
-            return token_logprobs(logits_NV, ids_BT[:, -last:].flatten(), temperature)
+    def _read(self, ids_BT: Tensor, chosen_BT: Tensor, temperature: float, start: bool) -> Tensor:
+        """Log-probabilities (N,) of the chosen tokens, row by row, with the policy as it stands or was started from."""
+        ids_BT, chosen_BT = ids_BT.to(self.device), chosen_BT.to(self.device)
+        with self._autocast(), self._playing(start):
+            hidden_ND = self.policy.hidden(ids_BT)[:, :-1][chosen_BT[:, 1:]]
+            return token_logprobs(self.policy.logits(hidden_ND), ids_BT[chosen_BT], temperature)
 
     def _playing(self, start: bool) -> AbstractContextManager[None]:
         """Inside, the policy is the one that plays."""

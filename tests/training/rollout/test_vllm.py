@@ -17,13 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import rc1_lib.training.rollout.vllm.server as server_module
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.ppo_run import advance, configured_facts, prepare
+from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rollout.vllm.server import VLLMError
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.training.updates.parity import ParityError
@@ -155,6 +158,28 @@ def test_a_server_that_plays_without_the_adapter_or_with_an_old_one_ends_the_tra
     batch = played(engine, run, 2)
     with pytest.raises(ParityError, match=r"step 3: .* training\.parity\.mean"):
         engine.train_step(batch)
+
+
+def evaluated(engine: EpisodeEngine, run: Run, temperature: float) -> list[Trajectory]:
+    """Episodes that nobody learns from."""
+    rows = prepare(run).selection.held_out[:10]
+    return engine.play(rows, [row["id"] for row in rows], temperature=temperature, seed=3, iteration=0)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_a_server_that_plays_an_evaluation_without_the_adapter_is_refused(
+    asking: Callable[..., Run], double: VLLMDouble, temperature: float
+) -> None:
+    run = asking()
+    engine = engine_of(run)
+    for step in range(2):
+        engine.train_step(played(engine, run, step))
+    assert len(evaluated(engine, run, temperature)) > 1
+    double.keep("base")
+    with pytest.raises(VLLMError, match=r"plays another policy than .* \(at most 0\.001, training\.parity\.mean\)"):
+        evaluated(engine, run, temperature)
+    engine.load_adapter({name: torch.zeros_like(value) for name, value in engine.policy.adapter_state().items()})
+    assert len(evaluated(engine, run, temperature)) > 1, "an adapter of zeros is the base"
 
 
 def _truncated(_: dict[str, Any], answer: dict[str, Any]) -> None:

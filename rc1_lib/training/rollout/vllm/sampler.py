@@ -8,6 +8,7 @@ tokens. Before the first of them the server has to show that it serves the polic
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,8 @@ from rc1_lib.training.updates.parity import distance
 
 PROBES, PROBE_TOKENS = 8, 32
 """How many continuations of a fixed prompt are compared, and of how many tokens each."""
+READ_AGAIN = 8
+"""Most episodes of a rollout that are read again where nothing is learned from them."""
 PROBE = "Mia has three boxes with a few pencils each. How many pencils are there altogether?"
 _SEEDS = 2**53
 """What a number in [0, 1) is multiplied by to be a seed: as many as such a number can tell apart."""
@@ -48,8 +51,9 @@ _PARTING_S = 10.0
 """Most seconds that the end of a run waits for a server that may be the reason for it."""
 
 Done = TypeVar("Done")
-ReadBase = Callable[[Tensor, int, float], Tensor]
-"""Log-probabilities (B * n,) of the last n tokens of (B, T), at a temperature, with the policy that is started from."""
+Read = Callable[[Tensor, Tensor, float, bool], Tensor]
+"""Log-probabilities (N,) of the chosen tokens (bool, (B, T)) of (B, T), at a temperature, with the policy as it stands,
+or where the last one is true with the one that is started from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +76,20 @@ class Shape:
 class VLLMSampler:
     """Plays episodes with what a server says."""
 
-    def __init__(self, settings: VLLM, shape: Shape, parity: Parity, read_base: ReadBase) -> None:
+    def __init__(self, settings: VLLM, shape: Shape, parity: Parity, read: Read) -> None:
         """Asks nothing yet.
 
         Args:
             settings: where the server is, and how it is asked.
             shape: of the policy.
             parity: how near the server's probabilities have to be to ours.
-            read_base: ours.
+            read: ours.
 
         Raises:
             ConfigError: when the key cannot be sent.
         """
         self._access: Access = access_of(settings)
-        self._shape, self._parity, self._read_base = shape, parity, read_base
+        self._shape, self._parity, self._read = shape, parity, read
         self._adapter = ServedAdapter(settings.adapters)
         self._served: Served | None = None
         self._tokens = self._over = 0
@@ -118,6 +122,33 @@ class VLLMSampler:
 
         self._run(played, self._access)
         return [player.trajectory() for player in players]
+
+    def check(self, played: Sequence[Trajectory], temperature: float, *, start: bool) -> None:
+        """Read some episodes again: no answer says that it was given without the adapter.
+
+        Args:
+            played: by `play`.
+            temperature: that they were sampled at; 0 has log-probabilities of temperature 1.
+            start: whether they were played without the adapter.
+
+        Raises:
+            VLLMError: when they were said by another policy than the one that was asked for.
+        """
+        if not played:
+            return
+        told, read = list[Tensor](), list[Tensor]()
+        chosen = played[:: math.ceil(len(played) / READ_AGAIN)]
+        for one in chosen:
+            own_1T = torch.tensor([one.own])
+            told.append(torch.tensor(one.logprobs)[own_1T[0]])
+            read.append(self._read(torch.tensor([one.ids]), own_1T, temperature or 1.0, start).cpu())
+        found = distance(torch.cat(told), torch.cat(read))
+        if not self._near(found):
+            raise VLLMError(
+                f"the vLLM server at {self._access.host} plays another policy than the one it was asked for: in "
+                f"{len(chosen)} episodes that were read again {self._far_off(found)}; it ignores the adapter or has an "
+                f"old one: start it anew"
+            )
 
     def close(self) -> None:
         """Have the server forget the adapter, as far as it can still be asked, and remove what was written."""
@@ -179,26 +210,31 @@ class VLLMSampler:
     def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[Said], temperature: float) -> None:
         ids_BT = torch.tensor([[*prompt, *one.ids] for one in said])
         theirs_N = torch.tensor([one.logprobs for one in said]).flatten()
+        last_BT = (torch.arange(ids_BT.shape[1]) >= len(prompt)).expand_as(ids_BT)
 
         def apart(at: float) -> dict[str, float]:
-            return distance(theirs_N, self._read_base(ids_BT, PROBE_TOKENS, at).cpu())
+            return distance(theirs_N, self._read(ids_BT, last_BT, at, True).cpu())
 
         found = apart(temperature)
         if self._near(found):
             return
-        host, gap, far = self._access.host, found["policy/sampling_gap"], found["policy/sampling_far"]
-        root = quoted(served.root)
+        host = self._access.host
         if temperature != 1.0 and self._near(apart(1.0)):
             raise VLLMError(
                 f"the vLLM server at {host} tells log-probabilities of temperature 1, but samples at {temperature:g}; "
                 f"start it with --logprobs-mode processed_logprobs"
             )
         raise VLLMError(
-            f"the vLLM server at {host} serves '{root}', which is not the policy that training starts from: "
-            f"without an adapter |log p| differs by {gap:.2g} nats on average (at most {self._parity.mean:g}, "
-            f"training.parity.mean), and by more than {FAR:g} at {far:.2%} of the tokens (at most "
-            f"{self._parity.far_share:.2%}, training.parity.far_share); have it serve that policy, in a precision that "
-            f"the bounds grant"
+            f"the vLLM server at {host} serves '{quoted(served.root)}', which is not the policy that training starts "
+            f"from: without an adapter {self._far_off(found)}; have it serve that policy, in a precision that the "
+            f"bounds grant"
+        )
+
+    def _far_off(self, found: dict[str, float]) -> str:
+        return (
+            f"|log p| differs by {found['policy/sampling_gap']:.2g} nats on average (at most {self._parity.mean:g}, "
+            f"training.parity.mean), and by more than {FAR:g} at {found['policy/sampling_far']:.2%} of the tokens (at "
+            f"most {self._parity.far_share:.2%}, training.parity.far_share)"
         )
 
     def _near(self, found: dict[str, float]) -> bool:
