@@ -3,10 +3,11 @@
 A preflight asks forty times for the fingerprints of the same files. Inside `hashes_known` a file is read again where
 its inode, size, time of last write or time of last change (ctime) is another one, and believed to be what it was where
 all of them are the same. No call sets a file's ctime, so that a size and a time of last write that were put back do not
-hide an edit. It is relied on that nobody turns the machine's clock back, writes past the file system, or writes through
-a mapping of the file into memory that was dirty already, which the kernel does not stamp anew before it has written the
-page out. So whoever has to be sure calls `read_anew` first: a round does before its last look, the ticket before it is
-issued. Outside the block every file is read every time, as by everybody who verifies a ticket or trains.
+hide an edit; FAT and sshfs keep none, and give out the time of last write in its place. It is relied on that nobody
+turns the machine's clock back, writes past the file system, or writes through a mapping of the file into memory that
+was dirty already, which the kernel does not stamp anew before it has written the page out. So whoever has to be sure
+calls `read_anew` first: a round does before its last look, the ticket before it is issued. Outside the block every file
+is read every time, as by everybody who verifies a ticket or trains.
 """
 
 from __future__ import annotations

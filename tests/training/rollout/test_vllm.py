@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
@@ -180,6 +181,18 @@ def test_a_server_that_plays_an_evaluation_without_the_adapter_is_refused(
         evaluated(engine, run, temperature)
     engine.load_adapter({name: torch.zeros_like(value) for name, value in engine.policy.adapter_state().items()})
     assert len(evaluated(engine, run, temperature)) > 1, "an adapter of zeros is the base"
+
+
+def test_it_plays_on_a_running_event_loop_as_that_of_a_notebook(asking: Callable[..., Run], double: VLLMDouble) -> None:
+    run = asking()
+    engine = engine_of(run)
+
+    async def cell() -> list[Trajectory]:
+        found = evaluated(engine, run, 0.7)
+        engine.close()
+        return found
+
+    assert asyncio.run(cell()) == evaluated(engine_of(run), run, 0.7)
 
 
 def _truncated(_: dict[str, Any], answer: dict[str, Any]) -> None:

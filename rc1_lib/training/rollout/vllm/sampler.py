@@ -19,6 +19,7 @@ from torch import Tensor
 
 from rc1_lib.config_episodes import VLLM, Parity
 from rc1_lib.progress import tell
+from rc1_lib.reward.adapters.reward import finish
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.rollout.player import Player
 from rc1_lib.training.rollout.roll_out import STAGE
@@ -165,7 +166,7 @@ class VLLMSampler:
             async with connected(access) as server:
                 return await work(server)
 
-        return asyncio.run(all_of_it())
+        return finish(all_of_it)
 
     async def _play(
         self, server: VLLMServer, name: str, players: Sequence[Player], end_id: int, temperature: float
