@@ -118,6 +118,7 @@ command(_ckpt, "list", ckpt.show, without=("config", "profile", "overrides"))
 command(_ckpt, "diff", ckpt.diff, without=("config", "profile", "overrides"))
 command(_ckpt, "export", ckpt.export)
 command(_ckpt, "gguf", ckpt.gguf)
+command(_ckpt, "dequantize", ckpt.dequantize)
 app.add_typer(_ckpt, name="ckpt")
 
 _world = typer.Typer(no_args_is_help=True, help="The dialogue world for other tools: write it, check what was written.")

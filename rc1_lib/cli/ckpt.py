@@ -1,4 +1,4 @@
-"""`ckpt list`, `ckpt diff`, `ckpt export` and `ckpt gguf`."""
+"""`ckpt list`, `ckpt diff`, `ckpt export`, `ckpt gguf` and `ckpt dequantize`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rc1_lib.cli.stages import stages
 from rc1_lib.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rc1_lib.training.handover.dequantize import Gap
     from rc1_lib.training.handover.gguf_likeness import GGUFLikeness
     from rc1_lib.training.handover.likeness import Likeness
 
@@ -143,6 +144,58 @@ def gguf(
     code = 0 if file else 1
     session.document({"exit_code": code, "file": file, "likeness": found.body()})
     return code
+
+
+def dequantize(
+    session: Session,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder of the workspace that is not there yet. Default: models/export/start- and the precision."
+        ),
+    ] = None,
+    precision: Annotated[str, typer.Option(help="Of the weights that are written: bf16, fp16 or fp32.")] = "bf16",
+    prompts: Annotated[
+        int, typer.Option(min=1, help="Held-out dialogues on which what was written has to be the policy.")
+    ] = 32,
+) -> int:
+    """Write what a QLoRA training starts from as plain weights, which a server serves (`finetune.method: qlora`).
+
+    Give the flags of the training. Every linear layer holds the numbers that its 4 bits stand for. The folder is read
+    again and compared with the policy in 4 bits; beyond the bounds of `training.parity` nothing is written, and the
+    exit code is 1.
+    """
+    run = session.open()
+    session.started = True
+    from rc1_lib.training.device import Precision
+    from rc1_lib.training.handover.dequantize import export_dequantized
+
+    if precision not in [*Precision]:
+        raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
+    target = run.workspace.path(to.as_posix() if to else f"models/export/start-{precision}")
+    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    with stages():
+        done = export_dequantized(run, target, Precision(precision), prompts)
+    session.show(_gap_table(done.gap))
+    if done.folder:
+        session.show(f"written: {done.folder}")
+    else:
+        finer = "" if precision == Precision.FP32 else "; --precision fp32 is the nearest"
+        session.show(f"as {precision} it lies beyond training.parity; nothing is kept{finer}")
+    code = 0 if done.folder else 1
+    folder = str(done.folder) if done.folder else None
+    session.document({"exit_code": code, "folder": folder, "gap": done.gap.body()})
+    return code
+
+
+def _gap_table(gap: Gap) -> Table:
+    table = Table(title="beside the policy in 4 bits", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in ("what", "found", "at most"):
+        table.add_column(head, justify="left" if head == "what" else "right")
+    said = f"{gap.tokens:,} tokens of {gap.dialogues} dialogues"
+    table.add_row(f"mean difference of log p, {said}", f"{gap.mean:.2g}", f"{gap.most_mean:g}")
+    table.add_row("tokens farther than 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}")
+    return table
 
 
 def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:

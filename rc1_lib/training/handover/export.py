@@ -130,7 +130,7 @@ def _write(run: Run, engine: EpisodeEngine, section: ModelSection, folder: Path)
         (folder / ADAPTER / "README.md").unlink(missing_ok=True)  # peft's form of a model card, nothing filled in
     finally:
         settings.base_model_name_or_path, settings.revision = before
-    merged_model(engine.policy, section, engine.precision).save_pretrained(folder / MERGED)
+    merged_model(engine.policy.causal, section, engine.precision).save_pretrained(folder / MERGED)
     form.tokenizer.save_pretrained(folder / MERGED)
 
 

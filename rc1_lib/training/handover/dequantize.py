@@ -1,0 +1,196 @@
+"""The numbers that a 4-bit base stands for, as a model of their own: what a server serves where QLoRA learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from rc1_lib.artifacts import FileState, write_json
+from rc1_lib.errors import ConfigError
+from rc1_lib.file_hashes import sha256_file
+from rc1_lib.progress import tell
+from rc1_lib.run import Run
+from rc1_lib.training.base_model import load_base, load_tokenizer
+from rc1_lib.training.chat_format import format_of
+from rc1_lib.training.derived import REFERENCE
+from rc1_lib.training.device import Precision, get_device, get_precision, to_device, wanted_precision
+from rc1_lib.training.embedded.recorded import check_recorded
+from rc1_lib.training.handover.destination import absent_folder, check_absent
+from rc1_lib.training.handover.merge import merged_model
+from rc1_lib.training.models import base_name, fingerprint_of, model_section
+from rc1_lib.training.rows import select_rows
+from rc1_lib.training.trial_mark import refuse_random_base
+from rc1_lib.training.updates.parity import distance
+from rc1_lib.training.warm_start import reference_state
+
+STAGE = "dequantize"
+RECORD = "dequantized.json"
+
+Dialogue = tuple[list[int], list[bool]]
+"""A dialogue's tokens, and which of them are the assistant's own."""
+Read = Callable[[Tensor], Tensor]
+"""Token ids (1, T) to logits (1, T, V)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """How far a model's log-probabilities are from those of the policy in 4 bits.
+
+    Attributes:
+        dialogues: held-out ones that both have read.
+        tokens: the assistant's own of these, which are compared.
+        mean: difference of log p on average, in nats.
+        far_share: tokens, as a share, whose log p differs by more than 0.1 nats.
+        most_mean: allowed (`training.parity.mean`).
+        most_far_share: allowed (`training.parity.far_share`).
+    """
+
+    dialogues: int
+    tokens: int
+    mean: float
+    far_share: float
+    most_mean: float
+    most_far_share: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether a run would take the model for the policy; a NaN is none."""
+        return self.mean <= self.most_mean and self.far_share <= self.most_far_share
+
+    def body(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "pass": self.passed}
+
+
+@dataclass(frozen=True, slots=True)
+class Dequantized:
+    """What was found.
+
+    Attributes:
+        folder: what was written; None where it is too far from the policy and nothing is kept.
+        gap: how far it is.
+    """
+
+    folder: Path | None
+    gap: Gap
+
+
+class _TooFarError(Exception):
+    """Ends the block that would have given the folder its name."""
+
+
+def export_dequantized(run: Run, target: Path, precision: Precision, prompts: int) -> Dequantized:
+    """Write the policy that a QLoRA training starts from as plain weights, if they are that policy.
+
+    Every linear layer holds what its 4 bits stand for, everything else what was published (or learned by the warm
+    start). The folder is read again as a server would read it, and compared with the policy in 4 bits on held-out
+    dialogues, before it gets its name.
+
+    Args:
+        run: one with `finetune.method: qlora`.
+        target: a folder that is not there yet.
+        precision: of the weights that are written, and that they are read in for the comparison.
+        prompts: held-out dialogues.
+
+    Raises:
+        ConfigError: when nothing is in 4 bits, or the policy that training starts from is not there.
+        RC1Error: when the target is there already, or base or pool cannot be read.
+    """
+    if run.config.finetune.method != "qlora":
+        raise ConfigError(
+            f"finetune.method: found '{run.config.finetune.method}', where training starts from plain weights and a "
+            f"server serves those as they are; only qlora has a base in 4 bits"
+        )
+    check_absent(target)
+    base = _start_of(run)
+    section = model_section(run.config, base)
+    tokenizer = load_tokenizer(section)
+    form = format_of(tokenizer, run.config.training)
+    dialogues = [form.dialogue_ids(row["messages"]) for row in select_rows(run, form).held_out[:prompts]]
+    device = get_device()
+    computed = get_precision(device, wanted_precision(device))
+    torch.set_num_threads(run.config.training.threads)
+    policy = load_base(section, device, computed)
+    try:
+        with absent_folder(target) as folder:
+            merged_model(policy, section, precision).save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            served: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=precision.dtype, use_safetensors=True
+            )
+            gap = _gap(run, _read_by(policy, device), _read_by(to_device(served, device), device), dialogues)
+            if not gap.passed:
+                raise _TooFarError
+            write_json(folder / RECORD, _record(run, base, policy, precision, folder, gap))
+    except _TooFarError:
+        return Dequantized(None, gap)
+    return Dequantized(target, gap)
+
+
+def _start_of(run: Run) -> str:
+    """The policy that training starts from, as transformers takes it, which nothing would make anew."""
+    if not run.config.training.warm_start.steps:
+        base = base_name(run.config, run.workspace)
+        refuse_random_base(base)
+        check_recorded(Path(base))
+        return base
+    state, folder = reference_state(run), REFERENCE.path(run)
+    if state is not FileState.FRESH:
+        raise ConfigError(
+            f"{run.workspace.name(folder)}: the warm start, which training starts from, is {state.value}; rc1 train "
+            f"makes it, and ends at its first rollout where no server answers yet"
+        )
+    return str(folder)
+
+
+def _read_by(model: nn.Module, device: torch.device) -> Read:
+    model.eval()
+    return lambda ids_1T: cast(Tensor, model(input_ids=to_device(ids_1T, device)).logits)
+
+
+@torch.no_grad()
+def _gap(run: Run, policy: Read, served: Read, dialogues: Sequence[Dialogue]) -> Gap:
+    temperature = run.config.training.rollout.temperature or 1.0
+    ours, theirs = list[Tensor](), list[Tensor]()
+    for done, (ids, own) in enumerate(dialogues):
+        ids_1T = torch.tensor([ids[:-1]])
+        own_N = torch.tensor(own[1:]).nonzero()[:, 0]
+        said_N1 = torch.tensor(ids[1:])[own_N][:, None]
+        for read, found in ((policy, ours), (served, theirs)):
+            logprobs_NV = (read(ids_1T)[0].float().cpu()[own_N] / temperature).log_softmax(dim=-1)
+            found.append(logprobs_NV.gather(1, said_N1)[:, 0])
+        tell(STAGE, done + 1, len(dialogues), "held-out dialogues read")
+    apart, bounds = distance(torch.cat(theirs), torch.cat(ours)), run.config.training.parity
+    return Gap(
+        dialogues=len(dialogues), tokens=sum(map(len, ours)),
+        mean=apart["policy/sampling_gap"], far_share=apart["policy/sampling_far"],
+        most_mean=bounds.mean, most_far_share=bounds.far_share,
+    )  # fmt: skip
+
+
+def _record(
+    run: Run, base: str, policy: PreTrainedModel, precision: Precision, folder: Path, gap: Gap
+) -> Mapping[str, Any]:
+    packed: Any = policy.config.quantization_config
+    return {
+        "base": {
+            "name": run.workspace.name(Path(base)) if Path(base).is_dir() else base,
+            "sha256": fingerprint_of(run.config, base),
+            "base_model": run.config.base_model,
+        },
+        "quantization": {
+            "type": packed.bnb_4bit_quant_type,
+            "double": packed.bnb_4bit_use_double_quant,
+            "compute": str(packed.bnb_4bit_compute_dtype).removeprefix("torch."),
+        },
+        "precision": precision.value,
+        "profile": run.config.profile,
+        "gap": gap.body(),
+        "files": {path.name: sha256_file(path) for path in sorted(folder.iterdir())},
+    }
