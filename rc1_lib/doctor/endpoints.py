@@ -1,13 +1,15 @@
-"""Who has to be reached: the judge's server, and the Prefect server that the environment names. Nothing is sent."""
+"""Who has to be reached: the servers of judge, Prefect and vLLM. Nothing of a run is sent to any of them."""
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import os
 import urllib.error
 import urllib.request
+from dataclasses import replace
 
-from rc1_lib.addresses import KEY_VARIABLE, read_address
+from rc1_lib.addresses import KEY_VARIABLE, VLLM_KEY, read_address
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.ticket_key import ticket_key
@@ -68,6 +70,32 @@ def look_at_prefect(_: Run) -> Finding:
     if not why:
         return Finding(f"the server of {_PREFECT} answers")
     return Finding(f"the server of {_PREFECT}: {why}", f"start it (make serve), or unset {_PREFECT}")
+
+
+def look_at_vllm(run: Run) -> Finding:
+    """Whether the vLLM server answers where one samples, and which model it serves.
+
+    Whether that is the policy that training starts from is looked at by the first rollout.
+    """
+    training = run.config.training
+    if training.rollout.sampler != "vllm":
+        return Finding(f"none: training.rollout.sampler is {training.rollout.sampler}")
+    from rc1_lib.training.rollout.vllm.server import GO_ON, Served, VLLMError, access_of, connected
+
+    access = replace(access_of(training.vllm), attempts=1, timeout_s=_TIMEOUT_S, bound="the doctor's")
+
+    async def asked() -> Served:
+        async with connected(access) as server:
+            return await server.served()
+
+    try:
+        served = asyncio.run(asked())
+    except VLLMError as error:
+        return Finding(
+            str(error).removesuffix(f". {GO_ON}"),
+            f"start it (docs/how-to/vllm.md), mend training.vllm.base_url, or set {VLLM_KEY} where it asks for a key",
+        )
+    return Finding(f"{access.host} serves '{served.root}', {served.context:,} tokens long")
 
 
 def unreachable(address: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from rc1_lib.doctor.disk import look_at_disk
-from rc1_lib.doctor.endpoints import look_at_judge, look_at_keys, look_at_prefect
+from rc1_lib.doctor.endpoints import look_at_judge, look_at_keys, look_at_prefect, look_at_vllm
 from rc1_lib.doctor.finding import Finding, Look
 from rc1_lib.doctor.machine import look_at_folders, look_at_memory, look_at_versions
 from rc1_lib.doctor.signatures import look_at_signatures
@@ -24,6 +24,7 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
         "keys": look_at_keys,
         "judge": look_at_judge,
         "prefect": look_at_prefect,
+        "vllm": look_at_vllm,
         "resume": look_at_resume,
         "disk": look_at_disk,
         "memory": look_at_memory,

@@ -16,6 +16,7 @@ from deployments.server import free_port
 from rc1_lib.doctor import endpoints, machine
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.checkpoint_size import checkpoint_bytes, trained_parameters
+from rc1_lib.doctor.finding import Finding
 from rc1_lib.doctor.looks import LOOKS, examined
 from rc1_lib.doctor.signatures import misfits, policy_fault
 from rc1_lib.file_hashes import sha256_file
@@ -31,6 +32,7 @@ from rc1_lib.training.kept_checkpoints import count_saved, keep_rule_of, most_at
 from rc1_lib.training.ppo_run import configured_facts
 from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
 from rc1_lib.training.setups import EpisodeSetup
+from tests.training.vllm_double import served
 
 from .conftest import with_settings
 
@@ -169,6 +171,36 @@ def test_a_server_that_answers_anything_is_reached(answering: str, monkeypatch: 
     monkeypatch.setattr(endpoints, "_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the connection and says nothing
         assert endpoints.unreachable(f"http://127.0.0.1:{silent.getsockname()[1]}") != ""
+
+
+def sampled_by(run: Run, address: str) -> Run:
+    return with_settings(run, "training.rollout.sampler=vllm", f"training.vllm.base_url={address}")
+
+
+def test_a_vllm_server_is_looked_at_where_one_samples_and_what_it_serves_is_named(opened: Run) -> None:
+    assert LOOKS["vllm"](opened) == Finding("none: training.rollout.sampler is own")
+    base = opened.workspace.path("base")
+    with served(base) as double:
+        found = LOOKS["vllm"](sampled_by(opened, double.base_url))
+        assert not found.red and f"serves '{base}', 1,024 tokens" in found.found
+        double.change = lambda path, body, answer: (401, "Unauthorized")
+        found = LOOKS["vllm"](sampled_by(opened, double.base_url))
+        assert found.red and "refuses /models (HTTP 401" in found.found and "RC1_VLLM_API_KEY" in found.advice
+        double.change = lambda path, body, answer: (200, {"data": []})
+        found = LOOKS["vllm"](sampled_by(opened, double.base_url))
+        assert found.red and "names no model" in found.found and "step" not in found.found
+        assert {path for path, _ in double.asked} == {"models"}, "it is asked what it serves, and no more"
+
+
+def test_a_vllm_server_that_is_not_there_or_says_nothing_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = sampled_by(opened, f"http://127.0.0.1:{free_port()}/v1")
+    assert reds(gone) == {"vllm", "ticket"}  # the ticket is for other settings
+    found = LOOKS["vllm"](gone)
+    assert "was asked once" in found.found and "step" not in found.found and "start it" in found.advice
+    monkeypatch.setattr(endpoints, "_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        found = LOOKS["vllm"](sampled_by(opened, f"http://127.0.0.1:{silent.getsockname()[1]}/v1"))
+    assert found.red and "no whole answer within 0.2 s (the doctor's)" in found.found
 
 
 def saved(run: Run, step: int, **other: Any) -> Path:

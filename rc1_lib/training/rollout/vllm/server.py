@@ -34,7 +34,8 @@ _LONGEST_QUOTE = 300
 _LEAST, _SLACK = -1e6, 1e-3
 """Between them is what a log-probability may be: finite, and above 0 by rounding alone."""
 _PRINTABLE = re.compile(r"[!-~]+")
-_GO_ON = "Nothing of this step is kept: mend the server, and the same command goes on from the newest checkpoint"
+GO_ON = "Nothing of this step is kept: mend the server, and the same command goes on from the newest checkpoint"
+"""What a message ends with that can only be told in the middle of a training."""
 
 
 class VLLMError(RolloutError):
@@ -93,6 +94,7 @@ class Access:
         timeout_s: seconds after which an answer is given up, however much of it has come.
         attempts: times in all that a request is sent.
         key: sent with every request; None where the server asks for none.
+        bound: says where `timeout_s` comes from.
     """
 
     base_url: str = field(repr=False)
@@ -100,6 +102,7 @@ class Access:
     timeout_s: float
     attempts: int
     key: str | None = field(repr=False)
+    bound: str = "training.vllm.timeout_s"
 
 
 def access_of(settings: VLLM) -> Access:
@@ -223,7 +226,7 @@ class VLLMServer:
                         "GET" if body is None else "POST", f"{access.base_url}/{path}", json=body
                     )
             except TimeoutError:
-                why = f"no whole answer within {access.timeout_s:g} s (training.vllm.timeout_s)"
+                why = f"no whole answer within {access.timeout_s:g} s ({access.bound})"
             except _BROKEN as error:
                 why = f"{type(error).__name__}: {error}".rstrip(": ")
             else:
@@ -233,7 +236,7 @@ class VLLMServer:
         times = "once" if access.attempts == 1 else f"{access.attempts} times"
         raise VLLMError(
             f"the vLLM server at {access.host} was asked {times} (/{path}), the last time: {quoted(why)}; expected an "
-            f"answer. {_GO_ON}"
+            f"answer. {GO_ON}"
         )
 
     def _json(self, path: str, answer: httpx2.Response) -> dict[str, Any]:
@@ -253,7 +256,7 @@ class VLLMServer:
 
     def _unbelievable(self, path: str, why: str) -> VLLMError:
         return VLLMError(
-            f"the vLLM server at {self._access.host} answers /{path} with what cannot be used: {quoted(why)}. {_GO_ON}"
+            f"the vLLM server at {self._access.host} answers /{path} with what cannot be used: {quoted(why)}. {GO_ON}"
         )
 
 
