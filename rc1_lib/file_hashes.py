@@ -16,7 +16,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
@@ -27,8 +27,8 @@ from rc1_lib.regular_files import open_regular
 SETTLED_S = 2.0
 """Age of a file's last change from which its hash is remembered: file systems count time in steps, and of two changes
 within one step the second leaves no mark."""
-_Lying = tuple[int, int, int, int, int]
-_KNOWN: ContextVar[dict[_Lying, str] | None] = ContextVar("file_hashes", default=None)
+Lying = tuple[int, int, int, int, int]
+_KNOWN: ContextVar[dict[Lying, str] | None] = ContextVar("file_hashes", default=None)
 
 
 @contextmanager
@@ -68,13 +68,22 @@ def sha256_known(path: Path) -> str:
     if known is None:
         return sha256_file(path)
     with _opened(path) as stream:
-        lying, began = _lying(stream), time.time()
-        if lying in known:
-            return known[lying]
+        lay, began = _lying(os.fstat(stream.fileno())), time.time()
+        if lay in known:
+            return known[lay]
         found = _digest(stream)
-        if began - lying[-1] / 1e9 > SETTLED_S and _lying(stream) == lying:
-            known[lying] = found
+        if began - lay[-1] / 1e9 > SETTLED_S and _lying(os.fstat(stream.fileno())) == lay:
+            known[lay] = found
         return found
+
+
+def lying(path: Path) -> dict[str, Lying]:
+    """Path -> device, inode, size and times of a file, or of all in a folder; nothing of what is not there."""
+    found: dict[str, Lying] = {}
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        with suppress(FileNotFoundError):
+            found[str(file)] = _lying(file.stat())
+    return found
 
 
 @contextmanager
@@ -90,7 +99,6 @@ def _digest(stream: IO[bytes]) -> str:
     return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def _lying(stream: IO[bytes]) -> _Lying:
+def _lying(found: os.stat_result) -> Lying:
     """What changes where the file is another one or was written; the last of it is the ctime, in ns."""
-    found = os.fstat(stream.fileno())
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -182,6 +182,33 @@ def test_a_byte_of_whatever_a_gate_reads_has_it_judged_anew(
                 assert looked == judged, f"{spec.name}: {file}"
 
 
+def test_a_verdict_is_kept_for_nobody_where_a_file_was_another_while_it_was_read(
+    fresh_copy: Callable[..., Run],
+    folder: Path,
+    another_process: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, spec, judged = fresh_copy(), BY_NAME[GATE], []
+
+    def swapped(evidence: Evidence, number: int) -> GateResult:
+        pool = evidence.path("pool")
+        honest = pool.read_bytes()
+        pool.write_bytes(b"")
+        pool.write_bytes(honest)
+        judged.append(number)
+        return spec.evaluate(evidence, number)
+
+    monkeypatch.setitem(BY_NAME, GATE, replace(spec, evaluate=swapped))
+    for looks in (1, 2):
+        assert evaluate(GATE, Evidence(run), 1).failures == ()
+        another_process()
+        assert len(judged) == looks
+    monkeypatch.setitem(BY_NAME, GATE, spec)
+    assert not evaluate(GATE, Evidence(run), 1).given_again
+    another_process()
+    assert evaluate(GATE, Evidence(run), 1).given_again
+
+
 def test_a_red_verdict_is_kept_for_nobody(
     fresh_copy: Callable[..., Run], folder: Path, computed: Computed, another_process: Callable[[], None]
 ) -> None:
@@ -341,7 +368,7 @@ def test_an_edit_that_leaves_no_mark_is_seen_at_the_end_of_the_round(
     passed: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As written through a mapping: inode, size and both times are what they were."""
-    monkeypatch.setattr(file_hashes, "_lying", lambda stream: (os.fstat(stream.fileno()).st_ino, 0, 0, 0, 0))
+    monkeypatch.setattr(file_hashes, "_lying", lambda found: (found.st_ino, 0, 0, 0, 0))
     evidence = Evidence(passed)
     pool = evidence.path("pool")
     with hashes_known():

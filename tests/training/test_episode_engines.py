@@ -355,7 +355,8 @@ def test_one_altered_weight_of_the_copy_ends_the_training(tiny: Tiny, monkeypatc
 
     def damaged(copied: SamplingCopy) -> None:
         write(copied)
-        copied.weights[-1][3, 5] += 20.0
+        _, weight = copied._layers[-1]
+        weight[3, 5] += 20.0
 
     monkeypatch.setattr(SamplingCopy, "_write", damaged)
     batch = played(engine, run, 1)
