@@ -45,8 +45,8 @@ def roll_out(
 
     What a row samples depends on the weights, its dialogue, `sampling` and its own key, not on the other rows, their
     order or `batching`. That holds up to the rounding of the model's arithmetic, which depends on the shape of a batch:
-    in float32 about one token in ten thousand lies so close to a border that it may tip, in 16 bits many do. The same
-    call gives the same bits.
+    in float32 about one token in ten thousand lies so close to a border that it may tip, in 16 bits many do. On one
+    thread of a CPU the same call gives the same bits; on several it does not on every CPU.
 
     Args:
         model: any causal attention model of transformers, on any device, with or without LoRA layers of peft.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+import torch
 from transformers import PreTrainedModel
 
 from tests.training.rollout.standin import StandInChat, taught_model, wiki
@@ -13,6 +16,15 @@ DIALOGUES = (
     (ASK, wiki("Jar"), "Answer: 384"),
     (wiki("Nix"), wiki("Box"), "Answer: 7"),
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """As in training: on several threads the same rollout twice differs in its last bits on some CPUs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
