@@ -31,7 +31,7 @@ from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.processes import crew_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import Link, Shards
-from rc1_lib.training.rollout.decoder import check_decoding, context_of
+from rc1_lib.training.rollout.decoding import check_decoding, context_of
 from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
 from rc1_lib.training.rollout.settings import Decoding
 from rc1_lib.training.rollout.trajectory import Trajectory

@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from rc1_lib.training.rollout.errors import RolloutError
-from rc1_lib.training.rollout.growing_decoder import GrowingDecoder
-from rc1_lib.training.rollout.settings import Decoding
-from rc1_lib.training.rollout.slot_decoder import CudaGraphs, SlotDecoder
 
-ATTENTION = {"full_attention", "sliding_attention"}
-"""Kinds of layers whose state is keys and values of every slot."""
-
-
-class Decoder(Protocol):
+class Decoder(ABC):
     """A model, the cache of the rows that write, and those of rows that are set aside."""
 
+    def __init__(self, model: PreTrainedModel, pad_id: int) -> None:
+        """Takes a causal model in evaluation mode, see `decoding`, and the token that fills up, whatever it is."""
+        self._model, self._pad_id, self._device = model, pad_id, model.device
+        self._last: tuple[Tensor, Tensor] | None = None
+        self._states_BD: Tensor | None = None
+
+    @abstractmethod
     def step(self, tokens: Sequence[int], positions: Sequence[int]) -> Tensor:
         """Feed one token to every live row and return the logits after it: [B, V], good until the next call."""
-        ...
 
+    @abstractmethod
     def admit(self, prompts: Sequence[Sequence[int]]) -> Tensor:
         """Read prompts as new rows behind the live ones and return the logits after each: [B, V]."""
-        ...
 
+    @abstractmethod
     def part(self, kept: list[int], aside: list[int]) -> list[int]:
         """Go on with the live rows `kept`, set those in `aside` aside in this order, and drop all others.
 
         Returns:
             Which of the old live rows stands in each place now.
         """
-        ...
 
+    @abstractmethod
     def resume(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
         """Feed tokens to all rows aside, which become live behind the others, and return the logits: [B, V].
 
@@ -45,79 +44,29 @@ class Decoder(Protocol):
             tokens: of each row, in the order in which they were set aside; not all of one length.
             positions: of the first of them.
         """
-        ...
 
     def last_only(self, head: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Leave only each row's last position to the vocabulary projection, the dearest of all layers."""
-        ...
+        assert self._last is not None, "the model is only run by this decoder while the hook is on"
+        hidden_BTD: Tensor = inputs[0]
+        self._states_BD = hidden_BTD[self._last]
+        return (self._states_BD[:, None], *inputs[1:])
 
     def states(self) -> Tensor:
         """The hidden states that the last logits were made of: [B, D]."""
-        ...
+        assert self._states_BD is not None, "nothing was fed yet"
+        return self._states_BD
 
+    def _forward(self, ids_BT: Tensor, last_B: Tensor, **more: Any) -> Tensor:
+        """The logits [B, V] after each row's last token, which stands at `last_B`."""
+        self._last = (torch.arange(len(ids_BT), device=self._device), last_B)
+        logits: Tensor = self._model(input_ids=ids_BT, use_cache=True, **more).logits
+        return logits[:, 0]
 
-def context_of(model: PreTrainedModel) -> int:
-    """How many tokens a dialogue with `model` may have.
+    def _padded(self, tokens: Sequence[Sequence[int]]) -> Tensor:
+        """Token ids [B, T], filled up behind each row's."""
+        width = max(map(len, tokens))
+        return self._tensor([[*each, *[self._pad_id] * (width - len(each))] for each in tokens])
 
-    Raises:
-        RolloutError: when its state is not keys and values of so many tokens.
-    """
-    config = model.config.get_text_config()
-    odd = sorted(set(getattr(config, "layer_types", None) or ()) - ATTENTION)
-    context = getattr(config, "max_position_embeddings", None)
-    if odd or not isinstance(context, int):
-        found = f"layers of kind {', '.join(odd)}" if odd else "no 'max_position_embeddings'"
-        raise RolloutError(
-            f"the model's configuration ('{config.model_type}') has {found}, expected attention layers alone and a "
-            f"bound on positions; take a model whose layers all attend"
-        )
-    return context
-
-
-def decoder_of(model: PreTrainedModel, pad_id: int, rows: int, kind: Decoding) -> Decoder:
-    """A decoder of that kind.
-
-    Raises:
-        RolloutError: when the model is none that it takes, or is not where it works.
-    """
-    match kind:
-        case Decoding.GROWING:
-            return GrowingDecoder(model, pad_id, rows)
-        case Decoding.SLOTS:
-            return SlotDecoder(model, pad_id, rows)
-        case Decoding.GRAPHS:
-            check_decoding(kind, model.device)
-            return SlotDecoder(model, pad_id, rows, CudaGraphs())
-
-
-def check_decoding(kind: Decoding, device: torch.device) -> None:
-    """Refuse a decoder that this device does not have.
-
-    Raises:
-        RolloutError: naming both.
-    """
-    if kind is Decoding.GRAPHS and device.type != "cuda":
-        raise RolloutError(
-            f"training.rollout.decoder: found 'graphs', but the policy is on the device '{device.type}', and only cuda "
-            f"has them; take growing or slots"
-        )
-
-
-@contextmanager
-def decoding(model: PreTrainedModel, pad_id: int, rows: int, kind: Decoding) -> Iterator[Decoder]:
-    """A decoder of `model`, which is in evaluation mode and without gradients while the block lasts.
-
-    Raises:
-        RolloutError: when the model is none that such a decoder takes, or is not where it works.
-    """
-    training = model.training
-    decoder = decoder_of(model, pad_id, rows, kind)
-    head: nn.Module = model.get_output_embeddings()  # type: ignore[no-untyped-call]
-    hook = head.register_forward_pre_hook(decoder.last_only)
-    model.train(False)
-    try:
-        with torch.inference_mode():
-            yield decoder
-    finally:
-        hook.remove()
-        model.train(training)
+    def _tensor(self, numbers: Any) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self._device)

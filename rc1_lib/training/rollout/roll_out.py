@@ -15,7 +15,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from rc1_lib.progress import tell
-from rc1_lib.training.rollout.decoder import Decoder, context_of, decoding
+from rc1_lib.training.rollout.decoder import Decoder
+from rc1_lib.training.rollout.decoding import context_of, decoding
 from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.rollout.player import Player
 from rc1_lib.training.rollout.settings import Batching, ChatTokens, RolloutSampling, Start

@@ -18,7 +18,7 @@ from transformers import (
     PreTrainedModel,
 )
 
-from rc1_lib.training.rollout import decoder, slot_decoder
+from rc1_lib.training.rollout import decoding, slot_decoder
 from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.roll_out import roll_out
 from rc1_lib.training.rollout.settings import Batching, Decoding
@@ -62,7 +62,7 @@ def played(chat: StandInChat, taught: PreTrainedModel) -> list[Trajectory]:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Makes every decoder one that records its steps."""
     recorder = Recorded()
-    monkeypatch.setattr(decoder, "decoder_of", lambda model, pad, rows, _: SlotDecoder(model, pad, rows, recorder))
+    monkeypatch.setattr(decoding, "decoder_of", lambda model, pad, rows, _: SlotDecoder(model, pad, rows, recorder))
     return recorder
 
 
