@@ -27,8 +27,8 @@ from rc1_lib.regular_files import open_regular
 SETTLED_S = 2.0
 """Age of a file's last change from which its hash is remembered: file systems count time in steps, and of two changes
 within one step the second leaves no mark."""
-Lying = tuple[int, int, int, int, int]
-_KNOWN: ContextVar[dict[Lying, str] | None] = ContextVar("file_hashes", default=None)
+Stamp = tuple[int, int, int, int, int]
+_KNOWN: ContextVar[dict[Stamp, str] | None] = ContextVar("file_hashes", default=None)
 
 
 @contextmanager
@@ -68,21 +68,21 @@ def sha256_known(path: Path) -> str:
     if known is None:
         return sha256_file(path)
     with _opened(path) as stream:
-        lay, began = _lying(os.fstat(stream.fileno())), time.time()
-        if lay in known:
-            return known[lay]
+        stamp, began = _stamp(os.fstat(stream.fileno())), time.time()
+        if stamp in known:
+            return known[stamp]
         found = _digest(stream)
-        if began - lay[-1] / 1e9 > SETTLED_S and _lying(os.fstat(stream.fileno())) == lay:
-            known[lay] = found
+        if began - stamp[-1] / 1e9 > SETTLED_S and _stamp(os.fstat(stream.fileno())) == stamp:
+            known[stamp] = found
         return found
 
 
-def lying(path: Path) -> dict[str, Lying]:
+def stamps(path: Path) -> dict[str, Stamp]:
     """Path -> device, inode, size and times of a file, or of all in a folder; nothing of what is not there."""
-    found: dict[str, Lying] = {}
+    found: dict[str, Stamp] = {}
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         with suppress(FileNotFoundError):
-            found[str(file)] = _lying(file.stat())
+            found[str(file)] = _stamp(file.stat())
     return found
 
 
@@ -99,6 +99,6 @@ def _digest(stream: IO[bytes]) -> str:
     return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def _lying(found: os.stat_result) -> Lying:
+def _stamp(found: os.stat_result) -> Stamp:
     """What changes where the file is another one or was written; the last of it is the ctime, in ns."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -16,7 +16,7 @@ from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import DATA
-from rc1_lib.file_hashes import lying, sha256_known
+from rc1_lib.file_hashes import sha256_known, stamps
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
@@ -271,7 +271,8 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
     if waiver:
         return GateResult(name, waiver=waiver)
     try:
-        prints, lay = {evidence.label(file): evidence.sha256(file) for file in spec.reads}, _lying(spec, evidence)
+        before = _stamps(spec, evidence)
+        prints = {evidence.label(file): evidence.sha256(file) for file in spec.reads}
         world = spec.world(evidence) if spec.reads_world else ""
         if world is None:
             return replace(spec.evaluate(evidence, number), evidence=prints)
@@ -281,7 +282,7 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
             return known
         result = replace(spec.evaluate(evidence, spec.rounds[0]), evidence=prints)
         # Of what was written meanwhile, and be it put back, nobody knows which bytes were read.
-        if result.status is Status.PASSED and _lying(spec, evidence) == lay:
+        if result.status is Status.PASSED and _stamps(spec, evidence) == before:
             decisive = _decisive(evidence.run, prints, *_of_the_world(spec, evidence.run, world))
             remember(evidence.run.workspace, decisive, result)
     except RC1Error as error:
@@ -289,9 +290,9 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
     return result
 
 
-def _lying(spec: GateSpec, evidence: Evidence) -> list[object]:
+def _stamps(spec: GateSpec, evidence: Evidence) -> list[object]:
     """What is another one where a file that the gate reads was written, whatever stands in it now."""
-    return [lying(evidence.path(file)) for file in spec.reads]
+    return [stamps(evidence.path(file)) for file in spec.reads]
 
 
 def as_found_here(run: Run, result: GateResult) -> GateResult:

@@ -209,6 +209,27 @@ def test_a_verdict_is_kept_for_nobody_where_a_file_was_another_while_it_was_read
     assert evaluate(GATE, Evidence(run), 1).given_again
 
 
+def test_a_verdict_is_kept_for_nobody_where_a_file_was_written_once_it_was_hashed(
+    fresh_copy: Callable[..., Run],
+    folder: Path,
+    another_process: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, sha256 = fresh_copy(), Evidence.sha256
+
+    def hashed_and_written(evidence: Evidence, name: str) -> str:
+        found, path = sha256(evidence, name), evidence.path(name)
+        if path.is_file():
+            path.write_bytes(path.read_bytes())
+        return found
+
+    monkeypatch.setattr(Evidence, "sha256", hashed_and_written)
+    for _ in range(2):
+        found = evaluate(GATE, Evidence(run), 1)
+        assert found.failures == () and not found.error and not found.given_again
+        another_process()
+
+
 def test_a_red_verdict_is_kept_for_nobody(
     fresh_copy: Callable[..., Run], folder: Path, computed: Computed, another_process: Callable[[], None]
 ) -> None:
@@ -368,7 +389,7 @@ def test_an_edit_that_leaves_no_mark_is_seen_at_the_end_of_the_round(
     passed: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As written through a mapping: inode, size and both times are what they were."""
-    monkeypatch.setattr(file_hashes, "_lying", lambda found: (found.st_ino, 0, 0, 0, 0))
+    monkeypatch.setattr(file_hashes, "_stamp", lambda found: (found.st_ino, 0, 0, 0, 0))
     evidence = Evidence(passed)
     pool = evidence.path("pool")
     with hashes_known():
