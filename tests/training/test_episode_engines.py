@@ -373,8 +373,8 @@ def test_a_pass_that_learns_at_another_temperature_ends_the_training_where_a_cop
         engine.train_step(played(engine, run))
 
 
-def test_at_a_rate_of_0_a_copy_samples_the_same_tokens_again(tiny: Tiny) -> None:
-    run = tiny(*ENGINES["torch_ppo"], *COPIED)
+def check_sampled_again_at_a_rate_of_0(run: Run) -> None:
+    """Steps that change no weight sample the same tokens, with the same log-probabilities."""
     engine = engine_of(run)
     engine.train_step(played(engine, run))
     for group in engine.optimizer.param_groups:
@@ -382,6 +382,11 @@ def test_at_a_rate_of_0_a_copy_samples_the_same_tokens_again(tiny: Tiny) -> None
     first = played(engine, run, 1)
     engine.train_step(dict(first))
     assert played(engine, run, 1)["trajectories"] == first["trajectories"]
+    engine.close()
+
+
+def test_at_a_rate_of_0_a_copy_samples_the_same_tokens_again(tiny: Tiny) -> None:
+    check_sampled_again_at_a_rate_of_0(tiny(*ENGINES["torch_ppo"], *COPIED))
 
 
 def test_a_copy_is_counted_with_the_memory(tiny: Tiny) -> None:

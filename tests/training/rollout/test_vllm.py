@@ -31,7 +31,7 @@ from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rollout.vllm.server import VLLMError
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.training.updates.parity import ParityError
-from tests.training.test_episode_engines import engine_of, played
+from tests.training.test_episode_engines import check_sampled_again_at_a_rate_of_0, engine_of, played
 from tests.training.tiny_world import ENGINES
 from tests.training.vllm_double import Answer, VLLMDouble, served
 
@@ -108,15 +108,7 @@ def test_every_state_of_the_adapter_has_a_name_of_its_own_and_the_one_before_is_
 
 
 def test_at_a_rate_of_0_the_same_tokens_come_again(asking: Callable[..., Run], double: VLLMDouble) -> None:
-    run = asking()
-    engine = engine_of(run)
-    engine.train_step(played(engine, run))
-    for group in engine.optimizer.param_groups:
-        group["lr"] = 0.0
-    first = played(engine, run, 1)
-    engine.train_step(dict(first))
-    assert played(engine, run, 1)["trajectories"] == first["trajectories"]
-    engine.close()
+    check_sampled_again_at_a_rate_of_0(asking())
 
 
 def test_a_server_of_another_base_is_refused_before_anything_is_learned(
