@@ -26,6 +26,8 @@ from rc1_lib.run import open_run
 from rc1_lib.sources import load_questions
 from tests.gates.planted_leaks import KINDS, SURE, Planted, planted
 
+_MEASURES = ("n-grams", "words in order", "letters", "id")
+
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     """CPU seconds and result of `work()`."""
@@ -36,16 +38,16 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def table(leaks: list[Planted], found: dict[tuple[str, str], dict[str, Any]]) -> None:
     """Recall by kind and language, and by which measure."""
-    print(f"{'kind':38} sure  planted  found    en    zh  n-grams  in order   id  place named")
+    print(f"{'kind':38} sure  planted  found    en    zh  n-grams  in order  letters   id  place named")
     for kind in KINDS:
         of_kind = [leak for leak in leaks if leak.kind == kind]
         hits = [(leak, found[leak.id, leak.shadow_id]) for leak in of_kind if (leak.id, leak.shadow_id) in found]
         by_lang = [sum(leak.lang == lang for leak, _ in hits) for lang in ("en", "zh")]
-        by = [sum(hit["measure"] == measure for _, hit in hits) for measure in ("n-grams", "words in order", "id")]
+        by = [sum(hit["measure"] == measure for _, hit in hits) for measure in _MEASURES]
         named = sum(hit["where"].startswith(leak.where) for leak, hit in hits)
         print(
             f"{kind:38} {'yes' if kind in SURE else '':4} {len(of_kind):8} {len(hits):6} {by_lang[0]:5} {by_lang[1]:5}"
-            f" {by[0]:8} {by[1]:9} {by[2]:4} {named:12}"
+            f" {by[0]:8} {by[1]:9} {by[2]:8} {by[3]:4} {named:12}"
         )
 
 

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import html
 import re
+from functools import cache
+from urllib.parse import unquote
 
 import polars as pl
+import regex
 
 from rc1_lib.text import TOKEN_PATTERN
 
 _ESCAPED = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
+_BY_NUMBER = re.compile(r"\\+(?:x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,5})\})")
 _BLANK = re.compile(r"\\+[nrtbf]")
-_SUSPECT = r"\\|&[#a-zA-Z]"
+_SUSPECT = r"\\|&[#a-zA-Z]|%[0-9a-fA-F]{2}"
 """Texts with an escape or an entity: the few that are unescaped one by one."""
 _ROUNDS = 3
 """How often an escape inside an escape is read."""
-_INVISIBLE = "[\\p{Cf}\\p{Mn}\\p{Me}\u115f\u1160\u3164\u2800]"
-"""Format characters, combining marks, and the letters and symbols that are drawn as nothing."""
+_INVISIBLE = "[[\\p{Cf}--[\\x{E0020}-\\x{E007E}]]\\p{Mn}\\p{Me}\u115f\u1160\u3164\u2800]"
+"""Format characters, combining marks, and the letters and symbols that are drawn as nothing, but for the tags: these
+repeat all of ASCII, and whoever reads code points reads them."""
 _INLINE_TAG = (
     r"</?(?:a|b|i|u|s|em|strong|span|sub|sup|mark|small|big|font|code|tt|wbr|del|ins)(?:\s[^<>]*)?/?>|<!--.*?-->"
 )
@@ -30,9 +35,15 @@ _EMPHASIS = r"[*_~`]+"
 _LATIN = {
     **dict(zip("авекмнорстухіјѕԁԛԝһӏ", "abekmhopctyxijsdqwhl", strict=True)),
     **dict(zip("αβεζηικμνορτυχ", "abezhikmnoptyx", strict=True)),
+    **dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnopqrstuvwyz", strict=True)),
+    **dict(zip("ɑɡɩօոսհցլϳჿ", "agiounhgljo", strict=True)),
+    **{capital.lower(): latin for capital, latin in zip("ᎪᏴᏟᎠᎬᏀᎻᏆᎫᏦᏞᎷᏢᏒᏚᎢᏙᎳᏃ", "abcdeghijklmprstvwz", strict=True)},
+    **{chr(0x1F170 + place): latin for place, latin in enumerate("abcdefghijklmnopqrstuvwxyz")},
+    **{chr(0xE0000 + code): chr(code).lower() for code in range(0x20, 0x7F)},
     **dict.fromkeys("’‘ʼ＇", "'"),
     "ı": "i",
 }  # fmt: skip
+"""Cyrillic, Greek, small capitals, phonetic, Armenian, Georgian, Cherokee and boxed letters, and tags."""
 
 
 def folded(texts: pl.Series) -> pl.Series:
@@ -67,14 +78,37 @@ def words(texts: pl.Series) -> pl.DataFrame:
     )
 
 
+_NO_LETTER = r"[^\p{L}\p{N}]+"
+
+
+def letters(texts: pl.Series) -> pl.Series:
+    """The letters and digits alone of texts that `folded` gave: what is said, however it is spaced."""
+    return texts.str.replace_all(_NO_LETTER, "")
+
+
+@cache
+def spaced(text: str) -> regex.Pattern[str]:
+    """A pattern that finds these letters in a folded text, whatever stands between them, if no word goes on there."""
+    word = r"[[\p{L}\p{N}]--\p{Han}]"
+    return regex.compile(rf"(?<!{word}){_BETWEEN.join(map(regex.escape, text))}(?!{word})", regex.V1)
+
+
+_BETWEEN = r"[^\p{L}\p{N}]*+"
+
+
 def unescaped(text: str) -> str:
-    """The text with JSON's escapes and HTML's entities read, also those inside one another."""
+    """The text with the escapes of JSON, HTML and addresses read, also those inside one another."""
     for _ in range(_ROUNDS):
-        read = html.unescape(_BLANK.sub(" ", _ESCAPED.sub(_characters, text)))
+        read = _BY_NUMBER.sub(_character, _ESCAPED.sub(_characters, text))
+        read = html.unescape(_BLANK.sub(" ", unquote(read)))
         if read == text:
             break
         text = read
     return text
+
+
+def _character(escape: re.Match[str]) -> str:
+    return chr(int(escape[1] or escape[2], 16)).encode("utf-8", "replace").decode()
 
 
 def _characters(escapes: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ from rc1_lib.records import Check, GateResult
 from rc1_lib.retelling import common, retold
 from rc1_lib.row_parts import slices
 from rc1_lib.rows.spoken import places, spoken
-from rc1_lib.search import Search
+from rc1_lib.search import Search, Spelled
 from rc1_lib.task_specs import task_names, task_spec
 from rc1_lib.thresholds import LeakageGate
 
@@ -40,17 +40,20 @@ def leakage_gate(
     by_task: Sequence[str],
 ) -> GateResult:
     """Judge how much of any shadow question stands in any row, and that no source question or id is in both."""
-    held = words(folded(question_texts(shadow)))
+    asked = folded(question_texts(shadow))
+    held = words(asked)
     wanted = ngrams_of(held, thresholds.ngram).join(
         ngrams_of(words(folded(pl.Series(list(template_texts), dtype=pl.String))), thresholds.ngram),
         on="gram",
         how="anti",
     )
-    search, spelled = Search(held, wanted, thresholds.ngram), _spelled_ids(shadow)
-    said_ids = [_ids_in(search.read(spoken(rows[part])), spelled) for part in slices(rows.height)]
+    search, spelled_ids = Search(asked, wanted, thresholds.ngram), _spelled_ids(shadow)
+    said_ids = [_ids_in(search.read(spoken(rows[part])), spelled_ids) for part in slices(rows.height)]
     ids = pl.concat([_same_id(rows["id"], shadow["id"]), *said_ids]).unique().sort("row", "held")
     own = words(folded(question_texts(rows)))
+    spelled = _named(search.spelled.with_columns(similarity=pl.lit(1.0)), rows, shadow)
     repeated = _named(search.repeated, rows, shadow)
+    whole = pl.concat([repeated.select(spelled.columns), spelled])
     retellings = _named(retold(search.texts, own, held, thresholds), rows, shadow)
     ids = _named(ids, rows, shadow)
     same_source = rows.join(shadow.select("source", "source_id").unique(), on=["source", "source_id"], how="semi")
@@ -65,7 +68,7 @@ def leakage_gate(
         at_least("rows compared", rows.height, 1, "there are no rows to check"),
         at_least("shadow questions compared", checkable, 1, "there is no shadow question to check against"),
         info("rows sharing an n-gram with the shadow set", repeated["row"].n_unique()),
-        *_highest("similarity", repeated, "similarity", thresholds.max_similarity, by_task),
+        *_highest("similarity", whole, "similarity", thresholds.max_similarity, by_task),
         *_highest("retold", retellings.filter(~pl.col("alike")), "kept", thresholds.max_kept, by_task),
         *_highest("retold alike", retellings.filter("alike", "told"), "kept", thresholds.max_kept_alike, by_task),
         info("rows alike, too few such to tell", retellings.filter("alike", ~pl.col("told"))["row"].n_unique()),
@@ -73,11 +76,12 @@ def leakage_gate(
     leaks = pl.concat(
         [
             _leaks(repeated.filter(pl.col("similarity") > thresholds.max_similarity), "similarity", "n-grams"),
+            _leaks(spelled, "similarity", "letters"),
             _leaks(retellings.filter("leak"), "kept", "words in order"),
             _leaks(ids.with_columns(share=pl.lit(1.0)), "share", "id"),
         ]
     )
-    listed = _located(leaks.unique(["row", "held"], keep="first", maintain_order=True), rows, held)
+    listed = _located(leaks.unique(["row", "held"], keep="first", maintain_order=True), rows, held, asked)
     listed += offenders(same_source.select("id", "task", "source_id"), "same source question")
     return GateResult("leakage", tuple(checks), offenders=listed)
 
@@ -143,22 +147,30 @@ def _leaks(pairs: pl.DataFrame, share: str, measure: str) -> pl.DataFrame:
     )
 
 
-def _located(leaks: pl.DataFrame, rows: pl.DataFrame, held: pl.DataFrame) -> tuple[Mapping[str, Any], ...]:
+def _located(
+    leaks: pl.DataFrame, rows: pl.DataFrame, held: pl.DataFrame, asked: pl.Series
+) -> tuple[Mapping[str, Any], ...]:
     """The leaks as records, each with the place in its row that holds most of the question (or the id)."""
     sought = {number[0]: part["word"].to_list() for number, part in held.group_by("row")}
     records = []
     for leak in leaks.head(MAX_OFFENDERS).iter_rows(named=True):
         where, said_there = zip(*places(rows.row(leak["row"], named=True)), strict=True)
-        said = words(folded(pl.Series(said_there))).partition_by("row", as_dict=True)
-        target = sought[leak["held"]]
-        if leak["measure"] == "id":
-            target = words(folded(pl.Series([leak["shadow_id"]])))["word"].to_list()
-        held_by = {place[0]: common(target, part["word"].to_list()) for place, part in said.items()}
-        best = max(held_by, key=lambda place: held_by[place])
+        texts = folded(pl.Series(said_there))
+        if leak["measure"] == "letters":
+            found = Spelled(asked[[leak["held"]]]).found_in(texts)["row"]
+            # Two fields that hold it between them, one behind the other, are no place.
+            best = int(found[0]) if found.len() else 0
+        else:
+            said = words(texts).partition_by("row", as_dict=True)
+            target = sought[leak["held"]]
+            if leak["measure"] == "id":
+                target = words(folded(pl.Series([leak["shadow_id"]])))["word"].to_list()
+            held_by = {int(str(place[0])): common(target, part["word"].to_list()) for place, part in said.items()}
+            best = max(held_by, key=lambda place: held_by[place])
         records.append(
             {
                 **{name: leak[name] for name in ("id", "task", "shadow_id", "measure")},
-                "similarity": leak["share"], "where": where[int(str(best))], "reason": "leak",
+                "similarity": leak["share"], "where": where[best], "reason": "leak",
             }
         )  # fmt: skip
     return tuple(records)

@@ -113,13 +113,15 @@ def decontaminate(
     Returns:
         The questions that may be used, and how many were left out.
     """
-    wanted = words(folded(_column(held_text(question) for question in held)))
-    search = Search(wanted, ngrams_of(wanted, limits.ngram), limits.ngram)
+    asked = folded(_column(held_text(question) for question in held))
+    wanted = words(asked)
+    search = Search(asked, ngrams_of(wanted, limits.ngram), limits.ngram)
     for part in slices(len(questions)):
         search.read(_column("\n".join((question.ask, *question.support)) for question in questions[part]))
     own = words(folded(_column(held_text(question) for question in questions)))
     retellings = retold(search.texts, own, wanted, limits)
     leaking = set(search.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
+    leaking |= set(search.spelled["row"])
     leaking |= set(retellings.filter("suspect")["row"])  # a question too many costs nothing here
     return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
 

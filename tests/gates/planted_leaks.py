@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import polars as pl
 import regex
@@ -72,6 +73,8 @@ def _translated(text: str) -> str:
     return "请查一查" + "和".join(kept) + "之间有什么关系，然后说出结果。"
 
 
+_SMALL = str.maketrans("abcdefghijklmnopqrstuvwyz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ")
+
 EDITS: dict[str, Edit] = {
     "verbatim": lambda text, _: text,
     "one word in the middle changed": lambda text, _: _middle(text, _other),
@@ -87,6 +90,17 @@ EDITS: dict[str, Edit] = {
     "Cyrillic letters": lambda text, _: text.translate(str.maketrans("aeopcx", "аеорсх")),
     "HTML entities": lambda text, _: "".join(f"&#{ord(mark)};" for mark in text),
     "emphasis within words": lambda text, _: _each(text, lambda _, word: f"{word[:1]}**{word[1:]}**"),
+    "small capitals": lambda text, _: text.lower().translate(_SMALL),
+    "letters in boxes": lambda text, _: regex.sub("[A-Z]", lambda mark: chr(ord(mark[0]) + 0x1F12F), text.upper()),
+    "tags, which nobody sees": lambda text, _: regex.sub("[ -~]", lambda mark: chr(ord(mark[0]) + 0xE0000), text),
+    "percent-encoded": lambda text, _: quote(text),
+    "escapes by number": lambda text, _: "".join(f"\\u{{{ord(mark):x}}}" for mark in text),
+    "letters apart": lambda text, _: " ".join(text),
+    "letters apart by a picture": lambda text, _: "\U0001f642".join(text),
+    "letters in reverse behind a mark": lambda text, _: f"\u202e{text[::-1]}\u202c",
+    "words run together": lambda text, _: text.replace(" ", ""),
+    "words joined by _": lambda text, _: text.replace(" ", "_"),
+    "blanks that are letters": lambda text, _: text.replace(" ", "\u3164"),
     "punctuation changed": lambda text, _: regex.sub(r"[\p{P}\s]+", " - ", text),
     "two sentences swapped": lambda text, _: _swapped(text),
     "numbers changed": lambda text, _: regex.sub(r"\d+", lambda number: str(int(number.group()) + 7), text),
@@ -99,7 +113,6 @@ EDITS: dict[str, Edit] = {
     "names in other words": lambda text, _: _retold(text),
     "names in Chinese words": lambda text, _: _translated(text),
     "words in reverse": lambda text, _: " ".join(reversed(_WORD.findall(text))),
-    "letters apart": lambda text, _: " ".join(text),
 }
 """How the question itself is edited; it is then said in the user's message."""
 

@@ -10,16 +10,16 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from rc1_lib import retelling, row_parts
-from rc1_lib.coded_words import Vocabulary
 from rc1_lib.evidence import Evidence
 from rc1_lib.folded_text import folded, words
 from rc1_lib.gates.leakage import leakage_gate, question_texts
-from rc1_lib.ngrams import contained, ngrams_of
+from rc1_lib.ngrams import ngrams_of
 from rc1_lib.pool.build import decontaminate
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import GateResult, Question, Status
 from rc1_lib.retelling import common, retold
 from rc1_lib.rows.spoken import places, spoken
+from rc1_lib.search import Search, Spelled
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.conftest import SHARED_DATA
 from tests.gates.planted_leaks import EDITS, KINDS, PLACES, SURE, SURE_PLACES, Planted, planted
@@ -102,6 +102,23 @@ def test_folding_reads_what_a_reader_sees() -> None:
         assert words(folded(pl.Series([text])))["word"].to_list() == words(pl.Series([wanted]))["word"].to_list(), text
 
 
+def test_letters_are_found_however_they_are_spaced_and_no_word_goes_on_around_them() -> None:
+    held = Spelled(folded(pl.Series(["Who built the tower of Ara?", "Who was it?"])))
+    said = {
+        "So: whobuiltthetowerofara?": True,
+        "w-h-o b/u/i/l/t the_tower_of_Ara": True,
+        "arAforewotehttliubohw": True,
+        "谁who built the tower of Ara在": True,
+        "Who built the tower of Arabel?": False,
+        "And who built the towers of Ara?": False,
+        "Somewho built the tower of Ara": False,
+        "whowasit": False,  # so few letters could stand anywhere
+    }
+    found = held.found_in(folded(pl.Series(list(said))))
+    assert found["row"].to_list() == [row for row, leak in enumerate(said.values()) if leak]
+    assert set(found["held"]) == {0}
+
+
 def test_the_common_subsequence_is_the_one_of_the_plain_recursion() -> None:
     rng = random.Random(7)
     for _ in range(200):
@@ -141,13 +158,15 @@ def test_real_questions_planted_with_edits_are_found_and_hardly_any_clean_one_is
             row = rng.choice([row for row in range(len(hidden)) if row not in wanted])
             wanted[row] = number
             hidden[row] += f" {EDITS[kind](held[number], rng)}"
-    texts, sought = words(folded(pl.Series(hidden))), words(folded(pl.Series(held)))
-    said = Vocabulary(sought).coded(texts, len(hidden))
-    retellings = retold(said, words(folded(pl.Series(asked[100:]))), sought, limits).filter("leak")
-    grams = contained(texts, limits.ngram, ngrams_of(sought, limits.ngram))
-    repeated = grams.filter(pl.col("similarity") > limits.max_similarity)
+    sought = words(folded(pl.Series(held)))
+    search = Search(folded(pl.Series(held)), ngrams_of(sought, limits.ngram), limits.ngram)
+    search.read(pl.Series(hidden))
+    retellings = retold(search.texts, words(folded(pl.Series(asked[100:]))), sought, limits).filter("leak")
+    repeated = search.repeated.filter(pl.col("similarity") > limits.max_similarity)
     found = {
-        (row, number) for table in (retellings, repeated) for row, number in table.select("row", "held").iter_rows()
+        (row, number)
+        for table in (retellings, repeated, search.spelled)
+        for row, number in table.select("row", "held").iter_rows()
     }
     assert set(wanted.items()) <= found
     assert len({row for row, _ in found} - set(wanted)) <= 0.01 * len(hidden)
