@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import polars as pl
@@ -10,10 +11,11 @@ from rc1_lib.artifacts import recorded_write, write_json
 from rc1_lib.difficulty.buckets import balance
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.features import measure
+from rc1_lib.difficulty.known_metrics import known_metrics
 from rc1_lib.difficulty.report import difficulty_report
 from rc1_lib.errors import RowError
-from rc1_lib.rows.frame import METRIC_TYPES, read_rows
-from rc1_lib.rows.lines import lines_kept
+from rc1_lib.rows.frame import METRIC_TYPES, know_part, read_rows
+from rc1_lib.rows.lines import lines_kept, seen
 from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
 
@@ -23,12 +25,18 @@ REPORT = "reports/rc1/difficulty_report.json"
 def write_metrics(run: Run) -> pl.DataFrame:
     """Measure every row of the pool and write one JSON line a row.
 
+    Rows that were measured while these very bytes were written are not measured again.
+
     Raises:
         RowError: when the pool cannot be read.
     """
     path = run.workspace.path(run.config.pool.path)
-    metrics = measure(check_rows(read_rows(path), path), run.config.difficulty)
-    manifest = {"kind": METRICS.name, "inputs": METRICS.inputs(run), "rows": metrics.height}
+    rows = check_rows(read_rows(path), path)
+    inputs = METRICS.inputs(run)
+    metrics = known_metrics(inputs["pool"], run.config.difficulty)
+    if metrics is None:
+        metrics = measure(rows, run.config.difficulty)
+    manifest = {"kind": METRICS.name, "inputs": inputs, "rows": metrics.height}
     with recorded_write(run.workspace, run.config.difficulty.metrics_path, manifest) as stream:
         metrics.write_ndjson(stream)
     return metrics
@@ -66,11 +74,13 @@ def write_balanced(run: Run) -> dict[str, Any]:
         )
     wanted = ids.is_in(chosen["id"].implode()).to_list()
     manifest = {"kind": BALANCED.name, "inputs": BALANCED.inputs(run), "rows": chosen.height, "of": ids.len()}
+    read, written = hashlib.sha256(), hashlib.sha256()
     with (
         recorded_write(run.workspace, run.config.difficulty.balanced_path, manifest) as stream,
         path.open("rb") as pool,
     ):
-        stream.writelines(lines_kept(pool, wanted))
+        stream.writelines(seen(lines_kept(seen(pool, read.update), wanted), written.update))
+    know_part(written.digest(), read.digest(), wanted)
     return manifest
 
 

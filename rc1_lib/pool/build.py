@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
@@ -41,6 +42,8 @@ class BuildReport:
     second_uses: int = 0
     too_short_or_long: int = 0
     unplayable: int = 0
+    measured: pl.DataFrame | None = None
+    """The metrics of the rows in their order, once the first was written; no word of the manifest."""
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready copy."""
@@ -138,7 +141,11 @@ def write_rows(
     progress: Progress | None = None,
 ) -> Iterator[bytes]:
     """The rows as JSON lines, in the plan's order and the same whatever `pool.workers` is."""
-    for row, (taken, line) in zip(planned, chosen_variants(planned, config, pack, progress), strict=True):
+
+    def measured(metrics: pl.DataFrame) -> None:
+        report.measured = metrics
+
+    for row, (taken, line) in zip(planned, chosen_variants(planned, config, pack, progress, measured), strict=True):
         report.rows[row.question.task] += 1
         report.recipes[f"{row.question.task}: {taken.recipe}"] += 1
         report.buckets[f"{row.question.task}: {taken.bucket}"] += 1
@@ -148,22 +155,38 @@ def write_rows(
 
 
 def chosen_variants(
-    planned: Sequence[PlannedRow], config: RunConfig, pack: Pack, progress: Progress | None = None
+    planned: Sequence[PlannedRow],
+    config: RunConfig,
+    pack: Pack,
+    progress: Progress | None = None,
+    measured: Callable[[pl.DataFrame], None] | None = None,
 ) -> Iterator[tuple[Variant, bytes]]:
     """How each planned row is posed, and its JSON line, in the plan's order.
 
     Every question is posed by each recipe and measured; the pool then takes, per task, the variants that come closest
     to `pool.intended`. Variants outside the length bounds are only taken where a question has no other.
+
+    Args:
+        planned: the rows.
+        config: of the run.
+        pack: the templates.
+        progress: called with (rows posed, rows planned).
+        measured: called with the metrics of all rows as they were chosen, before the first of them is given.
     """
     variants: list[list[Variant]] = []
+    metrics: list[pl.DataFrame] = []
     with Spool() as spool:
         places: list[list[Place]] = []
         for posed in pose_variants(planned, config, pack):
-            for row in posed:
+            metrics.append(posed.measured)
+            for row in posed.rows:
                 variants.append([variant for variant, _ in row])
                 places.append([spool.put(line) for _, line in row])
             if progress is not None:
                 progress(len(variants), len(planned))
         picks = choose([row.question.task for row in planned], variants, config.pool.intended)
+        if measured is not None:
+            starts = accumulate((len(of_row) for of_row in variants[:-1]), initial=0)
+            measured(pl.concat(metrics)[[start + pick for start, pick in zip(starts, picks, strict=True)]])
         for of_row, lines, pick in zip(variants, places, picks, strict=True):
             yield of_row[pick], spool.take(lines[pick])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from rc1_lib.artifacts import read_manifest, recorded_write, write_json
+from rc1_lib.difficulty.known_metrics import know_metrics
 from rc1_lib.garbage import uncollected
 from rc1_lib.pool.build import BuildReport, Progress, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.takes import TakesReport, write_takes
 from rc1_lib.pool.templates import Pack, load_pack
+from rc1_lib.rows.lines import seen
 from rc1_lib.run import Run
 from rc1_lib.sources import held_out_beside, load_questions
 
@@ -85,10 +88,13 @@ def _write(
 ) -> dict[str, Any]:
     relative = PARTS[part].where(run)
     manifest: dict[str, Any] = {"kind": part, "inputs": inputs, "skipped_records": skipped}
+    digest = hashlib.sha256()
     with recorded_write(run.workspace, relative, manifest) as stream:
-        stream.writelines(write_rows(planned, run.config, pack, report, progress))
+        stream.writelines(seen(write_rows(planned, run.config, pack, report, progress), digest.update))
         manifest["report"] = report.to_dict()
         manifest["rows"] = sum(report.rows.values())
+    if report.measured is not None:
+        know_metrics(digest.hexdigest(), run.config.difficulty, report.measured)
     return _recorded(run, relative)
 
 

@@ -34,7 +34,20 @@ PosedRow = list[tuple[Variant, bytes]]
 """The ways of posing a row, never none, each with the row as a JSON line."""
 
 
-def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> Iterator[list[PosedRow]]:
+@dataclass(frozen=True, slots=True)
+class PosedChunk:
+    """Some rows in every way.
+
+    Attributes:
+        rows: in the plan's order.
+        measured: the metrics of each row's every way, one line each, in the same order.
+    """
+
+    rows: list[PosedRow]
+    measured: pl.DataFrame
+
+
+def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> Iterator[PosedChunk]:
     """Each planned row in every way, chunk by chunk in the plan's order."""
     chunks = [planned[start : start + _CHUNK] for start in range(0, len(planned), _CHUNK)]
     if config.pool.workers == 1 or len(chunks) == 1:
@@ -48,12 +61,12 @@ def pose_variants(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack) 
             raise
 
 
-def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[PosedRow]:
+def _pose_chunk(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> PosedChunk:
     with uncollected():
         return _posed(chunk, config, pack)
 
 
-def _posed(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[PosedRow]:
+def _posed(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> PosedChunk:
     places: list[tuple[int, Bucket]] = []
     lines: list[bytes] = []
     for place, planned in enumerate(chunk):
@@ -73,4 +86,4 @@ def _posed(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> list[P
     ):
         variants[place].append((Variant(recipe, bucket, right_length), line))
     assert all(variants), "a question was planned although its solution exceeds the turn limit"
-    return variants
+    return PosedChunk(variants, measured)

@@ -6,6 +6,7 @@ import hashlib
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
 from types import NoneType
@@ -96,6 +97,22 @@ def read_rows(path: Path) -> pl.DataFrame:
             raise RowError(f"{path}: cannot be read ({error.strerror}), expected a JSONL file") from None
 
 
+def know_part(part: bytes, whole: bytes, keep: Sequence[bool]) -> None:
+    """Know the rows of a file that holds lines of one which was parsed, so that they are not parsed again.
+
+    Nothing is known from then on where `whole` is not any more.
+
+    Args:
+        part: SHA-256 of the file's bytes.
+        whole: SHA-256 of the bytes of the one that its lines were taken from.
+        keep: of each row of the whole, whether its line stands in the part.
+    """
+    with _READING:
+        frame = _READ.get(whole)
+        if frame is not None:
+            _remember(part, frame.filter(pl.Series(keep, dtype=pl.Boolean)))
+
+
 def _read(path: Path, stream: BufferedReader) -> pl.DataFrame:
     digest = hashlib.file_digest(stream, "sha256").digest()
     if digest in _READ:
@@ -113,7 +130,11 @@ def _read(path: Path, stream: BufferedReader) -> pl.DataFrame:
         rows += parts[-1].height
     if rows == 0:
         raise RowError(f"{path}: holds no row, expected one JSON row a line")
-    frame = _READ[parsed.digest()] = pl.concat(parts, rechunk=False)
+    return _remember(parsed.digest(), pl.concat(parts, rechunk=False))
+
+
+def _remember(digest: bytes, frame: pl.DataFrame) -> pl.DataFrame:
+    _READ[digest] = frame
     while len(_READ) > _MOST_READ:
         _READ.popitem(last=False)
     return frame

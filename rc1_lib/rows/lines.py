@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO
 
 
-def lines_kept(rows: IO[bytes], keep: Iterable[bool]) -> Iterator[bytes]:
+def lines_kept(rows: Iterable[bytes], keep: Iterable[bool]) -> Iterator[bytes]:
     """The lines of the rows that are to be kept, as they are.
 
     Args:
-        rows: an open file of rows. Blank lines are none: the reader of rows skips them too.
+        rows: the lines of a file of rows. Blank lines are none: the reader of rows skips them too.
         keep: of each row, whether it is kept.
     """
     lines = (line for line in rows if line.strip())
     return (line for line, kept in zip(lines, keep, strict=True) if kept)
+
+
+def seen(lines: Iterable[bytes], see: Callable[[bytes], object]) -> Iterator[bytes]:
+    """The lines as they are; `see` is called with each, such as a hash that they go into."""
+    for line in lines:
+        see(line)
+        yield line
 
 
 def foreign_lines(part: Path, whole: Path) -> int:

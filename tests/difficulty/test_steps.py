@@ -1,0 +1,88 @@
+"""Metrics and balanced pool as files: what the builder measured and parsed is not worked out twice, and is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from rc1_lib.difficulty import known_metrics, steps
+from rc1_lib.difficulty.steps import write_balanced, write_metrics
+from rc1_lib.pool.seed import build_seed
+from rc1_lib.rows import frame
+from rc1_lib.rows.frame import read_rows
+from rc1_lib.run import Run, open_run
+from tests.conftest import SMALL
+
+
+@pytest.fixture
+def pooled(tmp_path: Path) -> Run:
+    run = open_run(workspace=tmp_path, overrides=SMALL)
+    build_seed(run, ("pool",))
+    return run
+
+
+def unexpected(*_: object) -> pl.DataFrame:
+    raise AssertionError("worked out a second time")
+
+
+def written(run: Run) -> bytes:
+    return run.workspace.path(run.config.difficulty.metrics_path).read_bytes()
+
+
+def test_what_the_builder_measured_is_what_measuring_the_pool_gives(
+    pooled: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "measure", unexpected)
+        write_metrics(pooled)
+    handed_on = written(pooled)
+    monkeypatch.setattr(known_metrics, "_KNOWN", {})
+    write_metrics(pooled)
+    assert written(pooled) == handed_on
+
+
+def test_other_bytes_and_other_bounds_are_measured_anew(pooled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    overrides = [*SMALL, "difficulty.clarification_hard_turns=9"]
+    other = open_run(workspace=pooled.workspace.root, overrides=overrides)
+    path = pooled.workspace.path(pooled.config.pool.path)
+    monkeypatch.setattr(steps, "measure", unexpected)
+    with pytest.raises(AssertionError, match="a second time"):
+        write_metrics(other)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
+    with pytest.raises(AssertionError, match="a second time"):
+        write_metrics(pooled)
+
+
+def test_the_balanced_pool_is_known_without_parsing_and_as_parsing_gives_it(
+    pooled: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_metrics(pooled)
+    write_balanced(pooled)
+    path = pooled.workspace.path(pooled.config.difficulty.balanced_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(frame, "_parsed", unexpected)
+        known = read_rows(path)
+    monkeypatch.setattr(frame, "_READ", type(frame._READ)())
+    assert_frame_equal(known, read_rows(path))
+
+
+def test_of_a_pool_that_was_written_while_it_was_balanced_nothing_is_known(
+    pooled: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are those of the bytes that were copied, not of those that were parsed before."""
+    write_metrics(pooled)
+    path = pooled.workspace.path(pooled.config.pool.path)
+
+    def read_and_overwrite(of: Path) -> pl.DataFrame:
+        found = read_rows(of)
+        path.write_bytes(path.read_bytes().replace(b'"style":"', b'"style":"another '))
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "read_rows", read_and_overwrite)
+        write_balanced(pooled)
+    balanced = read_rows(pooled.workspace.path(pooled.config.difficulty.balanced_path))
+    assert balanced["style"].str.starts_with("another ").all()
