@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rc1_lib.cli.failures import failure_package
@@ -13,7 +14,15 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 
-def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **parameters: Any) -> FlowOutcome:
+def run_flow_of(
+    session: Session,
+    run: Run,
+    name: FlowName,
+    *,
+    verbose: bool,
+    meanwhile: Callable[[], None] = lambda: None,
+    **parameters: Any,
+) -> FlowOutcome:
     """Run a flow with the configuration and workspace of this session.
 
     Args:
@@ -21,6 +30,7 @@ def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **
         run: what it opened.
         name: of the flow.
         verbose: show Prefect's own log.
+        meanwhile: called once while a private server starts.
         parameters: the flow's own, beside configuration and workspace.
     """
     from deployments.local_run import run_flow
@@ -30,6 +40,7 @@ def run_flow_of(session: Session, run: Run, name: FlowName, *, verbose: bool, **
         return run_flow(
             name,
             verbose=verbose,
+            meanwhile=meanwhile,
             profile=run.config.profile,
             config=str(run.config_path),
             overrides=list(session.overrides),

@@ -82,7 +82,7 @@ def _run(
     ticket: bool,
     sources: str | None,
     seed: int | None,
-    build: str,
+    build: Build,
     refresh: bool,
     verbose: bool,
 ) -> int:
@@ -98,9 +98,16 @@ def _run(
         check_issuable(run)
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
     session.show(*preflight_outline(run, rounds, ticket=ticket))
+
+    def meanwhile() -> None:
+        from rc1_lib.pool.plan_ahead import plan_ahead
+
+        plan_ahead(run, build)
+
     outcome = run_flow_of(
-        session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket
-    )
+        session, run, "preflight", verbose=verbose, meanwhile=meanwhile,
+        rounds=rounds, build=build, refresh=refresh, ticket=ticket,
+    )  # fmt: skip
     reports = list(written_since(run, before, *_REPORTS).values())
     calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
     if any(one["gate"]["status"] != "passed" for one in calibrated):

@@ -10,9 +10,10 @@ from typing import Any
 from rc1_lib.artifacts import read_manifest, recorded_write, write_json
 from rc1_lib.difficulty.known_metrics import know_metrics
 from rc1_lib.garbage import uncollected
-from rc1_lib.pool.build import BuildReport, Progress, plan, write_rows
+from rc1_lib.pool.build import BuildReport, Plans, Progress, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
+from rc1_lib.pool.plan_ahead import planned_ahead
 from rc1_lib.pool.takes import TakesReport, write_takes
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.rows.lines import seen
@@ -59,9 +60,9 @@ def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = No
 
 
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
-    questions, skipped = load_questions(run.config, run.workspace)
-    beside = held_out_beside(run.config, run.workspace)
-    plans = plan(run.config, questions, pool="pool" in parts, beside=beside)
+    plans, skipped = planned_ahead(run.config) if "pool" in parts else None, {}
+    if plans is None:
+        plans, skipped = _plan(run, pool="pool" in parts)
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
     # Taken before anything is written: what is edited meanwhile is not what these files were made from.
     inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}
@@ -74,6 +75,12 @@ def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[s
     if "pool" in parts:
         written["pool"] = _write(run, "pool", plans.pool, pack, plans.report, inputs["pool"], skipped, progress)
     return written
+
+
+def _plan(run: Run, *, pool: bool) -> tuple[Plans, dict[str, dict[str, int]]]:
+    """What is to be written, and how many records of the source were skipped for which reason."""
+    questions, skipped = load_questions(run.config, run.workspace)
+    return plan(run.config, questions, pool=pool, beside=held_out_beside(run.config, run.workspace)), skipped
 
 
 def _write(
