@@ -60,9 +60,7 @@ def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = No
 
 
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
-    plans, skipped = planned_ahead(run.config) if "pool" in parts else None, {}
-    if plans is None:
-        plans, skipped = _plan(run, pool="pool" in parts)
+    plans, skipped = _planned(run, parts)
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
     # Taken before anything is written: what is edited meanwhile is not what these files were made from.
     inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}
@@ -77,8 +75,11 @@ def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[s
     return written
 
 
-def _plan(run: Run, *, pool: bool) -> tuple[Plans, dict[str, dict[str, int]]]:
+def _planned(run: Run, parts: Sequence[Part]) -> tuple[Plans, dict[str, dict[str, int]]]:
     """What is to be written, and how many records of the source were skipped for which reason."""
+    pool = "pool" in parts
+    if pool and (made := planned_ahead(run.config)) is not None:
+        return made, {}  # of embedded questions, which have no records
     questions, skipped = load_questions(run.config, run.workspace)
     return plan(run.config, questions, pool=pool, beside=held_out_beside(run.config, run.workspace)), skipped
 
