@@ -180,9 +180,13 @@ class RunConfig(Section):
             )
 
     def _check_engine(self) -> None:
-        """The strategy has to bring what the engine learns from, and a step has to hold whole groups of it."""
+        """The engine has to have a use for all, and be brought what it learns from: a step of whole groups of it."""
         training = self.training
-        wanted, brought = ENGINES[own_name(training.engine)].learns_from, STRATEGIES[training.strategy].learns_from
+        engine = ENGINES[own_name(training.engine)]
+        why = engine.refusal(training.adapter.targets, "training.adapter.targets", self.kl_coef)
+        if why:
+            raise ValueError(why)
+        wanted, brought = engine.learns_from, STRATEGIES[training.strategy].learns_from
         if brought is not wanted:
             fitting = " or ".join(names_of(STRATEGIES, wanted))
             raise ValueError(

@@ -6,7 +6,7 @@ checked without loading torch; `rc1_lib.training.registry` makes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -31,21 +31,44 @@ class Learner:
         place: the module and the class in it, as `package.module:Class`.
         learns_from: what it takes.
         update: of an engine that learns from episodes: the section of `training` that holds its update's settings.
+        head_by: of an engine whose loss reads the head's own weights and no adapter beside them: one that learns it.
+        beta: whether `kl_coef` is the beta of its loss (DPO), at 0 of which nothing is learned.
     """
 
     place: str
     learns_from: LearnsFrom
     update: str = "ppo"
+    head_by: str = ""
+    beta: bool = False
+
+    def refusal(self, targets: Sequence[str], key: str, kl_coef: float | None = None) -> str:
+        """What this engine cannot use of a configuration that asks for it, in a sentence; "" where it can use all.
+
+        Args:
+            targets: names of the layers that get an adapter; none without one.
+            key: of the configuration, where they stand.
+            kl_coef: the price of the KL at the start; None where there is none.
+        """
+        if self.head_by and any(target.rpartition(".")[2] == HEAD for target in targets):
+            return (
+                f"{key}: found {HEAD}, whose adapter TRL's loss leaves out, so it would never be learned; leave it "
+                f"out, or take {self.head_by}"
+            )
+        if self.beta and kl_coef == 0:
+            return "kl_coef: found 0, but it is DPO's beta, and at 0 nothing is learned; write 0.1"
+        return ""
 
 
+HEAD = "lm_head"
+"""The name that transformers gives a causal model's last layer."""
 ENGINES: dict[str, Learner] = {
     "torch_ppo": Learner("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES),
     "torch_grpo": Learner("rc1_lib.training.engines.torch_grpo:TorchGRPO", LearnsFrom.GROUPS, "grpo"),
-    "trl_grpo": Learner("rc1_lib.training.engines.trl_grpo:TrlGRPO", LearnsFrom.GROUPS, "trl_grpo"),
-    "torch_dpo": Learner("rc1_lib.training.engines.torch_dpo:TorchDPO", LearnsFrom.GROUPS, "dpo"),
-    "trl_dpo": Learner("rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, "trl_dpo"),
+    "trl_grpo": Learner("rc1_lib.training.engines.trl_grpo:TrlGRPO", LearnsFrom.GROUPS, "trl_grpo", "torch_grpo"),
+    "torch_dpo": Learner("rc1_lib.training.engines.torch_dpo:TorchDPO", LearnsFrom.GROUPS, "dpo", beta=True),
+    "trl_dpo": Learner("rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, "trl_dpo", "torch_dpo", beta=True),
     "pure_pt_sft": Learner("rc1_lib.training.engines.pure_pt_sft:PurePtSFT", LearnsFrom.ROWS),
-    "trl_sft": Learner("rc1_lib.training.engines.trl_sft:TrlSFT", LearnsFrom.ROWS),
+    "trl_sft": Learner("rc1_lib.training.engines.trl_sft:TrlSFT", LearnsFrom.ROWS, head_by="pure_pt_sft"),
 }
 STRATEGIES: dict[str, Learner] = {
     "ppo": Learner("rc1_lib.training.strategies.ppo:PPO", LearnsFrom.EPISODES),

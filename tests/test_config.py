@@ -378,6 +378,25 @@ def test_a_file_that_extends_another_is_not_extended(tmp_path: Path) -> None:
         load_config(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "setting", "sentence"),
+    [
+        ("trl_grpo", "training.adapter.targets=[q_proj, lm_head]", "take torch_grpo"),
+        ("trl_dpo", "training.adapter.targets=[model.lm_head]", "take torch_dpo"),
+        ("trl_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
+        ("torch_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
+    ],
+)
+def test_what_an_engine_cannot_use_is_refused_when_the_configuration_is_read(
+    name: str, setting: str, sentence: str
+) -> None:
+    engine = [f"training.engine={name}", "training.strategy=groups"]
+    load_config(LOCAL, engine)
+    with pytest.raises(ConfigError, match=sentence):
+        load_config(LOCAL, [*engine, setting])
+    load_config(LOCAL, ["training.engine=torch_grpo", "training.strategy=groups", setting])
+
+
 def test_groups_have_to_fill_a_step() -> None:
     grouped = ["training.engine=torch_grpo", "training.strategy=groups"]
     assert load_config(LOCAL, grouped).prompts == 16

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from rc1_lib.doctor.disk import look_at_disk
 from rc1_lib.doctor.endpoints import look_at_judge, look_at_keys, look_at_prefect, look_at_vllm
 from rc1_lib.doctor.finding import Finding, Look
-from rc1_lib.doctor.machine import look_at_folders, look_at_memory, look_at_versions
+from rc1_lib.doctor.machine import look_at_engine, look_at_folders, look_at_memory, look_at_versions
 from rc1_lib.doctor.signatures import look_at_signatures
 from rc1_lib.doctor.start import look_at_base, look_at_resume, look_at_ticket
 from rc1_lib.errors import RC1Error
@@ -21,6 +21,7 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
         "ticket": look_at_ticket,
         "base": look_at_base,
         "signatures": look_at_signatures,
+        "engine": look_at_engine,
         "keys": look_at_keys,
         "judge": look_at_judge,
         "prefect": look_at_prefect,

@@ -1,4 +1,4 @@
-"""The machine: folders that can be written, memory, and the versions that the code was tested with."""
+"""The machine: folders that can be written, what an engine needs of it, and the versions that were tested."""
 
 from __future__ import annotations
 
@@ -36,6 +36,21 @@ def _unwritable(path: Path) -> str:
     if not place.is_dir():
         return f"{place} is no folder"
     return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} cannot be written"
+
+
+def look_at_engine(run: Run) -> Finding:
+    """Whether the engine can train this base as the configuration has it, on this device."""
+    from transformers import AutoConfig
+
+    from rc1_lib.training.device import get_device
+    from rc1_lib.training.usable import check_usable
+
+    device, training = get_device(), run.config.training
+    check_usable(run.config, AutoConfig.from_pretrained(read_base(run).folder), device)
+    return Finding(
+        f"{training.engine} on {device.type}: an adapter of {', '.join(training.adapter.targets)}; decoder "
+        f"{training.rollout.decoder}"
+    )
 
 
 def look_at_memory(run: Run) -> Finding:

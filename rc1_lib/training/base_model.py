@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,8 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
     )
     found["mismatched_keys"] = [*found["mismatched_keys"], *_packed_misfits(base)]
     _refuse_misfits(model.base, found)
-    _refuse_strange_targets(model, base)
+    if model.lora.enable:
+        refuse_strange_targets(model.lora.target_modules, model.base, base)
     base.config.use_cache = False
     alike_on_every_cpu(base)
     placed: PreTrainedModel = base if model.quantization else to_device(base, device)
@@ -117,15 +118,24 @@ def recompute_states(base: PreTrainedModel) -> None:
     keys and values of twice the size would be kept while tokens are sampled.
 
     Raises:
-        ConfigError: when the base drops out attention in training mode, which checkpointing needs.
+        ConfigError: see `refuse_attention_dropout`.
     """
-    dropout = getattr(base.config.get_text_config(), "attention_dropout", 0.0)
+    refuse_attention_dropout(base.config)
+    base.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[no-untyped-call]
+
+
+def refuse_attention_dropout(shape: PretrainedConfig) -> None:
+    """Refuse to compute the states of such a base again.
+
+    Raises:
+        ConfigError: when it drops out attention in training mode, which checkpointing needs.
+    """
+    dropout = getattr(shape.get_text_config(), "attention_dropout", 0.0)
     if dropout:
         raise ConfigError(
             f"training.gradient_checkpointing: the base drops out attention (attention_dropout {dropout:g} in its "
             f"config.json), which nothing may do between sampling and update; write 0.0 there, or false here"
         )
-    base.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[no-untyped-call]
 
 
 def base_fingerprint(model: ModelSection) -> str:
@@ -221,18 +231,34 @@ def _refuse_misfits(base: str, found: Mapping[str, Any]) -> None:
             )
 
 
-def _refuse_strange_targets(model: ModelSection, base: PreTrainedModel) -> None:
-    """Where another fits, peft leaves out a name that fits no layer: less would be trained than was asked for."""
-    if not model.lora.enable:
-        return
-    layers = [f".{name}" for name, _ in base.named_modules()]
-    strange = [name for name in model.lora.target_modules if not any(layer.endswith(f".{name}") for layer in layers)]
-    if strange:
-        linear = {name.rpartition(".")[2] for name, layer in base.named_modules() if isinstance(layer, nn.Linear)}
+def refuse_strange_targets(targets: Sequence[str], base: str, model: nn.Module) -> None:
+    """Refuse an adapter of what is no linear layer.
+
+    Where another name fits, peft leaves out one that fits no layer, so that less would be trained than was asked for;
+    of a layer that it cannot adapt it says so in a fault, and an adapter of the embedding cannot be sampled with here.
+
+    Args:
+        targets: names of the layers that get an adapter.
+        base: the model's name, for the refusal.
+        model: of its shape; no weight is read.
+
+    Raises:
+        ConfigError: naming them, and the linear layers that there are.
+    """
+    layers = [(f".{name}", layer) for name, layer in model.named_modules()]
+    strange, other = list[str](), list[str]()
+    for target in targets:
+        named = [layer for name, layer in layers if name.endswith(f".{target}")]
+        if not named:
+            strange.append(target)
+        elif not all(isinstance(layer, nn.Linear) for layer in named):
+            other.append(target)
+    if strange or other:
+        fault = f"({', '.join(strange)}) name no layer" if strange else f"({', '.join(other)}) name no linear layer"
+        linear = {name.rpartition(".")[2] for name, layer in layers if isinstance(layer, nn.Linear)}
         raise ConfigError(
-            f"the adapter's targets ({', '.join(strange)}) name no layer of '{model.base}'; its linear layers are "
-            f"{', '.join(sorted(linear))}: name some of them under training.adapter.targets (rows of input and output: "
-            "model.lora.target_modules)"
+            f"the adapter's targets {fault} of '{base}'; its linear layers are {', '.join(sorted(linear))}: name some "
+            f"of them under training.adapter.targets (rows of input and output: model.lora.target_modules)"
         )
 
 

@@ -31,9 +31,8 @@ from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.processes import crew_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import Link, Shards
-from rc1_lib.training.rollout.decoding import check_decoding, context_of
+from rc1_lib.training.rollout.decoding import context_of
 from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
-from rc1_lib.training.rollout.settings import Decoding
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.spans import Part, Timing, span, start_timing, stop_timing
@@ -43,6 +42,7 @@ from rc1_lib.training.updates.kl_control import kl_control
 from rc1_lib.training.updates.logprobs import token_logprobs
 from rc1_lib.training.updates.parity import check_parity, distance, farther
 from rc1_lib.training.updates.reading import Manner, policy_logprobs
+from rc1_lib.training.usable import check_usable
 
 if TYPE_CHECKING:
     from rc1_lib.training.rollout.vllm.sampler import VLLMSampler
@@ -98,6 +98,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         self.close()
         size = processes_of(setup.config.training)
         device, shape = get_device(), base_config(model_section(setup.config, setup.base))
+        check_usable(setup.config, shape, device)
         self.memory = estimate_memory(setup.config, shape, device, setup.longest)
         check_memory(self.memory, device, on_one_device(size))
         if size == 1:
@@ -132,7 +133,6 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         config, training = setup.config, setup.config.training
         self.seed, self.temperature, self._shards = setup.seed, training.rollout.temperature, shards
         self.device = get_device()
-        check_decoding(Decoding(training.rollout.decoder), self.device)
         if self.device.type == "cpu":
             torch.set_num_threads(training.threads)
         self.precision = get_precision(self.device, wanted_precision(self.device))
@@ -197,7 +197,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
             from rc1_lib.training.rollout.vllm.sampler import Shape, VLLMSampler
 
             training, causal = self._training, self.policy.causal
-            context, longest = context_of(causal), training.max_tokens + training.limits.tokens
+            context, longest = context_of(causal.config), training.max_tokens + training.limits.tokens
             vocabulary = causal.config.get_text_config().vocab_size
             shape = Shape(context, min(context, longest), vocabulary, training.rollout.rows)
             self._server = VLLMSampler(training.vllm, shape, training.parity, self._read)

@@ -21,7 +21,7 @@ from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
 from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
-from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.base_model import base_config, load_tokenizer
 from rc1_lib.training.breakdown import naming_breakdowns
 from rc1_lib.training.callbacks.cap import SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
@@ -44,6 +44,7 @@ from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.derived import CHECKPOINT
+from rc1_lib.training.device import get_device
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.kept_checkpoints import keep_rule_of
 from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
@@ -55,6 +56,7 @@ from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
+from rc1_lib.training.usable import check_usable
 from rc1_lib.training.warm_start import Reference, reference_of
 from rc1_lib.vouched import check_vouched
 
@@ -143,8 +145,8 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
         trial: what is tried out; without it the base of a trial is refused.
 
     Raises:
-        RC1Error: when the pool or the base cannot be used, the judge not be asked that episodes are scored by, or the
-            shards not be dealt to the processes that a launcher started.
+        RC1Error: when the pool cannot be used, the base not be trained as the configuration has it, the judge not be
+            asked that episodes are scored by, or the shards not be dealt to the processes that a launcher started.
     """
     check_trackers(run.config.training.tracking)
     processes_of(run.config.training)
@@ -153,7 +155,9 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
     with vouched_base(run) as base:
         if trial is None:
             trial_mark.refuse_random_base(base)
-        tokenizer = load_tokenizer(model_section(run.config, base))
+        section = model_section(run.config, base)
+        tokenizer = load_tokenizer(section)
+        check_usable(run.config, base_config(section), get_device())
     start_early(run.config.training)
     form = format_of(tokenizer, run.config.training)
     selection = select_rows(run, form)

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rc1_lib.config_course import Tracking
 from rc1_lib.config_values import MetricName, Positive, Section, Seed, WrittenPath
-from rc1_lib.learners import ENGINES, STRATEGIES, Learner, names_of
+from rc1_lib.learners import ENGINES, STRATEGIES, Learner, names_of, own_name
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The linear layers of a Qwen3 block: all of attention and of the feed-forward part."""
@@ -213,6 +213,10 @@ class TrainConfig(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         _distinct(tuple(callback.name for callback in self.callbacks))
+        adapted = self.model.lora.target_modules if self.model.lora.enable else ()
+        why = ENGINES[own_name(self.engine.name)].refusal(adapted, "model.lora.target_modules")
+        if why:
+            raise ValueError(why)
         looking = any(callback.name == "eval_shadow" for callback in self.callbacks)
         if self.tracking.to and all(callback.name != "logging" for callback in self.callbacks):
             raise ValueError("tracking.to needs the callback logging, which writes the metrics; name it too")

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 
-from rc1_lib.errors import ConfigError
 from rc1_lib.training.device import Precision
-
-
-def refuse_head_adapter(targets: Iterable[str], key: str, instead: str) -> None:
-    """Refuse an adapter of the head, whose own weights alone TRL's losses read.
-
-    Args:
-        targets: names of the layers that get an adapter.
-        key: of the configuration, where they stand.
-        instead: an engine that learns such an adapter.
-
-    Raises:
-        ConfigError: when the head is among them.
-    """
-    if any(target.rpartition(".")[2] == "lm_head" for target in targets):
-        raise ConfigError(
-            f"{key}: found lm_head, whose adapter TRL's loss leaves out, so it would never be learned; leave it out, "
-            f"or take {instead}"
-        )
 
 
 def arguments_of_a_loss(device: torch.device, precision: Precision, seed: int) -> dict[str, Any]:

@@ -76,8 +76,8 @@ def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened:
         (revoked, {"ticket"}, "it was revoked"),
         (a_file_for_the_logs, {"folders"}, "logs is no folder"),
         # What is told from the base cannot be told any more, and the ticket vouches for it.
-        (a_torn_base, {"ticket", "base", "disk", "memory"}, "was cut off or written into"),
-        (no_tokenizer, {"ticket", "base", "disk", "memory"}, "lacks tokenizer.json"),
+        (a_torn_base, {"ticket", "base", "engine", "disk", "memory"}, "was cut off or written into"),
+        (no_tokenizer, {"ticket", "base", "engine", "disk", "memory"}, "lacks tokenizer.json"),
     ],
 )
 def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None], red: set[str], words: str) -> None:
@@ -94,6 +94,9 @@ def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None
         (("steps=1000000000", "training.checkpoints.every_steps=1"), "disk"),
         (("judge.provider=openai", "judge.model=m", "judge.base_url=http://127.0.0.1:{closed}/v1"), "judge"),
         (("gates.reward_hacking.own=[own/two.py]",), "signatures"),
+        (("training.rollout.decoder=graphs",), "engine"),
+        (("training.adapter.targets=[q_proj, q_norm]",), "engine"),
+        (("training.adapter.targets=[q_proj, lm_head]",), "engine disk"),  # in the files there is no such weight
     ],
 )
 def test_settings_that_cannot_be_met_are_red(own: Run, settings: tuple[str, ...], red: str) -> None:
@@ -102,7 +105,7 @@ def test_settings_that_cannot_be_met_are_red(own: Run, settings: tuple[str, ...]
     policy.write_text('def play(scene, more):\n    """Takes too much."""\n')
     chosen = [one.format(closed=free_port()) for one in settings]
     # The ticket is for other settings, and says so.
-    assert reds(with_settings(own, *chosen)) == {red, "ticket"}
+    assert reds(with_settings(own, *chosen)) == {*red.split(), "ticket"}
 
 
 def test_a_named_prefect_server_that_does_not_answer_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:

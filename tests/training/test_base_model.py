@@ -118,6 +118,9 @@ def test_a_target_of_the_adapter_that_names_no_layer_is_refused_even_beside_othe
         ConfigError, match=r"targets \(c_attn\) name no layer .* are down_proj, gate_proj, .*v_proj: name"
     ):
         load_base(adapted("q_proj", "c_attn"), torch.device("cpu"), Precision.FP32)
+    for other in ("self_attn", "q_norm", "embed_tokens"):
+        with pytest.raises(ConfigError, match=rf"targets \({other}\) name no linear layer .* are down_proj, "):
+            load_base(adapted("q_proj", other), torch.device("cpu"), Precision.FP32)
 
 
 def test_a_truncated_file_of_weights_is_refused(base: Path) -> None:

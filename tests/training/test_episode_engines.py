@@ -294,13 +294,6 @@ def test_four_bit_weights_learn_on_a_cpu(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize("name", ["trl_dpo", "trl_grpo"])
-def test_an_adapter_that_trls_loss_leaves_out_is_refused(tiny: Tiny, name: str) -> None:
-    ours = name.replace("trl", "torch")
-    with pytest.raises(ConfigError, match=rf"training\.adapter\.targets: found lm_head, .* or take {ours}"):
-        engine_of(tiny(*ENGINES[name], "training.adapter.targets=[q_proj, lm_head]"))
-
-
-@pytest.mark.parametrize("name", ["trl_dpo", "trl_grpo"])
 def test_trl_leaves_the_adapter_as_it_is_beside_a_base_in_four_bits(tiny: Tiny, name: str) -> None:
     """Rounded to bf16, as TRL advises for its own loop, the policy would not be the one that other engines train."""
     theirs, ours = (

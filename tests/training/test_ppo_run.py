@@ -35,7 +35,7 @@ from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.ppo_run import Prepared, advance, configured_facts, prepare, resumable
 from rc1_lib.training.retrain import _put_back, reach
-from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.training.run_paths import LEDGER, SFT, paths_of
 from tests.forks import Forks
 from tests.scoring.bench import overrides
 from tests.training.killed import until_done
@@ -296,6 +296,28 @@ def test_a_judge_that_cannot_be_asked_is_refused_before_the_warm_start(tiny: Tin
     with pytest.raises(RC1Error, match="there are no weights yet; rc1 weight-calib finds them"):
         prepare(run)
     assert not list(run.workspace.path("checkpoints").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "shape", "sentence"),
+    [
+        (("training.rollout.decoder=graphs",), {}, "only cuda has them"),
+        (("training.adapter.targets=[q_proj, q_norm]",), {}, r"targets \(q_norm\) name no linear layer"),
+        (("training.adapter.targets=[q_proj, c_attn]",), {}, r"targets \(c_attn\) name no layer"),
+        (("training.adapter.targets=[q_proj, lm_head]",), {}, "found lm_head, which is the embedding too"),
+        (("training.gradient_checkpointing=true",), {"attention_dropout": 0.1}, "the base drops out attention"),
+        (("training.rollout.decoder=slots",), {"sliding_window": 16, "use_sliding_window": True}, "a window of 16"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_the_warm_start(
+    tiny: Tiny, settings: tuple[str, ...], shape: dict[str, Any], sentence: str
+) -> None:
+    run = tiny("training.warm_start.steps=2", *settings)
+    described = run.workspace.path("base/config.json")
+    described.write_text(json.dumps(json.loads(described.read_text()) | shape))
+    with pytest.raises(RC1Error, match=sentence):
+        prepare(run)
+    assert not run.workspace.path(SFT).exists()
 
 
 def test_another_reference_is_another_run(tiny: Tiny, whole: Path) -> None:

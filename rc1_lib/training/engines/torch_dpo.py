@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from transformers import PreTrainedModel
 
-from rc1_lib.training.dpo.beta import check_beta
 from rc1_lib.training.dpo.update import dpo_update
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.setups import EpisodeSetup
@@ -19,7 +18,6 @@ class TorchDPO(EpisodeEngine):
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
-        check_beta(config.kl_coef)
         self._train_adapter(base, adapter, config.lr)
         self._section = config.training.dpo
 

@@ -20,14 +20,13 @@ from trl.trainer.dpo_config import DPOConfig
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from rc1_lib.training.base_model import load_tokenizer
-from rc1_lib.training.dpo.beta import check_beta
 from rc1_lib.training.dpo.trl_update import FIGURES, Logprobs, PairsRead, trl_dpo_update
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.models import model_section
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
-from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, refuse_head_adapter, weights_kept
+from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, weights_kept
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.parity import distance, farther
 from rc1_lib.training.updates.reading import Manner, policy_logprobs, read_episodes
@@ -45,8 +44,6 @@ class TrlDPO(EpisodeEngine):
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config = setup.config
-        check_beta(config.kl_coef)
-        refuse_head_adapter(adapter.target_modules, "training.adapter.targets", "torch_dpo")
         self._train_adapter(base, adapter, config.lr)
         self._section = config.training.trl_dpo
         arguments = DPOConfig(

@@ -30,7 +30,7 @@ from rc1_lib.training.grpo.trl_gradients import Read
 from rc1_lib.training.models import model_section
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_config import LoraSection
-from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, refuse_head_adapter, weights_kept
+from rc1_lib.training.trl_loss import arguments_of_a_loss, figures_of, weights_kept
 
 
 class TrlGRPO(TorchGRPO):
@@ -38,7 +38,6 @@ class TrlGRPO(TorchGRPO):
 
     def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
         config, section = setup.config, setup.config.training.trl_grpo
-        refuse_head_adapter(adapter.target_modules, "training.adapter.targets", "torch_grpo")
         super()._begin(setup, base, adapter)
         arguments = GRPOConfig(
             **arguments_of_a_loss(self.device, self.precision, self.seed),

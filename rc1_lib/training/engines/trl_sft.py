@@ -26,7 +26,6 @@ from rc1_lib.training.lora import lora_config
 from rc1_lib.training.readers.collate import IGNORED, micro_batches
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.trained_weights import TrainedWeights
-from rc1_lib.training.trl_loss import refuse_head_adapter
 
 
 class TrlSFT(Engine[SupervisedSetup]):
@@ -47,11 +46,8 @@ class TrlSFT(Engine[SupervisedSetup]):
         """Load the base, adapt it, and build the optimizer.
 
         Raises:
-            ConfigError: when the base cannot be had, the machine lacks what is asked for, or the adapter is one that
-                TRL's loss leaves out.
+            ConfigError: when the base cannot be had, or the machine lacks what is asked for.
         """
-        if setup.model.lora.enable:
-            refuse_head_adapter(setup.model.lora.target_modules, "model.lora.target_modules", "pure_pt_sft")
         self.device = get_device(setup.devices)
         self.precision = get_precision(self.device, setup.precision)
         self._rows = setup.micro_batch

@@ -7,25 +7,25 @@ from contextlib import contextmanager
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 
 from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.growing_decoder import GrowingDecoder
 from rc1_lib.training.rollout.settings import Decoding
-from rc1_lib.training.rollout.slot_decoder import CudaGraphs, SlotDecoder
+from rc1_lib.training.rollout.slot_decoder import CudaGraphs, SlotDecoder, check_sees_everything
 
 ATTENTION = {"full_attention", "sliding_attention"}
 """Kinds of layers whose state is keys and values of every slot."""
 
 
-def context_of(model: PreTrainedModel) -> int:
-    """How many tokens a dialogue with `model` may have.
+def context_of(shape: PretrainedConfig) -> int:
+    """How many tokens a dialogue with a model of this configuration may have.
 
     Raises:
         RolloutError: when its state is not keys and values of so many tokens.
     """
-    config = model.config.get_text_config()
+    config = shape.get_text_config()
     odd = sorted(set(getattr(config, "layer_types", None) or ()) - ATTENTION)
     context = getattr(config, "max_position_embeddings", None)
     if odd or not isinstance(context, int):
@@ -64,6 +64,17 @@ def check_decoding(kind: Decoding, device: torch.device) -> None:
             f"training.rollout.decoder: found 'graphs', but the policy is on the device '{device.type}', and only cuda "
             f"has them; take growing or slots"
         )
+
+
+def check_shape(kind: Decoding, shape: PretrainedConfig) -> None:
+    """Refuse a model that a decoder cannot sample with.
+
+    Raises:
+        RolloutError: naming what of its configuration is in the way.
+    """
+    context_of(shape)
+    if kind is not Decoding.GROWING:
+        check_sees_everything(shape)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def roll_out(
     Raises:
         RolloutError: when a prompt does not fit the model, its layers are not all attention, or it has diverged.
     """
-    context = context_of(model)
+    context = context_of(model.config)
     players = [Player(start, chat, sampling, context) for start in starts]
     rows = min(batching.rows, max(1, len(players)))
     with merged(model), decoding(model, chat.pad_id, rows, batching.decoder) as decoder:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 
 from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.errors import RolloutError
@@ -74,7 +74,7 @@ class SlotDecoder(Decoder):
         Raises:
             RolloutError: when layers see a window only.
         """
-        _check_sees_everything(model)
+        check_sees_everything(model.config)
         config = model.config.get_text_config()
         super().__init__(model, pad_id)
         self._rows, self._recorder = rows, recorder
@@ -180,8 +180,13 @@ def _bucket(wanted: int, least: int) -> int:
     return size
 
 
-def _check_sees_everything(model: PreTrainedModel) -> None:
-    config = model.config.get_text_config()
+def check_sees_everything(shape: PretrainedConfig) -> None:
+    """Refuse a model whose tokens do not see all tokens before.
+
+    Raises:
+        RolloutError: when layers see a window only.
+    """
+    config = shape.get_text_config()
     window = getattr(config, "sliding_window", None)
     kinds = set(getattr(config, "layer_types", None) or ())
     if window is not None or kinds - {"full_attention"}:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rc1_lib.config_updates import TrlDPO
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.dpo.trl_update import FIGURES, Logprobs, PairsRead, trl_dpo_update
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
@@ -98,11 +98,6 @@ def test_takes_that_all_scored_the_same_teach_nothing(tiny: Tiny) -> None:
     metrics = engine.train_step(batch | {"scores": [0.5] * len(batch["scores"])})
     assert (metrics["pairs/differ"], metrics["loss"], metrics["update/steps"]) == (0, 0, 0)
     assert same(engine.policy.adapter_state(), before)
-
-
-def test_a_beta_of_nothing_is_refused(tiny: Tiny) -> None:
-    with pytest.raises(ConfigError, match=r"kl_coef: found 0, but it is DPO's beta"):
-        engine_of(tiny(*ENGINES["trl_dpo"], "kl_coef=0"))
 
 
 class Margins:
