@@ -10,12 +10,14 @@ import urllib.request
 from dataclasses import replace
 
 from rc1_lib.addresses import KEY_VARIABLE, VLLM_KEY, read_address
+from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.ticket_key import ticket_key
 from rc1_lib.run import TICKET_KEY, Run
 from rc1_lib.scoring.judge import check_judge
 from rc1_lib.scoring.providers import LIVE, address_of
+from rc1_lib.training.run_paths import SFT
 
 _TIMEOUT_S = 3.0
 _PREFECT = "PREFECT_API_URL"
@@ -73,29 +75,53 @@ def look_at_prefect(_: Run) -> Finding:
 
 
 def look_at_vllm(run: Run) -> Finding:
-    """Whether the vLLM server answers where one samples, and which model it serves.
+    """Whether the vLLM server answers where one samples, and is started as it has to be, as far as it tells.
 
-    Whether that is the policy that training starts from is looked at by the first rollout.
+    Whether what it serves is the policy that training starts from is looked at by the first rollout.
     """
     training = run.config.training
     if training.rollout.sampler != "vllm":
         return Finding(f"none: training.rollout.sampler is {training.rollout.sampler}")
-    from rc1_lib.training.rollout.vllm.server import GO_ON, Served, VLLMError, access_of, connected
+    from transformers import AutoConfig
+
+    from rc1_lib.training.rollout.decoding import longest_dialogue
+    from rc1_lib.training.rollout.vllm.adapter import PREFIX
+    from rc1_lib.training.rollout.vllm.server import GO_ON, Served, VLLMError, access_of, connected, quoted
 
     access = replace(access_of(training.vllm), attempts=1, timeout_s=_TIMEOUT_S, bound="the doctor's")
 
-    async def asked() -> Served:
+    async def asked() -> tuple[Served, bool]:
         async with connected(access) as server:
-            return await server.served()
+            return await server.served(), await server.loads_adapters()
 
     try:
-        served = asyncio.run(asked())
+        served, loads = asyncio.run(asked())
     except VLLMError as error:
         return Finding(
             str(error).removesuffix(f". {GO_ON}"),
             f"start it (docs/how-to/vllm.md), mend training.vllm.base_url, or set {VLLM_KEY} where it asks for a key",
         )
-    return Finding(f"{access.host} serves '{served.root}', {served.context:,} tokens long")
+    base = read_base(run).folder
+    longest = longest_dialogue(training, AutoConfig.from_pretrained(base))
+    faults = []
+    if served.context < longest:
+        faults.append(
+            f"a dialogue may have {longest:,} tokens (training.max_tokens + training.limits.tokens, or all that the "
+            f"policy reads): start it with --max-model-len {longest} or more"
+        )
+    if not loads:
+        faults.append(
+            f"it loads no adapters: start it with --enable-lora, --max-lora-rank {training.adapter.rank} or more, and "
+            f"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment"
+        )
+    if training.warm_start.steps and served.root in (str(base), str(base.resolve()), run.config.base_model):
+        faults.append(f"that is base_model, but training starts from {SFT}, which the warm start makes of it: serve it")
+    left = [name for name in served.adapters if name.startswith(PREFIX)]
+    return Finding(
+        f"{access.host} serves '{quoted(served.root)}', {served.context:,} tokens long"
+        + (f"; {len(left)} adapters of other runs, or of one that was killed, are loaded" if left else ""),
+        "; ".join(faults),
+    )
 
 
 def unreachable(address: str) -> str:

@@ -31,7 +31,7 @@ from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.processes import crew_of, on_one_device, processes_of
 from rc1_lib.training.ranks.shards import Link, Shards
-from rc1_lib.training.rollout.decoding import context_of
+from rc1_lib.training.rollout.decoding import context_of, longest_dialogue
 from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.setups import EpisodeSetup
@@ -196,20 +196,27 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         if self._server is None:
             from rc1_lib.training.rollout.vllm.sampler import Shape, VLLMSampler
 
-            training, causal = self._training, self.policy.causal
-            context, longest = context_of(causal.config), training.max_tokens + training.limits.tokens
-            vocabulary = causal.config.get_text_config().vocab_size
-            shape = Shape(context, min(context, longest), vocabulary, training.rollout.rows)
+            training, shape_of_base = self._training, self.policy.causal.config
+            vocabulary = shape_of_base.get_text_config().vocab_size
+            longest = longest_dialogue(training, shape_of_base)
+            shape = Shape(context_of(shape_of_base), longest, vocabulary, training.rollout.rows)
             self._server = VLLMSampler(training.vllm, shape, training.parity, self._read)
         return self._server
 
     @torch.no_grad()
-    def _read(self, ids_BT: Tensor, chosen_BT: Tensor, temperature: float, start: bool) -> Tensor:
-        """Log-probabilities (N,) of the chosen tokens, row by row, with the policy as it stands or was started from."""
+    def _read(self, ids_BT: Tensor, chosen_BT: Tensor, temperature: float, start: bool) -> tuple[Tensor, Tensor]:
+        """Log-probabilities (N,) of the chosen tokens, row by row, and of the likeliest in their places.
+
+        They are of the policy as it stands, or was started from.
+        """
         ids_BT, chosen_BT = ids_BT.to(self.device), chosen_BT.to(self.device)
         with self._autocast(), self._playing(start):
             hidden_ND = self.policy.hidden(ids_BT)[:, :-1][chosen_BT[:, 1:]]
-            return token_logprobs(self.policy.logits(hidden_ND), ids_BT[chosen_BT], temperature)
+            logits_NV = self.policy.logits(hidden_ND)
+            return (
+                token_logprobs(logits_NV, ids_BT[chosen_BT], temperature),
+                token_logprobs(logits_NV, logits_NV.argmax(-1), temperature),
+            )
 
     def _playing(self, start: bool) -> AbstractContextManager[None]:
         """Inside, the policy is the one that plays."""

@@ -192,7 +192,28 @@ def test_a_vllm_server_is_looked_at_where_one_samples_and_what_it_serves_is_name
         double.change = lambda path, body, answer: (200, {"data": []})
         found = LOOKS["vllm"](sampled_by(opened, double.base_url))
         assert found.red and "names no model" in found.found and "step" not in found.found
-        assert {path for path, _ in double.asked} == {"models"}, "it is asked what it serves, and no more"
+        asked = {path for path, body in double.asked}
+        assert asked == {"models", "load_lora_adapter"} and not any(body for _, body in double.asked), (
+            "it is given none"
+        )
+
+
+def test_a_vllm_server_that_was_started_otherwise_than_it_has_to_be_is_red(opened: Run) -> None:
+    base = opened.workspace.path("base")
+    with served(base) as double:
+        run = sampled_by(opened, double.base_url)
+        assert not LOOKS["vllm"](run).red
+        needed = run.config.training.max_tokens + run.config.training.limits.tokens
+        double.context = needed - 1
+        found = LOOKS["vllm"](run)
+        assert f"start it with --max-model-len {needed} or more" in found.advice
+        double.context = needed
+        assert not LOOKS["vllm"](run).red
+        double.change = lambda path, body, answer: (404, {"detail": "Not Found"}) if "lora" in path else answer
+        assert "--enable-lora, --max-lora-rank 4 or more, and VLLM_ALLOW_RUNTIME_LORA" in LOOKS["vllm"](run).advice
+        double.change = lambda path, body, answer: answer
+        found = LOOKS["vllm"](with_settings(run, "training.warm_start.steps=1"))
+        assert "that is base_model, but training starts from checkpoints/sft" in found.advice
 
 
 def test_a_vllm_server_that_is_not_there_or_says_nothing_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import copy
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ Answer = tuple[int, Any]
 Change = Callable[[str, dict[str, Any], Answer], Answer]
 """From the path, the request and the answer, what is answered instead."""
 CONTEXT = 1024
+END = 64 * 2**20
+"""Bytes after which an answer without end is broken off, lest a test fill the memory."""
 
 
 class VLLMDouble:
@@ -40,9 +42,12 @@ class VLLMDouble:
         headers: of the last request.
         change: what it answers otherwise.
         raw: whether it tells log-probabilities of temperature 1, as vLLM does where nobody says otherwise.
+        heeds: whether it samples at the temperature that it is sent; else at 1, telling log-probabilities of that one.
         context: tokens that it reads.
         content_type: what it says that its answers are; "" says nothing.
         release: set when it ends, for those that wait.
+        endless: the path that it answers without end, up to `END` bytes.
+        sent: bytes of such an answer that somebody took.
     """
 
     def __init__(self, base: Path) -> None:
@@ -51,10 +56,11 @@ class VLLMDouble:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.headers: dict[str, str] = {}
         self.change: Change = lambda path, body, answer: answer
-        self.raw, self.context, self.content_type = False, CONTEXT, ""
+        self.raw, self.heeds, self.context, self.content_type = False, True, CONTEXT, ""
         self._kept: PreTrainedModel | None = None
         self.release = threading.Event()
-        self.base_url = ""
+        self.base_url = self.endless = ""
+        self.sent = 0
 
     @property
     def loaded(self) -> list[str]:
@@ -77,6 +83,10 @@ class VLLMDouble:
         with self._one:
             self.asked.append((path, body))
             return self.change(path, body, self._answer(path, body))
+
+    def routes(self, path: str) -> Answer:
+        """What a path that takes POST alone answers to GET."""
+        return self.change(path, {}, (405, {"detail": "Method Not Allowed"}))
 
     def _answer(self, path: str, body: dict[str, Any]) -> Answer:
         if path == "models":
@@ -111,6 +121,10 @@ class VLLMDouble:
             logits_1V = decoder.admit([body["prompt"]])
             for at, number in enumerate(numbers):
                 token, logprob = draw(logits_1V, np.array([number]), body["temperature"])
+                if not self.heeds:
+                    token, logprob = draw(logits_1V, np.array([number]), 1.0)
+                    told = torch.log_softmax(logits_1V[0].float() / (body["temperature"] or 1.0), -1)
+                    logprob = [float(told[token[0]])]
                 ids += token
                 logprobs += [float(torch.log_softmax(logits_1V[0].float(), -1)[token[0]])] if self.raw else logprob
                 if token[0] in body["stop_token_ids"] or at == len(numbers) - 1:
@@ -138,14 +152,37 @@ def served(base: Path) -> Iterator[VLLMDouble]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self._give({})
+            if self.path.endswith("_lora_adapter"):
+                double.asked.append((self.path.removeprefix("/v1/"), {}))
+                self._give_at_once(*double.routes(self.path.removeprefix("/v1/")))
+            else:
+                self._give({})
 
         def do_POST(self) -> None:
             self._give(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
         def _give(self, body: dict[str, Any]) -> None:
             double.headers = dict(self.headers.items())
-            status, answer = double.answer(self.path.removeprefix("/v1/"), body)
+            if self.path.removeprefix("/v1/") == double.endless:
+                return self._give_without_end()
+            self._give_at_once(*double.answer(self.path.removeprefix("/v1/"), body))
+
+        def handle(self) -> None:
+            with suppress(ConnectionError):  # whoever asked was told enough, and is gone
+                super().handle()
+
+        def _give_without_end(self) -> None:
+            self.close_connection = True
+            self.send_response(200)
+            self.end_headers()
+            try:
+                while double.sent < END:
+                    self.wfile.write(b" " * 2**16)
+                    double.sent += 2**16
+            except OSError:
+                pass  # whoever asked has had enough
+
+        def _give_at_once(self, status: int, answer: Any) -> None:
             content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
             try:
                 self.send_response(status)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel
 
+from rc1_lib.config_training import Training
 from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.growing_decoder import GrowingDecoder
@@ -35,6 +36,15 @@ def context_of(shape: PretrainedConfig) -> int:
             f"bound on positions; take a model whose layers all attend"
         )
     return context
+
+
+def longest_dialogue(training: Training, shape: PretrainedConfig) -> int:
+    """Tokens of the longest dialogue there can be: what is read, and all that the policy may say.
+
+    Raises:
+        RolloutError: see `context_of`.
+    """
+    return min(context_of(shape), training.max_tokens + training.limits.tokens)
 
 
 def decoder_of(model: PreTrainedModel, pad_id: int, rows: int, kind: Decoding) -> Decoder:

@@ -131,6 +131,26 @@ def test_log_probabilities_of_another_temperature_are_named(asking: Callable[...
         played(engine_of(run), run)
 
 
+def test_a_server_that_heeds_no_temperature_is_refused(asking: Callable[..., Run], double: VLLMDouble) -> None:
+    """It tells what its tokens have at the temperature that it was sent, so that their figures agree with ours."""
+    double.heeds = False
+    run = asking()
+    with pytest.raises(VLLMError, match=r"asked for the likeliest tokens .* it ignores the temperature"):
+        played(engine_of(run), run)
+    assert double.names("load_lora_adapter") == []
+
+
+def test_a_server_that_says_other_tokens_than_the_likeliest_in_an_evaluation_is_refused(
+    asking: Callable[..., Run], double: VLLMDouble
+) -> None:
+    run = asking()
+    engine = engine_of(run)
+    assert len(evaluated(engine, run, 0.0)) > 1
+    double.heeds = False
+    with pytest.raises(VLLMError, match=r"asked for the likeliest tokens .* twice training\.parity\.mean"):
+        evaluated(engine, run, 0.0)
+
+
 def test_a_server_that_reads_too_little_is_refused(asking: Callable[..., Run], double: VLLMDouble) -> None:
     double.context = 512
     run = asking()
@@ -371,6 +391,19 @@ def test_a_server_that_says_nothing_is_given_up(asking: Callable[..., Run], doub
     double.change = change
     with pytest.raises(VLLMError, match=r"was asked 2 times .* no whole answer within 0\.2 s \(training\.vllm"):
         played(engine_of(run), run)
+
+
+@pytest.mark.parametrize("path", ["models", "load_lora_adapter", "completions"])
+def test_an_answer_without_end_is_refused_before_it_fills_the_memory(
+    asking: Callable[..., Run], double: VLLMDouble, path: str
+) -> None:
+    run = asking()
+    engine = engine_of(run)
+    double.endless = path
+    with pytest.raises(VLLMError, match=rf"/{path} .* more than [\d,]+ bytes, which is beyond what was asked for"):
+        played(engine, run)
+    assert double.sent < 32 * 2**20
+    double.endless = ""
 
 
 def test_a_server_without_adapters_says_how_it_has_to_be_started(

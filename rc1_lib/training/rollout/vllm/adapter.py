@@ -15,6 +15,9 @@ from rc1_lib.training.checkpoint.atomic_folder import new_folder
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.rollout.vllm.server import VLLMServer
 
+PREFIX = "rc1-"
+"""What the name of every adapter begins with that a run has a server load."""
+
 
 class ServedAdapter:
     """One adapter at a time, in a server and in a folder that the server sees.
@@ -45,7 +48,7 @@ class ServedAdapter:
         if self._name is not None and digest == self._digest:
             return self._name
         before, self._count = self._name, self._count + 1
-        name = f"rc1-{self._run}-{self._count}"
+        name = f"{PREFIX}{self._run}-{self._count}"
         self._write(policy, self._folder / name)
         try:
             await server.load(name, str(self._folder / name))

@@ -52,9 +52,9 @@ _PARTING_S = 10.0
 """Most seconds that the end of a run waits for a server that may be the reason for it."""
 
 Done = TypeVar("Done")
-Read = Callable[[Tensor, Tensor, float, bool], Tensor]
-"""Log-probabilities (N,) of the chosen tokens (bool, (B, T)) of (B, T), at a temperature, with the policy as it stands,
-or where the last one is true with the one that is started from."""
+Read = Callable[[Tensor, Tensor, float, bool], tuple[Tensor, Tensor]]
+"""Log-probabilities (N,) of the chosen tokens (bool, (B, T)) of (B, T), and of the likeliest ones in their places, at a
+temperature, with the policy as it stands, or where the last one is true with the one that is started from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +137,14 @@ class VLLMSampler:
         """
         if not played:
             return
-        told, read = list[Tensor](), list[Tensor]()
+        told, read, best = list[Tensor](), list[Tensor](), list[Tensor]()
         chosen = played[:: math.ceil(len(played) / READ_AGAIN)]
         for one in chosen:
             own_1T = torch.tensor([one.own])
             told.append(torch.tensor(one.logprobs)[own_1T[0]])
-            read.append(self._read(torch.tensor([one.ids]), own_1T, temperature or 1.0, start).cpu())
+            read_N, best_N = self._read(torch.tensor([one.ids]), own_1T, temperature or 1.0, start)
+            read.append(read_N.cpu())
+            best.append(best_N.cpu())
         found = distance(torch.cat(told), torch.cat(read))
         if not self._near(found):
             raise VLLMError(
@@ -150,6 +152,8 @@ class VLLMSampler:
                 f"{len(chosen)} episodes that were read again {self._far_off(found)}; it ignores the adapter or has an "
                 f"old one: start it anew"
             )
+        if temperature == 0:
+            self._check_greedy(torch.cat(read), torch.cat(best))
 
     def close(self) -> None:
         """Have the server forget the adapter, as far as it can still be asked, and remove what was written."""
@@ -205,16 +209,47 @@ class VLLMSampler:
             turns = [Turn(prompt, PROBE_TOKENS, None, temperature, seed) for seed in range(PROBES)]
             said = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
             self._compare(served, prompt, said, temperature)
+            # What tokens are drawn by stands in no answer, unless the likeliest are asked for. A server that draws them
+            # all the same would do so by the seed.
+            turns = [replace(turn, temperature=0.0) for turn in turns]
+            likeliest = await _all(*(server.say(served.name, turn, self._shape.vocabulary) for turn in turns))
+            self._check_greedy(*self._read_probes(prompt, likeliest, 1.0))
             self._served = served
         return self._served
 
-    def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[Said], temperature: float) -> None:
+    def _read_probes(self, prompt: Sequence[int], said: Sequence[Said], at: float) -> tuple[Tensor, Tensor]:
+        """Our log-probabilities of what was said behind a prompt, and of the likeliest tokens, without an adapter."""
         ids_BT = torch.tensor([[*prompt, *one.ids] for one in said])
-        theirs_N = torch.tensor([one.logprobs for one in said]).flatten()
         last_BT = (torch.arange(ids_BT.shape[1]) >= len(prompt)).expand_as(ids_BT)
+        read_N, best_N = self._read(ids_BT, last_BT, at, True)
+        return read_N.cpu(), best_N.cpu()
+
+    def _check_greedy(self, read_N: Tensor, best_N: Tensor) -> None:
+        """Whether tokens that were asked for at temperature 0 are the likeliest, as near as that can be told.
+
+        Where the server's log-probability of either token is off by so much, it may take one that falls short of the
+        likeliest by twice as much, and no more: so the bounds are twice those of a log-probability.
+
+        Raises:
+            VLLMError: when they are not.
+        """
+        short_N = best_N - read_N
+        mean, far = float(short_N.mean()), float((short_N > 2 * FAR).float().mean())
+        if mean <= 2 * self._parity.mean and far <= 2 * self._parity.far_share:
+            return
+        raise VLLMError(
+            f"the vLLM server at {self._access.host} was asked for the likeliest tokens (temperature 0), but what it "
+            f"says falls short of them by {mean:.2g} nats on average (at most {2 * self._parity.mean:g}, twice "
+            f"training.parity.mean), and by more than {2 * FAR:g} at {far:.2%} of the tokens (at most "
+            f"{2 * self._parity.far_share:.2%}, twice training.parity.far_share): it ignores the temperature that it "
+            f"is sent, or says other tokens than it samples; take one that heeds it"
+        )
+
+    def _compare(self, served: Served, prompt: Sequence[int], said: Sequence[Said], temperature: float) -> None:
+        theirs_N = torch.tensor([one.logprobs for one in said]).flatten()
 
         def apart(at: float) -> dict[str, float]:
-            return distance(theirs_N, self._read(ids_BT, last_BT, at, True).cpu())
+            return distance(theirs_N, self._read_probes(prompt, said, at)[0])
 
         found = apart(temperature)
         if self._near(found):

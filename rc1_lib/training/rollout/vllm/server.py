@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import os
 import re
 import ssl
@@ -33,6 +34,13 @@ _ASK_AGAIN = 429
 _LONGEST_QUOTE = 300
 _LEAST, _SLACK = -1e6, 1e-3
 """Between them is what a log-probability may be: finite, and above 0 by rounding alone."""
+_ENVELOPE = 64 * 2**10
+"""Bytes that any answer may have, whatever was asked."""
+_READ, _SAID = 16, 4 * 2**10
+"""Bytes that it may have for a token that was sent, which it repeats as a number, and for one that it samples: number,
+log-probability, and three times its text, every sign of which JSON may write as six."""
+_LISTED = 2**20
+"""Bytes that a list of models may have: one model, and adapters of whoever else uses the server."""
 _PRINTABLE = re.compile(r"[!-~]+")
 GO_ON = "Nothing of this step is kept: mend the server, and the same command goes on from the newest checkpoint"
 """What a message ends with that can only be told in the middle of a training."""
@@ -50,11 +58,13 @@ class Served:
         name: what it is asked for by.
         root: where the server found it.
         context: tokens of a prompt and what is said behind it, as the server has it.
+        adapters: names of the adapters that it has.
     """
 
     name: str
     root: str
     context: int
+    adapters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,23 @@ class Access:
     bound: str = "training.vllm.timeout_s"
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came back, read whole."""
+
+    status: int
+    content: bytes
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def text(self) -> str:
+        """Whatever it says of its encoding: of some names Python makes no text, but an error."""
+        return self.content.decode(errors="replace")
+
+
 def access_of(settings: VLLM) -> Access:
     """The server of the configuration, with the key that the environment holds.
 
@@ -123,7 +150,9 @@ def access_of(settings: VLLM) -> Access:
 @asynccontextmanager
 async def connected(access: Access) -> AsyncIterator[VLLMServer]:
     """A server, as long as the block lasts; nothing is asked yet."""
-    headers = {} if access.key is None else {"Authorization": f"Bearer {access.key}"}
+    headers = {"Accept-Encoding": "identity"}
+    if access.key is not None:
+        headers["Authorization"] = f"Bearer {access.key}"
     # A redirect would carry the key to another server; a proxy of the environment has no business between the two.
     async with httpx2.AsyncClient(
         headers=headers, timeout=None, verify=_trust(), follow_redirects=False, trust_env=False,
@@ -145,13 +174,23 @@ class VLLMServer:
         Raises:
             VLLMError: when the server names none.
         """
-        body = self._json("models", await self._ask("models"))
-        plain = [card for card in _objects(body.get("data")) if card.get("parent") is None]
+        body = self._json("models", await self._ask("models", _LISTED))
+        cards = _objects(body.get("data"))
+        plain = [card for card in cards if card.get("parent") is None]
+        adapters = tuple(str(card.get("id")) for card in cards if card.get("parent") is not None)
         try:
             card = plain[0]
-            return Served(str(card["id"]), str(card.get("root") or card["id"]), int(card["max_model_len"]))
+            return Served(str(card["id"]), str(card.get("root") or card["id"]), int(card["max_model_len"]), adapters)
         except (IndexError, KeyError, TypeError, ValueError, OverflowError):
             raise self._unbelievable("models", "it names no model with an `id` and a `max_model_len`") from None
+
+    async def loads_adapters(self) -> bool:
+        """Whether it was started to load adapters while it runs; nothing is loaded.
+
+        Raises:
+            VLLMError: when the server is gone.
+        """
+        return (await self._ask("load_lora_adapter", _ENVELOPE)).status != 404  # of a path that is there: 405
 
     async def load(self, name: str, folder: str) -> None:
         """Have the server load an adapter of peft.
@@ -163,8 +202,8 @@ class VLLMServer:
         Raises:
             VLLMError: when it does not.
         """
-        answer = await self._ask("load_lora_adapter", {"lora_name": name, "lora_path": folder})
-        if answer.is_success or (answer.status_code == 400 and "already been loaded" in _text(answer)):
+        answer = await self._ask("load_lora_adapter", _ENVELOPE, {"lora_name": name, "lora_path": folder})
+        if answer.is_success or (answer.status == 400 and "already been loaded" in answer.text):
             return  # the second: an answer was lost, the adapter was not
         raise self._refused(
             "load_lora_adapter", answer,
@@ -179,8 +218,8 @@ class VLLMServer:
         Raises:
             VLLMError: when it refuses.
         """
-        answer = await self._ask("unload_lora_adapter", {"lora_name": name})
-        if not answer.is_success and answer.status_code != 404:
+        answer = await self._ask("unload_lora_adapter", _ENVELOPE, {"lora_name": name})
+        if not answer.is_success and answer.status != 404:
             raise self._refused("unload_lora_adapter", answer, "Expected that it forgets the adapter")
 
     async def say(self, model: str, turn: Turn, vocabulary: int) -> Said:
@@ -203,7 +242,7 @@ class VLLMServer:
             "stop_token_ids": [] if turn.end_id is None else [turn.end_id],
             "skip_special_tokens": False, "add_special_tokens": False,
         }  # fmt: skip
-        answer = await self._ask("completions", body)
+        answer = await self._ask("completions", _ENVELOPE + _READ * len(turn.prompt) + _SAID * turn.most, body)
         if not answer.is_success:
             raise self._refused("completions", answer, "Expected the tokens of a turn")
         found = self._json("completions", answer)
@@ -213,8 +252,8 @@ class VLLMServer:
         (choice,) = found["choices"]
         return Said(choice["token_ids"], [float(one) for one in choice["logprobs"]["token_logprobs"]])
 
-    async def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> httpx2.Response:
-        """One answer that is no failure of the server's own."""
+    async def _ask(self, path: str, most_bytes: int, body: Mapping[str, Any] | None = None) -> _Answer:
+        """One answer that is no failure of the server's own, and no longer than what was asked for can be."""
         access, why = self._access, ""
         for attempt in range(access.attempts):
             if attempt:
@@ -222,36 +261,48 @@ class VLLMServer:
             try:
                 # The client's own time-outs watch single reads, so that a server that drips bytes is never late.
                 async with asyncio.timeout(access.timeout_s):
-                    answer = await self._http.request(
-                        "GET" if body is None else "POST", f"{access.base_url}/{path}", json=body
-                    )
+                    answer = await self._answer(path, most_bytes, body)
             except TimeoutError:
                 why = f"no whole answer within {access.timeout_s:g} s ({access.bound})"
             except _BROKEN as error:
                 why = f"{type(error).__name__}: {error}".rstrip(": ")
             else:
-                if not (answer.is_server_error or answer.status_code == _ASK_AGAIN):
+                if not (answer.status >= 500 or answer.status == _ASK_AGAIN):
                     return answer
-                why = f"HTTP {answer.status_code}: {_text(answer)}"
+                why = f"HTTP {answer.status}: {answer.text}"
         times = "once" if access.attempts == 1 else f"{access.attempts} times"
         raise VLLMError(
             f"the vLLM server at {access.host} was asked {times} (/{path}), the last time: {quoted(why)}; expected an "
             f"answer. {GO_ON}"
         )
 
-    def _json(self, path: str, answer: httpx2.Response) -> dict[str, Any]:
+    async def _answer(self, path: str, most_bytes: int, body: Mapping[str, Any] | None) -> _Answer:
+        """An answer as it came over the wire: packed, a few bytes could become any number of them."""
+        content = bytearray()
+        async with self._http.stream(
+            "GET" if body is None else "POST", f"{self._access.base_url}/{path}", json=body
+        ) as response:
+            async for part in response.aiter_raw():
+                content += part
+                if len(content) > most_bytes:
+                    raise self._unbelievable(
+                        path, f"it has more than {most_bytes:,} bytes, which is beyond what was asked for"
+                    )
+        return _Answer(response.status_code, bytes(content))
+
+    def _json(self, path: str, answer: _Answer) -> dict[str, Any]:
         if not answer.is_success:
             raise self._refused(path, answer, "Expected an answer")
         try:
-            body = answer.json()
+            body = json.loads(answer.content)
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise self._unbelievable(path, f"no JSON object, but {_text(answer)!r}")
+            raise self._unbelievable(path, f"no JSON object, but {answer.text!r}")
         return body
 
-    def _refused(self, path: str, answer: httpx2.Response, expected: str) -> VLLMError:
-        said = f"HTTP {answer.status_code}: {_text(answer)}"
+    def _refused(self, path: str, answer: _Answer, expected: str) -> VLLMError:
+        said = f"HTTP {answer.status}: {answer.text}"
         return VLLMError(f"the vLLM server at {self._access.host} refuses /{path} ({quoted(said)}). {expected}")
 
     def _unbelievable(self, path: str, why: str) -> VLLMError:
@@ -289,11 +340,6 @@ def _misread(body: Mapping[str, Any], model: str, turn: Turn, vocabulary: int) -
 
 def _objects(found: Any) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def _text(answer: httpx2.Response) -> str:
-    """What stands in an answer, whatever it says of its encoding: of some names Python makes no text, but an error."""
-    return answer.content.decode(errors="replace")
 
 
 def quoted(text: str) -> str:
