@@ -78,6 +78,20 @@ def words(texts: pl.Series) -> pl.DataFrame:
     )
 
 
+_DISGUISE = _INVISIBLE[:-1] + "".join(sorted({c for k in _LATIN if k not in "’‘ʼ＇ı" for c in (k, k.upper())})) + "]"
+"""What text is disguised with: it makes of one word any number of others that look the same."""
+
+
+def undisguised(texts: pl.Series) -> pl.Series:
+    """Each text as a measure of wording reads it: those with invisible or look-alike characters without them."""
+    suspects = texts.str.contains(_DISGUISE).arg_true()
+    if suspects.len() == 0:
+        return texts
+    plain = pl.col("text").str.normalize("NFKC").str.replace_all(_INVISIBLE, "").str.to_lowercase()
+    read = pl.DataFrame({"text": texts.gather(suspects)}).select(plain.str.replace_many(_LATIN)).to_series()
+    return texts.scatter(suspects, read)
+
+
 _NO_LETTER = r"[^\p{L}\p{N}]+"
 
 

@@ -224,6 +224,16 @@ def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monk
         ("ticket.ttl_hours=48", "ticket.ttl_hours"),
         ("overclar.alpha=0.01", "overclar.alpha"),
         ("difficulty_beta=0.5", "difficulty_beta"),
+        ("datasets={hotpotqa: 1.0}", "datasets.gsm8k"),
+        ("pool.reference_templates_dir=templates/pack_v2", "pool.reference_templates_dir"),
+        ("judge.samples=2", "judge.samples"),
+        ("judge.sampling.temperature=0", "judge.sampling.temperature"),
+        ("judge.store.ttl_days=400", "judge.store.ttl_days"),
+        (
+            "reward.old_weights={answered: 0, grounded: 0, well_formed: 0, economical: 0, reasoned: 0, concise: 0, "
+            "restrained: 1}",
+            "reward.old_weights.answered",
+        ),
     ],
 )
 def test_what_decides_beside_the_gates_is_listed_too(override: str, key: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from rc1_lib.checks import at_least, info, parts
+from rc1_lib.folded_text import undisguised
 from rc1_lib.pool.diversity import Words, distinct_n, kl_divergence, windowed_distinct
 from rc1_lib.pool.rewording import reworded
 from rc1_lib.pool.templates import Pack
@@ -38,7 +39,7 @@ def diversity_gate(
         by_task: tasks that are also judged by themselves.
         seed: decides the windows and the sample that the divergence is measured on.
     """
-    words = Words.of(texts_of(rows, "written"))
+    words = Words.of(undisguised(texts_of(rows, "written")))
     labels = in_parts(rows, lambda part: _believed(part, pack))
     checks: list[Check] = []
     for suffix, part in parts(rows.select("task").with_row_index("place"), by_task):
@@ -83,7 +84,8 @@ def _divergence(
     if not part.height:
         return [at_least(f"3-gram KL{suffix}", float("nan"), thresholds.kl3_min, "there are no rows")]
     sample = rows[part.sample(min(part.height, thresholds.kl_rows), seed=seed, shuffle=True)["place"]]
-    value = kl_divergence(texts_of(sample, "written"), reworded(sample, reference), 3, thresholds.kl_alpha)
+    said, old = undisguised(texts_of(sample, "written")), undisguised(reworded(sample, reference))
+    value = kl_divergence(said, old, 3, thresholds.kl_alpha)
     return [at_least(f"3-gram KL{suffix}", value, thresholds.kl3_min, _REFERENCE)]
 
 

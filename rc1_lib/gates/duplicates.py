@@ -16,6 +16,7 @@ from rensa import RMinHash
 
 from rc1_lib.checks import at_most, info, number, offenders, parts
 from rc1_lib.coded_words import CodedTexts
+from rc1_lib.folded_text import undisguised
 from rc1_lib.ngrams import in_chunks, ngrams
 from rc1_lib.records import GateResult
 from rc1_lib.row_parts import in_parts
@@ -32,7 +33,7 @@ _ADVICE = (
 
 def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Sequence[str]) -> GateResult:
     """Judge the share of rows that repeat an earlier row's dialogue (user, assistant and tool text)."""
-    dialogues = texts_of(rows, "dialogue")
+    dialogues = undisguised(texts_of(rows, "dialogue"))
     exact = exact_duplicates(dialogues)
     near = near_duplicates(dialogues, thresholds).filter(~pl.col("row").is_in(exact["row"].implode()))
     repeated = pl.concat([exact.with_columns(similarity=pl.lit(1.0)), near])

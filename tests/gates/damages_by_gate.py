@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable, Mapping
 from random import Random
 
+import regex
+
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.gates.damages import (
     UNTRUE,
@@ -74,6 +76,27 @@ def _prompted(text: str) -> Callable[[Row], None]:
         row["messages"][1]["content"] += text
 
     return do
+
+
+def disguised(row: Row, change: Callable[[str], str]) -> None:
+    """The prompt, but for what it asks, quotes and lists, and what is said beside calls, as `change` writes a word."""
+    posed = row["posed"]
+    kept = "|".join(regex.escape(text) for text in (*posed["quoted"], posed["ask"], *posed["listed"]) if text)
+    for message in row["messages"]:
+        if message["role"] == "user" or message.get("tool_calls"):
+            message["content"] = regex.sub(
+                rf"(?:{kept})(*SKIP)(*FAIL)|\p{{L}}{{2,}}", lambda word: change(word[0]), message["content"]
+            )
+
+
+def thin(word: str) -> str:
+    """A word with a sign in it that nobody sees."""
+    return f"{word[0]}\u034f{word[1:]}"
+
+
+def cyrillic(word: str) -> str:
+    """A word with letters that look the same."""
+    return word.translate(str.maketrans("aeopcx", "аеорсх"))
 
 
 def _english(shadow: Rows) -> str:
@@ -154,6 +177,7 @@ OTHERS = [
         "a row of a few words": one(plain, _short),
         "a row of five thousand words": one(
             reading, in_turn(" " + " ".join(f"page{number} tells more." for number in range(2500)))),
+        "a word of a million letters": one(plain, _prompted(" " + "a" * 1_000_000)),
     }, {
         "a row of a few words": ["consistency"],
         "a row of five thousand words": ["difficulty"],
@@ -171,6 +195,8 @@ OTHERS = [
     *of_gate(["duplicates"], {
         "36 rows copied under new ids": lambda rows, _: _copies(rows),
         "36 rows copied with one word more": lambda rows, _: _copies(rows, _prompted(" Thanks!")),
+        "36 rows copied with signs that nobody sees": lambda rows, _: _copies(rows, lambda row: disguised(row, thin)),
+        "36 rows copied with Cyrillic letters": lambda rows, _: _copies(rows, lambda row: disguised(row, cyrillic)),
     }),
     *of_gate(["leakage"], {
         "a shadow question in a prompt": lambda rows, shadow: said(rows, "user", f" By the way: {_english(shadow)}"),

@@ -27,6 +27,7 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import open_run
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.conftest import SMALL
+from tests.gates.damages_by_gate import cyrillic, disguised, thin
 from tests.gates.planted_leaks import KINDS, SURE, SURE_PLACES, planted
 
 
@@ -256,6 +257,12 @@ def test_a_pool_built_in_the_old_packs_words_turns_the_divergence_red(gates: Poo
     failed = {check.name for check in gates.judge(damaged)["diversity"].failures}
     assert {"3-gram KL", *(f"3-gram KL[{task}]" for task in TASKS)} <= failed
     assert gates.red(damaged) == {"diversity"}
+    for change in (thin, cyrillic):
+        rows = damaged.to_dicts()
+        for row in rows:
+            disguised(row, change)
+        judged = gates.judge(pl.DataFrame(rows, schema=damaged.schema))["diversity"]
+        assert {"3-gram KL", *(f"3-gram KL[{task}]" for task in TASKS)} <= {check.name for check in judged.failures}
 
 
 class TestDifficulty:
