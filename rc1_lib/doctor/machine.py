@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.artifacts import PROJECT_ROOT, FileState
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.gates.machine import nearest
@@ -59,11 +59,15 @@ def look_at_memory(run: Run) -> Finding:
 
     from rc1_lib.training.device import get_device
     from rc1_lib.training.memory import free_bytes
-    from rc1_lib.training.memory_estimate import check_memory, estimate_memory
+    from rc1_lib.training.memory_estimate import check_memory, check_warm_start, estimate_memory
     from rc1_lib.training.ranks.processes import processes_of
+    from rc1_lib.training.warm_start import reference_state
 
     device, processes = get_device(), processes_of(run.config.training)
-    estimate = estimate_memory(run.config, AutoConfig.from_pretrained(read_base(run).folder), device, None)
+    shape = AutoConfig.from_pretrained(read_base(run).folder)
+    if run.config.training.warm_start.steps and reference_state(run) is not FileState.FRESH:
+        check_warm_start(shape, device)
+    estimate = estimate_memory(run.config, shape, device, None)
     check_memory(estimate, device, processes)
     free = free_bytes(device)
     room = "how much is free cannot be told" if free is None else f"{gib(free)} free"

@@ -159,6 +159,33 @@ def check_memory(estimate: MemoryEstimate, device: torch.device, processes: int)
     )
 
 
+def check_warm_start(shape: PretrainedConfig, device: torch.device) -> None:
+    """Refuse a warm start that cannot fit: every weight is trained in fp32, and has a gradient and two moments.
+
+    What its layers keep of a batch comes on top, and is not counted.
+
+    Args:
+        shape: the base's own configuration.
+        device: where it will be.
+
+    Raises:
+        ConfigError: naming what the weights alone take, and what there is.
+    """
+    free, needed = free_bytes(device), warm_start_bytes(shape)
+    if free is None or needed <= free:
+        return
+    raise ConfigError(
+        f"training.warm_start.steps: the warm start trains all weights of the base, which takes {needed / _GIB:.2f} "
+        f"GiB at least ({device.type}; 16 bytes a weight), {free / _GIB:.2f} GiB are free; write 0, and training starts "
+        f"from the base itself, or take a smaller base_model"
+    )
+
+
+def warm_start_bytes(shape: PretrainedConfig) -> int:
+    """What the warm start takes at least."""
+    return 16 * sum(value.numel() for value in model_without_weights(shape).parameters())
+
+
 def _counted(shape: PretrainedConfig, adapter: AdapterSettings) -> _Counted:
     model: Any = model_without_weights(shape)
     head = model.get_output_embeddings()

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import sha256_json, sha256_tree
+from transformers import PretrainedConfig
+
+from rc1_lib.artifacts import FileState, sha256_json, sha256_tree
 from rc1_lib.config_course import EarlyStopping
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import ENGINES, own_name
@@ -47,9 +49,10 @@ from rc1_lib.training.derived import CHECKPOINT
 from rc1_lib.training.device import get_device
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.kept_checkpoints import keep_rule_of
+from rc1_lib.training.memory_estimate import check_memory, check_warm_start, estimate_memory
 from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
 from rc1_lib.training.process import process_values
-from rc1_lib.training.ranks.processes import processes_of, start_early
+from rc1_lib.training.ranks.processes import on_one_device, processes_of, start_early
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
@@ -57,7 +60,7 @@ from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.usable import check_usable
-from rc1_lib.training.warm_start import Reference, reference_of
+from rc1_lib.training.warm_start import Reference, reference_of, reference_state
 from rc1_lib.vouched import check_vouched
 
 _FREE = (
@@ -145,8 +148,9 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
         trial: what is tried out; without it the base of a trial is refused.
 
     Raises:
-        RC1Error: when the pool cannot be used, the base not be trained as the configuration has it, the judge not be
-            asked that episodes are scored by, or the shards not be dealt to the processes that a launcher started.
+        RC1Error: when the pool cannot be used, the base not be trained as the configuration has it, or does not fit,
+            the judge not be asked that episodes are scored by, or the shards not be dealt to the processes of a
+            launcher.
     """
     check_trackers(run.config.training.tracking)
     processes_of(run.config.training)
@@ -157,11 +161,22 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
             trial_mark.refuse_random_base(base)
         section = model_section(run.config, base)
         tokenizer = load_tokenizer(section)
-        check_usable(run.config, base_config(section), get_device())
+        shape = base_config(section)
+    check_usable(run.config, shape, get_device())
     start_early(run.config.training)
     form = format_of(tokenizer, run.config.training)
     selection = select_rows(run, form)
+    if run.config.training.warm_start.steps and reference_state(run) is not FileState.FRESH:
+        _check_room(run, shape, selection.longest)
     return Prepared(run, form, selection, reference_of(run, selection.train, form), judge, trial=trial)
+
+
+def _check_room(run: Run, shape: PretrainedConfig, longest: int) -> None:
+    """Refuse a warm start that cannot fit, or behind which the engine could not."""
+    device = get_device()
+    check_warm_start(shape, device)
+    processes = on_one_device(processes_of(run.config.training))
+    check_memory(estimate_memory(run.config, shape, device, longest), device, processes)
 
 
 def _check_templates(run: Run) -> None:

@@ -23,6 +23,7 @@ from rc1_lib.evaluation.policies import player_of
 from rc1_lib.run import Run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
+from rc1_lib.training import memory_estimate
 from rc1_lib.training.callbacks.cap import PausedError
 from rc1_lib.training.callbacks.played_shadow import looks_of
 from rc1_lib.training.checkpoint.keep_rule import KeepRule
@@ -291,6 +292,9 @@ def test_other_weights_make_a_judged_run_another_one(tiny: Tiny) -> None:
     assert go(run, 2) == ["step_00002 is of another run (judge differ) and will be replaced"]
 
 
+WEIGHTS = "base/model.safetensors"
+
+
 def test_a_judge_that_cannot_be_asked_is_refused_before_the_warm_start(tiny: Tiny) -> None:
     run = tiny("training.reward.judge=1", "training.warm_start.steps=1")
     with pytest.raises(RC1Error, match="there are no weights yet; rc1 weight-calib finds them"):
@@ -316,6 +320,26 @@ def test_what_cannot_be_trained_is_refused_before_the_warm_start(
     described = run.workspace.path("base/config.json")
     described.write_text(json.dumps(json.loads(described.read_text()) | shape))
     with pytest.raises(RC1Error, match=sentence):
+        prepare(run)
+    assert not run.workspace.path(SFT).exists()
+
+
+@pytest.mark.parametrize(
+    ("free", "sentence"),
+    [
+        (8 * 2**20, "the policy does not fit into the memory of this machine"),
+        (None, "the warm start trains all weights of the base, which takes .* GiB at least"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_the_warm_start(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, free: int | None, sentence: str
+) -> None:
+    run = tiny("training.warm_start.steps=2")
+    room = free or int(15.9 * sum(value.numel() for value in load_file(run.workspace.path(WEIGHTS)).values()))
+    monkeypatch.setattr(memory_estimate, "free_bytes", lambda device: room)
+    if free is None:
+        monkeypatch.setattr(memory_estimate.MemoryEstimate, "needed", 0)
+    with pytest.raises(ConfigError, match=sentence):
         prepare(run)
     assert not run.workspace.path(SFT).exists()
 
