@@ -1,13 +1,20 @@
 """Whole PPO steps of a QLoRA policy on one GPU: seconds, tokens a second, memory, and how far from the chip's limits.
 
     python benchmarks/bench_gpu_ppo.py                    # on a GPU: Qwen3-4B's shape in NF4, 32 dialogues a step
-    python benchmarks/bench_gpu_ppo.py --steps 5 --set training.rollout.rows=64
+    python benchmarks/bench_gpu_ppo.py --vllm ~/vllm-env/bin/python    # with vLLM's sampling beside it
+    python benchmarks/bench_gpu_ppo.py --only growing --steps 5 --set training.rollout.rows=64
 
 The policy is that of `rc1 train --random-base --profile prod`: random weights of the published base's shape, through
 the engine, rollouts and update of a real training. Random weights end no turn, so every turn has `rollout_len` tokens.
 A first step is not timed; seconds are medians of the others; a last step, which waits for the device around every part,
 says what share each part has. The limits are measured on the same device: bytes a second by copying, floating-point
 operations a second by multiplying matrices.
+
+One part after the other is measured in a process of its own, and what it found is written down before the next begins:
+steps with each decoder (`growing`, `slots`, `graphs`), and the first turn of the same dialogues by transformers'
+`generate` with the weights that the decoders sample with, and by a vLLM server of the base in bf16. A part that fails
+is noted with its last words, and the others go on. No bound of `training.parity` ends a step here: the figures that it
+is held against stand beside the published bounds.
 
 Where there is no GPU it does the same with an eighth of the width, four layers and eight short dialogues: a smoke run,
 which says that this script works, and nothing about a GPU. On a GPU it writes `benchmarks/results/gpu_ppo.json`.
@@ -16,12 +23,19 @@ which says that this script works, and nothing about a GPU. On a GPU it writes `
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
+import os
 import platform
+import socket
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -33,13 +47,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from rc1_lib.artifacts import write_json
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.base_model import base_config
+from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.device import get_device
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.memory import used_mb
 from rc1_lib.training.models import model_section
+from rc1_lib.training.play import Playground
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.rollout.vllm.server import Access, Said, Turn, connected
 from rc1_lib.training.spans import Part
 from rc1_lib.training.trial.trial import prepare_trial
 
@@ -48,6 +66,12 @@ SMOKE = (
     "training.trial.narrower=8", "training.trial.layers=4", "batch_size=8", "rollout_len=16",
     "training.ppo.minibatches=2", "training.threads=1", "training.processes=1",
 )  # fmt: skip
+DECODERS = ("growing", "slots", "graphs")
+GENERATE, SERVED = "generate", "vllm"
+UNBOUND = 1e9
+"""In the place of `training.parity.mean`, so that a step that rounds more than is granted is measured, not ended."""
+START_S = 900.0
+"""Most seconds that a server may take to answer."""
 PLAYING = (Part.READ, Part.DECODE, Part.DRAW, Part.WORLD)
 
 
@@ -58,6 +82,7 @@ class Step:
     play_s: float
     learn_s: float
     episodes: list[Trajectory]
+    metrics: dict[str, float]
 
     @property
     def sampled(self) -> int:
@@ -82,9 +107,9 @@ def one_step(engine: TorchPPO, strategy: Any, batch: dict[str, Any]) -> Step:
     strategy.on_batch(batch)
     settled(engine.device)
     played = time.perf_counter()
-    engine.train_step(batch)
+    metrics = engine.train_step(batch)
     settled(engine.device)
-    return Step(played - began, time.perf_counter() - played, batch["trajectories"])
+    return Step(played - began, time.perf_counter() - played, batch["trajectories"], metrics)
 
 
 def shares_of(engine: TorchPPO, step: Callable[[], Step]) -> dict[str, float]:
@@ -151,13 +176,44 @@ def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float
     }
 
 
-def measured(prepared: Prepared, steps: int) -> dict[str, Any]:
+def batches_of(prepared: Prepared) -> Curriculum:
+    """The steps' rows, which are the same for every part."""
+    config = prepared.run.config
+    return Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, config.seeds[0])
+
+
+def unbound(prepared: Prepared) -> Prepared:
+    """The same without bounds of parity: what they would have said is among the figures."""
+    config = prepared.run.config
+    parity = config.training.parity.model_copy(update={"mean": UNBOUND, "far_share": 1.0})
+    training = config.training.model_copy(update={"parity": parity})
+    return replace(prepared, run=replace(prepared.run, config=config.model_copy(update={"training": training})))
+
+
+def engine_of(prepared: Prepared) -> TorchPPO:
+    """The engine of a training."""
+    engine = TorchPPO()
+    engine.setup(unbound(prepared).setup(prepared.run.config.seeds[0]))
+    return engine
+
+
+def checkpoint_of(engine: TorchPPO, folder: Path, step_s: float, every: int) -> dict[str, float]:
+    """What writing the engine's state costs, and its share of the steps between two checkpoints."""
+    state = engine.state_dict()
+    flat = {name: state.pop(name) for name in ("adapter", "value_head")}
+    began = time.perf_counter()
+    written = save_checkpoint(CheckpointState.build(1, flat, state, {}), folder / "checkpoints", folder / "ledger")
+    seconds = time.perf_counter() - began
+    size = sum(path.stat().st_size for path in written.iterdir())
+    return {"seconds": seconds, "mib": size / 2**20, "share_of_steps": seconds / (every * step_s + seconds)}
+
+
+def measured(prepared: Prepared, steps: int, folder: Path) -> dict[str, Any]:
     """All figures of one policy."""
     config, seed = prepared.run.config, prepared.run.config.seeds[0]
-    engine, strategy = TorchPPO(), prepared.strategy(seed)
-    engine.setup(prepared.setup(seed))
+    strategy, engine = prepared.strategy(seed), engine_of(prepared)
     strategy.attach_engine(engine)
-    batches, number = Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed), 0
+    batches, number = batches_of(prepared), 0
 
     def step() -> Step:
         nonlocal number
@@ -170,6 +226,7 @@ def measured(prepared: Prepared, steps: int) -> dict[str, Any]:
     limits, work = limits_of(engine.device), work_of(engine, prepared, last)
     play, learn = median(one.play_s for one in taken), median(one.learn_s for one in taken)
     decode = shares[Part.DECODE] / sum(shares[part] for part in PLAYING) * play
+    bounds, every = config.training.parity, config.training.checkpoints.every_steps
     return {
         "episodes": config.batch_size,
         "prompt_tokens": sum(one.prompt_tokens for one in last.episodes),
@@ -183,7 +240,111 @@ def measured(prepared: Prepared, steps: int) -> dict[str, Any]:
             "decoding, bytes": work["decoded_bytes"] / limits["bytes_per_s"] / decode,
             "learning, operations": work["learned_flops"] / limits["flops_per_s"] / learn,
         },
+        "parity": {
+            "mean": max(one.metrics["policy/sampling_gap"] for one in taken),
+            "bound of mean": bounds.mean,
+            "far": max(one.metrics["policy/sampling_far"] for one in taken),
+            "bound of far": bounds.far_share,
+        },
+        "updates": min(one.metrics["update/steps"] for one in taken),
+        "updates configured": config.training.ppo.epochs * config.training.ppo.minibatches,
+        "checkpoint": checkpoint_of(engine, folder, play + learn, every),
     }
+
+
+def prompts_of(prepared: Prepared) -> list[list[int]]:
+    """What the dialogues of the first step begin with."""
+    batch, playground = batches_of(prepared).next(), Playground(prepared.run.config, prepared.form)
+    starts = [playground.start(row, key) for row, key in zip(batch["rows"], batch["keys"], strict=True)]
+    return [prepared.form.prompt_ids(one.episode.messages) for one in starts]
+
+
+def turns_of(prompts: Sequence[Sequence[int]], length: int, seconds: float) -> dict[str, Any]:
+    """Figures of one turn of every dialogue."""
+    sampled = len(prompts) * length
+    return {
+        "episodes": len(prompts),
+        "prompt_tokens": sum(map(len, prompts)),
+        "sampled_tokens": sampled,
+        "seconds": seconds,
+        "tokens_per_s": sampled / seconds,
+    }
+
+
+def generated(prepared: Prepared, tries: int) -> dict[str, Any]:
+    """One turn of every dialogue by transformers' `generate`, with the weights that ours are sampled with."""
+    config, prompts, engine = prepared.run.config, prompts_of(prepared), engine_of(prepared)
+    causal, length, widest = engine.policy.causal, config.rollout_len, max(map(len, prompts))
+    ids = torch.full((len(prompts), widest), prepared.form.pad_id)
+    for place, prompt in enumerate(prompts):
+        ids[place, widest - len(prompt) :] = torch.tensor(prompt)
+    mask = (torch.arange(widest) >= torch.tensor([widest - len(prompt) for prompt in prompts])[:, None]).long()
+    engine.policy.train(False)
+
+    def work() -> None:
+        written = causal.generate(
+            input_ids=ids.to(engine.device), attention_mask=mask.to(engine.device), use_cache=True, do_sample=True,
+            temperature=engine.temperature, top_k=0, top_p=1.0, min_new_tokens=length, max_new_tokens=length,
+            pad_token_id=prepared.form.pad_id,
+        )  # fmt: skip
+        assert written.shape[1] == widest + length, f"{written.shape[1] - widest} tokens, expected {length}"
+
+    half = torch.autocast(engine.device.type, dtype=engine.precision.dtype, enabled=engine.device.type != "cpu")
+    with nullcontext() if engine._copy is None else engine._copy.standing_in(), torch.inference_mode(), half:
+        seconds = best_s(work, engine.device, tries)
+    return turns_of(prompts, length, seconds) | {"memory_mib": {"peak": used_mb()}}
+
+
+@contextmanager
+def serving(python: str, base: Path, longest: int, device: torch.device) -> Iterator[str]:
+    """A vLLM server of a base on this machine; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    slow = ["--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192", "--dtype", "float32"]
+    fitting = slow if device.type == "cpu" else ["--dtype", "bfloat16"]
+    command = [
+        python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(base), "--host", "127.0.0.1",
+        "--port", str(port), "--max-model-len", str(longest), *fitting,
+    ]  # fmt: skip
+    settings = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    with (base.parent / "vllm.log").open("wb") as log:
+        process = subprocess.Popen(command, env={**os.environ, **settings}, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        began = time.monotonic()
+        while not _answers(f"http://127.0.0.1:{port}/health"):
+            if process.poll() is not None or time.monotonic() - began > START_S:
+                last = (base.parent / "vllm.log").read_text(errors="replace").strip().splitlines()[-5:]
+                raise RuntimeError(f"vLLM did not start: {' / '.join(last)}")
+            time.sleep(1)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def sampled_by_vllm(prepared: Prepared, python: str, tries: int) -> dict[str, Any]:
+    """One turn of every dialogue by a vLLM server of the base, in bf16 and without an adapter."""
+    config, prompts, base = prepared.run.config, prompts_of(prepared), Path(prepared.reference.base)
+    length, vocabulary = config.rollout_len, base_config(model_section(config, str(base))).get_text_config().vocab_size
+
+    async def all_turns(address: str) -> list[Said]:
+        async with connected(Access(address, address, 600.0, 1, None)) as server:
+            name = (await server.served()).name
+            turns = [Turn(prompt, length, None, 1.0, seed) for seed, prompt in enumerate(prompts)]
+            return await asyncio.gather(*(server.say(name, turn, vocabulary) for turn in turns))
+
+    with serving(python, base, max(map(len, prompts)) + length, get_device()) as address:
+        seconds = best_s(lambda: asyncio.run(all_turns(address)), torch.device("cpu"), tries)
+    return turns_of(prompts, length, seconds)
 
 
 def printed(found: dict[str, Any], indent: str = "") -> None:
@@ -201,24 +362,68 @@ def opened(workspace: Path, overrides: Sequence[str], *, smoke: bool) -> Run:
     return open_run(profile="prod", workspace=workspace, overrides=(*(SMOKE if smoke else ()), *overrides))
 
 
+def part_of(name: str, run: Run, steps: int, vllm: str | None, folder: Path) -> dict[str, Any]:
+    """The figures of one part."""
+    prepared = prepare_trial(run)
+    if name == SERVED:
+        assert vllm is not None, "--only vllm needs --vllm"
+        return sampled_by_vllm(prepared, vllm, steps)
+    return generated(prepared, steps) if name == GENERATE else measured(prepared, steps, folder)
+
+
+def in_a_process(name: str, given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """The figures of one part, measured in a process of its own: what it breaks, or leaves in memory, ends with it."""
+    target = folder / f"{name}.json"
+    more = ["--vllm", given.vllm] if given.vllm else []
+    settings = [part for one in given.set for part in ("--set", one)]
+    command = [sys.executable, __file__, "--only", name, "--to", str(target), "--workspace", str(folder), *more]
+    done = subprocess.run([*command, "--steps", str(given.steps), *settings], stderr=subprocess.PIPE, text=True)
+    if done.returncode == 0:
+        return dict(json.loads(target.read_text()))
+    return {"failed": " / ".join(done.stderr.strip().splitlines()[-3:])}
+
+
 def main() -> None:
     """Measure, print, and on a GPU write down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=None, help="timed steps; default: 3, on a CPU 1")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the configuration")
+    parser.add_argument("--vllm", metavar="PYTHON", help="of an environment that has vLLM")
+    parser.add_argument("--only", choices=(*DECODERS, GENERATE, SERVED), help="this part alone; nothing is kept")
+    parser.add_argument("--to", type=Path, help="with --only: a file for its figures")
+    parser.add_argument("--workspace", type=Path, help="where base and rows are written; default: a temporary folder")
     given = parser.parse_args()
     device = get_device()
     smoke = device.type != "cuda"
-    if smoke:
+    given.steps = given.steps or (1 if smoke else 3)
+    if smoke and given.to is None:
         print(f"no GPU here ({device.type}): a smoke run of a narrowed shape. None of its figures is one of a GPU.\n")
-    with tempfile.TemporaryDirectory() as folder:
-        run = opened(Path(folder), given.set, smoke=smoke)
-        found = measured(prepare_trial(run), given.steps or (1 if smoke else 3))
-    chip = platform.processor() or platform.machine() if smoke else torch.cuda.get_device_name(device)
-    found = {"device": chip, "base_model": run.config.base_model, "set": given.set, "random_weights": True, **found}
-    printed(found)
-    if not smoke:
-        write_json(RESULTS, {"steps": given.steps or 3, "torch": torch.__version__, **found})
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.workspace or Path(temporary)
+        if given.only:
+            decoder = [f"training.rollout.decoder={given.only}"] if given.only in DECODERS else []
+            run = opened(folder, [*given.set, *decoder], smoke=smoke)
+            found = part_of(given.only, run, given.steps, given.vllm, folder)
+            if given.to:
+                write_json(given.to, found)
+            else:
+                printed(found)
+            return
+        run = opened(folder, given.set, smoke=smoke)
+        chip = platform.processor() or platform.machine() if smoke else torch.cuda.get_device_name(device)
+        about = {"device": chip, "base_model": run.config.base_model, "set": given.set, "random_weights": True}
+        about |= {"steps": given.steps, "torch": torch.__version__}
+        parts = dict[str, Any]()
+        for name in (*(each for each in DECODERS if not smoke or each != "graphs"), GENERATE, SERVED):
+            if name == SERVED and not given.vllm:
+                parts[name] = {"left out": "no --vllm"}
+            else:
+                parts[name] = in_a_process(name, given, folder)
+            printed({name: parts[name]})
+            if not smoke:  # at once: what comes next may break off
+                write_json(RESULTS, {**about, "parts": parts})
+    if any("failed" in part for part in parts.values()):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":
