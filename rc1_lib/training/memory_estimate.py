@@ -176,8 +176,8 @@ def check_warm_start(shape: PretrainedConfig, device: torch.device) -> None:
         return
     raise ConfigError(
         f"training.warm_start.steps: the warm start trains all weights of the base, which takes {needed / _GIB:.2f} "
-        f"GiB at least ({device.type}; 16 bytes a weight), {free / _GIB:.2f} GiB are free; write 0, and training starts "
-        f"from the base itself, or take a smaller base_model"
+        f"GiB at least ({device.type}; 16 bytes a weight), {free / _GIB:.2f} GiB are free; write 0, and training "
+        f"starts from the base itself, or take a smaller base_model"
     )
 
 
