@@ -18,6 +18,20 @@ from rc1_lib.row_parts import slices
 _OTHER, _OTHER_HAN = 0, 1
 _FIRST = 2
 """The number of the vocabulary's first word."""
+_PLACES, _MIXER = np.uint32(2**20), np.uint32(0x9E37)
+"""Size of a table of pairs, and what spreads them over it."""
+
+
+def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The whole numbers from each of `starts` on, as many as its length says, one range behind the other."""
+    before = np.cumsum(lengths, dtype=np.int64) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+
+
+def different(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each number once, rising: `np.unique` puts them into a hash table first, and takes 50 times as long."""
+    ordered = np.sort(numbers)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +69,7 @@ class CodedTexts:
         taken = []
         for part in slices(len(texts)):
             counts = lengths[texts[part]]
-            ends = np.cumsum(counts)
-            places = np.repeat(starts[texts[part]] - (ends - counts), counts) + np.arange(counts.sum())
-            taken.append(CodedTexts(self.codes[places], ends))
+            taken.append(CodedTexts(self.codes[ranges(starts[texts[part]], counts)], np.cumsum(counts)))
         return CodedTexts.joined(taken)
 
     def of(self, text: int) -> list[int]:
@@ -79,13 +91,38 @@ class Vocabulary:
         numbers = pl.Series("code", np.arange(_FIRST, self.size), dtype=pl.UInt32)
         self._codes = known.select("word", numbers)
 
-    def numbered(self, words: pl.DataFrame) -> pl.Series:
-        """The number of each word."""
+    def numbers(self, words: pl.DataFrame) -> NDArray[np.unsignedinteger]:
+        """The number of each word (columns `word`, `han`), shape (words,)."""
         other = pl.when("han").then(pl.lit(_OTHER_HAN)).otherwise(pl.lit(_OTHER)).cast(pl.UInt32)
         found = words.join(self._codes, on="word", how="left", maintain_order="left")
-        return found.select(pl.col("code").fill_null(other)).to_series()
+        return found.select(pl.col("code").fill_null(other)).to_series().to_numpy().astype(self._type)
+
+    def knows(self, numbers: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+        """Whether each number is that of a word of the vocabulary."""
+        known: NDArray[np.bool_] = numbers >= _FIRST
+        return known
 
     def coded(self, words: pl.DataFrame, texts: int = 0) -> CodedTexts:
         """The words (columns `row`, from 0 and rising, `word`, `han`) of at least `texts` texts."""
         counts = np.bincount(words["row"].to_numpy(), minlength=texts)
-        return CodedTexts(self.numbered(words).to_numpy().astype(self._type), np.cumsum(counts))
+        return CodedTexts(self.numbers(words), np.cumsum(counts))
+
+
+class Pairs:
+    """Which two numbers stand side by side in given texts, by a table that a few others share places in."""
+
+    def __init__(self, codes: NDArray[np.unsignedinteger]) -> None:
+        """Take every two neighbours of `codes`, those across an end of a text too."""
+        self._table = np.zeros(_PLACES, bool)
+        self._table[_place(codes)] = True
+
+    def among(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+        """Of each word whether it and the next one may be such a pair; where it is false they are none."""
+        found = np.zeros(len(codes), bool)
+        found[:-1] = self._table[_place(codes)]
+        return found
+
+
+def _place(codes: NDArray[np.unsignedinteger]) -> NDArray[np.uint32]:
+    numbers = codes.astype(np.uint32)
+    return (numbers[:-1] * _MIXER + numbers[1:]) % _PLACES

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import polars as pl
 import regex
 
+from rc1_lib.read_texts import Pieces, ReadTexts
 from rc1_lib.text import TOKEN_PATTERN
 
 _ESCAPED = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
@@ -31,6 +32,8 @@ _INLINE_TAG = (
     r"</?(?:a|b|i|u|s|em|strong|span|sub|sup|mark|small|big|font|code|tt|wbr|del|ins)(?:\s[^<>]*)?/?>|<!--.*?-->"
 )
 _TAG = r"</?[a-z][^<>]*>"
+_TAG_OPENS = "[<\ufe64\uff1c\u226e]"
+"""What is, or holds, a `<` once compatibility forms are taken apart: a tag may have blanks in it."""
 _EMPHASIS = r"[*_~`]+"
 _LATIN = {
     **dict(zip("авекмнорстухіјѕԁԛԝһӏ", "abekmhopctyxijsdqwhl", strict=True)),
@@ -48,6 +51,47 @@ _LATIN = {
 
 def folded(texts: pl.Series) -> pl.Series:
     """Each text as it is compared, None as "": its words are the runs of `rc1_lib.text.TOKEN_PATTERN`."""
+    return _folded(_unescaped(texts.fill_null("")))
+
+
+def words(texts: pl.Series) -> pl.DataFrame:
+    """The words of texts that `folded` gave, in reading order.
+
+    Returns:
+        Columns `row` (u32, position in `texts`), `word` (u64, a hash) and `han` (whether it is a Chinese character,
+        which says less than a word does), sorted by row.
+    """
+    spelled_out = pl.DataFrame({"token": _words(texts)}).with_row_index("row").explode("token", empty_as_null=False)
+    return hashed(spelled_out["token"]).insert_column(0, spelled_out["row"])
+
+
+def words_of_many(texts: pl.Series) -> pl.DataFrame:
+    """`words(folded(texts))`, for very many texts."""
+    said, _ = read_folded(texts)
+    spelled_out = hashed(said.words)
+    return said.frame(word=spelled_out["word"], han=spelled_out["han"])
+
+
+def read_folded(texts: pl.Series) -> tuple[ReadTexts, pl.Series]:
+    """The words of very many texts, folded, in reading order; and `letters(folded(texts))`."""
+    read = _unescaped(texts.fill_null(""))
+    pieces = Pieces.of(read, whole=read.str.contains(_TAG_OPENS))
+    as_compared = _folded(pieces.different)
+    return pieces.read(_words(as_compared)), pieces.joined(letters(as_compared))
+
+
+def hashed(spelled_out: pl.Series) -> pl.DataFrame:
+    """What a comparison knows of each word: columns `word` and `han`, as `words` has them."""
+    return pl.DataFrame({"token": spelled_out}).select(
+        word=pl.col("token").hash(seed=7), han=pl.col("token") >= "\u3400"
+    )
+
+
+def _words(texts: pl.Series) -> pl.Series:
+    return texts.str.extract_all(TOKEN_PATTERN)
+
+
+def _folded(texts: pl.Series) -> pl.Series:
     text = (
         pl.col("text")
         .str.normalize("NFKD")
@@ -59,23 +103,7 @@ def folded(texts: pl.Series) -> pl.Series:
         .str.replace_all(_EMPHASIS, "")
         .str.replace_many(_LATIN)
     )
-    return pl.DataFrame({"text": _unescaped(texts.fill_null(""))}).select(text).to_series()
-
-
-def words(texts: pl.Series) -> pl.DataFrame:
-    """The words of texts that `folded` gave, in reading order.
-
-    Returns:
-        Columns `row` (u32, position in `texts`), `word` (u64, a hash) and `han` (whether it is a Chinese character,
-        which says less than a word does), sorted by row.
-    """
-    return (
-        pl.DataFrame({"text": texts})
-        .with_row_index("row")
-        .select("row", token=pl.col("text").str.extract_all(TOKEN_PATTERN))
-        .explode("token", empty_as_null=False)
-        .select("row", word=pl.col("token").hash(seed=7), han=pl.col("token") >= "\u3400")
-    )
+    return pl.DataFrame({"text": texts}).select(text).to_series()
 
 
 _DISGUISE = _INVISIBLE[:-1] + "".join(sorted({c for k in _LATIN if k not in "’‘ʼ＇ı" for c in (k, k.upper())})) + "]"

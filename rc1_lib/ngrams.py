@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from rc1_lib.text import tokens
 
@@ -96,26 +98,28 @@ def contained(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame
         Columns `row`, `held` (positions), `shared` (n-grams in common), `similarity` (share of the held text's
         n-grams, in (0, 1]); only pairs that share at least one n-gram.
     """
+    return shares(_grams(words.lazy(), n).collect(), wanted)
+
+
+def shares(grams: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """`contained` of n-grams: columns `row`, `gram`."""
     searched, sizes = wanted.rename({"row": "held"}), wanted.group_by("row").len("size").rename({"row": "held"})
     return (
-        shared_ngrams(words, n, searched)
+        grams.lazy()
+        .join(searched.lazy(), on="gram")
+        .unique()
         .group_by("row", "held")
         .len("shared")
-        .join(sizes, on="held")
+        .join(sizes.lazy(), on="held")
         .select("row", "held", "shared", similarity=pl.col("shared") / pl.col("size"))
         .sort("row", "held")
+        .collect()
     )
 
 
-def shared_ngrams(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame:
-    """The n-grams of texts that are among those `wanted`, none twice in a text.
-
-    Args:
-        words: of the texts, as hashes: columns `row`, by which they are sorted, and `word` (u64).
-        n: n-gram length.
-        wanted: columns `held` and `gram`.
-
-    Returns:
-        Columns `row`, `gram`, `held`.
-    """
-    return _grams(words.lazy(), n).join(wanted.lazy(), on="gram").unique().collect()
+def grams_at(places: NDArray[np.int64], words: NDArray[np.uint64], n: int) -> pl.Series:
+    """The n-grams that begin at some places among words, as `ngrams_of` numbers them."""
+    gram = words[places]
+    for distance in range(1, n):
+        gram = gram * np.uint64(_MULTIPLIER) ^ words[places + distance]
+    return pl.Series(gram).hash(seed=11)

@@ -19,13 +19,11 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from rc1_lib.coded_words import CodedTexts, Vocabulary
-from rc1_lib.ngrams import ngrams_of, shared_ngrams
+from rc1_lib.kin import Kin
 from rc1_lib.row_parts import slices
 from rc1_lib.telling_places import holding, windows
 from rc1_lib.thresholds import LeakageGate
 
-_KIN = 0.3
-"""Share of a text's neighbouring pairs that makes a row's own question its kin."""
 _ENOUGH_KIN = 10
 """Relatives from which weights tell a leak from a neighbour that asks alike; with fewer every word seems to tell."""
 _SMOOTHING = 5.0
@@ -82,20 +80,16 @@ def retold(texts: CodedTexts, own: pl.DataFrame, held: pl.DataFrame, limits: Lea
 
 def word_weights(own: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """What each distinct word of each held text says, in nats: columns `held`, `word`, `weight`, `kin` (relatives)."""
+    kin = Kin(held)
+    for part in _parts(own):
+        kin.count(part)
     # Held texts stand among the questions, so that a small pool has kin too; each is then taken off its own counts.
-    questions = pl.concat([own, held.with_columns(pl.col("row") + _rows_of(own))])
-    rows = questions["row"].n_unique()
-    words = held.rename({"row": "held"}).select("held", "word").unique(maintain_order=True)
-    pairs = ngrams_of(held, 2).rename({"row": "held"})
-    counted = [_said(part, words, pairs) for part in _parts(questions)]
-    by_all, kin, by_kin = (_added(counts) for counts in zip(*counted, strict=True))
-    expected = _SMOOTHING * (pl.col("by_all") - 1 + 0.01) / rows
+    for part in _parts(held):
+        kin.count(part)
+    expected = _SMOOTHING * (pl.col("by_all") - 1 + 0.01) / (own["row"].n_unique() + held["row"].n_unique())
     others = pl.col("by_kin").cast(pl.Float64) - 1
     return (
-        words.join(by_all, on="word", maintain_order="left")
-        .join(kin, on="held", how="left", maintain_order="left")
-        .join(by_kin, on=["held", "word"], how="left", maintain_order="left")
-        .fill_null(1)
+        kin.counts()
         .cast({"by_all": pl.Float64, "kin": pl.Float64})
         .select(
             "held",
@@ -106,42 +100,12 @@ def word_weights(own: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _rows_of(words: pl.DataFrame) -> int:
-    """One more than the last row's position."""
-    return int(words["row"][-1]) + 1 if words.height else 0
-
-
 def _parts(questions: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """The words of a few thousand questions after another: each is kin to many held texts, and each pair has words."""
     row = questions["row"]
-    for part in slices(_rows_of(questions)):
+    for part in slices(int(row[-1]) + 1 if questions.height else 0):
         start, end = (row.search_sorted(of, side="left") for of in (part.start, part.stop))
-        yield questions[start:end]
-
-
-def _said(questions: pl.DataFrame, words: pl.DataFrame, pairs: pl.DataFrame) -> tuple[pl.DataFrame, ...]:
-    """How many of the questions say each word, are kin to each held text, and both of each of its words."""
-    said = questions.select("row", "word").unique().join(words.select("word").unique(), on="word")
-    kin = _kin(questions, pairs)
-    by_kin = kin.join(said, on="row").join(words, on=["held", "word"])
-    return (
-        said.group_by("word").len("by_all"),
-        kin.group_by("held").len("kin"),
-        by_kin.group_by("held", "word").len("by_kin"),
-    )
-
-
-def _added(counts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The sums of the last column by all others."""
-    *keys, number = counts[0].columns
-    return pl.concat(counts).group_by(keys).agg(pl.col(number).sum())
-
-
-def _kin(questions: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Which questions are worded like which held text, whose `pairs` of words are given: columns `held`, `row`."""
-    sizes = pairs.group_by("held").len("size")
-    shared = shared_ngrams(questions, 2, pairs).group_by("row", "held").len("shared").join(sizes, on="held")
-    return shared.filter(pl.col("shared") >= _KIN * pl.col("size")).select("held", "row")
+        yield questions[start:end].with_columns(pl.col("row") - part.start)
 
 
 def common(wanted: Sequence[int], text: Sequence[int]) -> int:

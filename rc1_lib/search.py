@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from rc1_lib.coded_words import CodedTexts, Vocabulary
-from rc1_lib.folded_text import folded, letters, spaced, words
-from rc1_lib.ngrams import contained
+from rc1_lib.coded_words import CodedTexts, Pairs, Vocabulary
+from rc1_lib.folded_text import folded, hashed, letters, read_folded, spaced, words
+from rc1_lib.ngrams import grams_at, shares
+from rc1_lib.read_texts import ReadTexts
 
 _LEAST_LETTERS = 20
 """Letters and digits of a text that is looked for without its spaces: fewer could stand anywhere."""
@@ -23,23 +26,36 @@ class Search:
             wanted: those of their n-grams that must not be found, as `ngrams_of` gives them.
             ngram: n-gram length.
         """
-        self._vocabulary, self._wanted, self._ngram = Vocabulary(words(held)), wanted, ngram
+        known = words(held)
+        self._vocabulary, self._wanted, self._ngram = Vocabulary(known), wanted, ngram
+        self._held_pairs = Pairs(self._vocabulary.coded(known).codes)
         self._letters = Spelled(held)
         self._texts: list[CodedTexts] = []
         self._repeated: list[pl.DataFrame] = []
         self._spelled: list[pl.DataFrame] = []
         self._read = 0
 
-    def read(self, texts: pl.Series) -> pl.DataFrame:
-        """Search some texts more, and return their words; rows are counted from the first text of all."""
-        text = folded(texts)
-        said = words(text)
-        self._texts.append(self._vocabulary.coded(said, len(texts)))
-        said = said.with_columns(pl.col("row") + self._read)
-        self._repeated.append(contained(said, self._ngram, self._wanted))
-        self._spelled.append(self._letters.found_in(text).with_columns(pl.col("row") + self._read))
+    def read(self, texts: pl.Series) -> ReadTexts:
+        """Search some texts more, and return their words."""
+        said, plain = read_folded(texts)
+        spelled_out = hashed(said.words)
+        coded = CodedTexts(self._vocabulary.numbers(spelled_out)[said.texts.codes], said.texts.ends)
+        self._texts.append(coded)
+        self._repeated.append(self._shared(coded, spelled_out["word"].to_numpy()[said.texts.codes]))
+        suspects = self._letters.suspects(plain)
+        found = self._letters.found_in(folded(texts.gather(suspects)))
+        self._spelled.append(found.with_columns(row=suspects.gather(found["row"]).cast(pl.UInt32) + self._read))
         self._read += len(texts)
         return said
+
+    def _shared(self, coded: CodedTexts, said: NDArray[np.uint64]) -> pl.DataFrame:
+        """What the texts hold of the wanted n-grams, in which no pair of words stands that no held text has."""
+        pairs = self._held_pairs.among(coded.codes)
+        places = np.flatnonzero(_runs(pairs, self._ngram - 1))
+        row, last = (np.searchsorted(coded.ends, places + beyond, side="right") for beyond in (0, self._ngram - 1))
+        places, row = places[row == last], row[row == last]
+        grams = grams_at(places, said, self._ngram)
+        return shares(pl.DataFrame({"row": (row + self._read).astype(np.uint32), "gram": grams}), self._wanted)
 
     @property
     def texts(self) -> CodedTexts:
@@ -71,10 +87,14 @@ class Spelled:
         both = pl.concat([asked, asked.with_columns(pl.col("letters").str.reverse())])
         self._held, self._wanted = both["held"].to_list(), both["letters"]
 
+    def suspects(self, said: pl.Series) -> pl.Series:
+        """Which texts, whose letters are `said`, may hold one: their positions."""
+        return said.str.contains_any(self._wanted.implode()).arg_true()
+
     def found_in(self, texts: pl.Series) -> pl.DataFrame:
         """Which of `texts` (folded) hold one: columns `row`, `held`."""
         said = letters(texts)
-        suspects = said.str.contains_any(self._wanted.implode()).arg_true()
+        suspects = self.suspects(said)
         found = {
             (row, self._held[number])
             for row, text, plain in zip(suspects, texts.gather(suspects), said.gather(suspects), strict=True)
@@ -82,3 +102,10 @@ class Spelled:
             if wanted in plain and spaced(wanted).search(text)
         }
         return pl.DataFrame(sorted(found), schema={"row": pl.UInt32, "held": pl.UInt32}, orient="row")
+
+
+def _runs(held: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
+    """Of each place whether `length` after another are held."""
+    count = max(0, len(held) - length + 1)
+    runs: NDArray[np.bool_] = np.logical_and.reduce([held[place : place + count] for place in range(length)])
+    return runs

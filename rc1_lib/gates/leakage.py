@@ -17,8 +17,9 @@ import numpy as np
 import polars as pl
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, equal, info, offenders, parts
-from rc1_lib.folded_text import folded, words
+from rc1_lib.folded_text import folded, hashed, words, words_of_many
 from rc1_lib.ngrams import ngrams_of
+from rc1_lib.read_texts import ReadTexts
 from rc1_lib.records import Check, GateResult
 from rc1_lib.retelling import common, retold
 from rc1_lib.row_parts import slices
@@ -48,9 +49,9 @@ def leakage_gate(
         how="anti",
     )
     search, spelled_ids = Search(asked, wanted, thresholds.ngram), _spelled_ids(shadow)
-    said_ids = [_ids_in(search.read(spoken(rows[part])), spelled_ids) for part in slices(rows.height)]
+    said_ids = [_ids_in(search.read(spoken(rows[part])), part.start, spelled_ids) for part in slices(rows.height)]
     ids = pl.concat([_same_id(rows["id"], shadow["id"]), *said_ids]).unique().sort("row", "held")
-    own = words(folded(question_texts(rows)))
+    own = words_of_many(question_texts(rows))
     spelled = _named(search.spelled.with_columns(similarity=pl.lit(1.0)), rows, shadow)
     repeated = _named(search.repeated, rows, shadow)
     whole = pl.concat([repeated.select(spelled.columns), spelled])
@@ -119,20 +120,25 @@ def _spelled_ids(shadow: pl.DataFrame) -> list[tuple[int, list[int]]]:
     return list(whole.select("row", "word").iter_rows())
 
 
-def _ids_in(texts: pl.DataFrame, ids: Sequence[tuple[int, list[int]]]) -> pl.DataFrame:
-    """Rows that say one of `ids`: columns `row`, `held`."""
-    row_of, said = texts["row"].to_numpy(), texts["word"].to_numpy()
+def _ids_in(texts: ReadTexts, first: int, ids: Sequence[tuple[int, list[int]]]) -> pl.DataFrame:
+    """Rows, counted from `first`, that say one of `ids`: columns `row`, `held`."""
+    codes, text_ends = texts.texts.codes, texts.texts.ends
+    word_of = hashed(texts.words)["word"]
+    said = word_of.to_numpy()
     # The last word is the one that tells ids apart, and so the rarest.
     last = pl.Series([spelled[-1] for _, spelled in ids], dtype=pl.UInt64).unique()
-    ends = texts.select(pl.col("word").is_in(last.implode()).arg_true()).to_series().to_numpy()
-    end_words = said[ends]
+    ends = np.flatnonzero(word_of.is_in(last.implode()).to_numpy()[codes])
+    end_words, begins = said[codes[ends]], np.searchsorted(text_ends, ends, side="right")
+    begins = texts.texts.starts[begins]
     found: list[tuple[int, int]] = []
     for held, spelled in ids:
-        starts = ends[end_words == spelled[-1]].astype(np.int64) - (len(spelled) - 1)
-        starts = starts[starts >= 0]
+        this = end_words == spelled[-1]
+        starts = ends[this] - (len(spelled) - 1)
+        starts = starts[starts >= begins[this]]
         for place, word in enumerate(spelled):
-            starts = starts[(said[starts + place] == word) & (row_of[starts + place] == row_of[starts])]
-        found += [(int(row), held) for row in np.unique(row_of[starts])]
+            starts = starts[said[codes[starts + place]] == word]
+        rows = np.unique(np.searchsorted(text_ends, starts, side="right"))
+        found += [(first + int(row), held) for row in rows]
     return pl.DataFrame(found, schema={"row": pl.UInt32, "held": pl.UInt32}, orient="row")
 
 

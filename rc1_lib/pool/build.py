@@ -12,7 +12,7 @@ import polars as pl
 
 from rc1_lib.config import RunConfig
 from rc1_lib.config_data import Pool
-from rc1_lib.folded_text import folded, words
+from rc1_lib.folded_text import folded, words, words_of_many
 from rc1_lib.ngrams import ngrams_of
 from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages
@@ -121,7 +121,7 @@ def decontaminate(
     search = Search(asked, ngrams_of(wanted, limits.ngram), limits.ngram)
     for part in slices(len(questions)):
         search.read(_column("\n".join((question.ask, *question.support)) for question in questions[part]))
-    own = words(folded(_column(held_text(question) for question in questions)))
+    own = words_of_many(_column(held_text(question) for question in questions))
     retellings = retold(search.texts, own, wanted, limits)
     leaking = set(search.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
     leaking |= set(search.spelled["row"])
