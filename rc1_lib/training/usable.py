@@ -35,7 +35,8 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
     if training.gradient_checkpointing:
         refuse_attention_dropout(shape)
     refuse_strange_targets(targets, config.base_model, model_without_weights(shape))
-    if shape.get_text_config().tie_word_embeddings and any(name.rpartition(".")[2] == HEAD for name in targets):
+    tied = getattr(shape.get_text_config(), "tie_word_embeddings", False)
+    if tied and any(name.rpartition(".")[2] == HEAD for name in targets):
         raise ConfigError(
             f"training.adapter.targets: found {HEAD}, which is the embedding too in this base (tie_word_embeddings in "
             f"its config.json): added to the weights, as tokens are sampled and a policy is handed over, its adapter "
