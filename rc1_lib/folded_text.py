@@ -39,7 +39,7 @@ _LATIN = {
     **dict(zip("авекмнорстухіјѕԁԛԝһӏ", "abekmhopctyxijsdqwhl", strict=True)),
     **dict(zip("αβεζηικμνορτυχ", "abezhikmnoptyx", strict=True)),
     **dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnopqrstuvwyz", strict=True)),
-    **dict(zip("ɑɡɩօոսհցլϳჿ", "agiounhgljo", strict=True)),
+    **dict(zip("ɑɡɩօոսհցլϳჿ", "agionuhgljo", strict=True)),
     **{capital.lower(): latin for capital, latin in zip("ᎪᏴᏟᎠᎬᏀᎻᏆᎫᏦᏞᎷᏢᏒᏚᎢᏙᎳᏃ", "abcdeghijklmprstvwz", strict=True)},
     **{chr(0x1F170 + place): latin for place, latin in enumerate("abcdefghijklmnopqrstuvwxyz")},
     **{chr(0xE0000 + code): chr(code).lower() for code in range(0x20, 0x7F)},

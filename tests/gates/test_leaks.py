@@ -97,6 +97,7 @@ def test_folding_reads_what_a_reader_sees() -> None:
         "Сosta &amp; caf\u00e9 **bo**ld": "costa cafe bold",
         "fi\u0335sh \\n fish": "fish fish",
         "a < b and c > d": "a b and c d",
+        "ոօսո հսցɑ ᴛɪᴍᴇ ᎳᎬ ᎷᎬᎢ": "noun huga time we met",
     }
     for text, wanted in seen.items():
         assert words(folded(pl.Series([text])))["word"].to_list() == words(pl.Series([wanted]))["word"].to_list(), text
