@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PASSED, FAULT, REFUSED = 0, 1, 2
 HISTORY_LIMIT_S = 15.0
+_LATER = ("fastapi", "prefect.flow_engine", "prefect.task_engine", "pandera.polars", "scipy.special")
+"""What flows import where they first need it, one behind the other; while a server starts it costs no time."""
 FlowName = Literal["preflight", "calibrate", "train", "scale_up"]
 
 
@@ -112,6 +114,8 @@ def _server(workspace: Path, load: Callable[[str], None], meanwhile: Callable[[]
 
     def waiting(url: str) -> None:
         load(url)
+        for module in _LATER:
+            import_module(module)
         meanwhile()
 
     private = start_server(workspace, free_port(), meanwhile=waiting)

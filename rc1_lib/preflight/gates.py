@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from rc1_lib.artifacts import PROJECT_ROOT, sha256_json
+from rc1_lib.artifacts import PROJECT_ROOT, FileState, sha256_json
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
 from rc1_lib.calibration.judged_rows import dimensions, scores_sha256
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
@@ -79,8 +79,22 @@ def _tasks(evidence: Evidence) -> list[str]:
 
 
 def _integrity(evidence: Evidence, _: Round) -> GateResult:
-    states = {evidence.label(artifact.name): artifact.state(evidence.run) for artifact in DATA}
-    return integrity_gate(states, evidence.balanced_foreign_lines())
+    return integrity_gate(_data_states(evidence), evidence.balanced_foreign_lines())
+
+
+def _data_states(evidence: Evidence) -> dict[str, FileState]:
+    return {evidence.label(artifact.name): artifact.state(evidence.run) for artifact in DATA}
+
+
+def _all_fresh(evidence: Evidence) -> str | None:
+    """That every data file is what was written, where it is so: what is left to judge hangs on their bytes alone.
+
+    Of any other state None, since a file may be mended between this look and the gate's own.
+    """
+    states = _data_states(evidence)
+    if any(state is not FileState.FRESH for state in states.values()):
+        return None
+    return sha256_json(sorted(states))
 
 
 def _shadow(evidence: Evidence, _: Round) -> GateResult:
@@ -163,7 +177,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec(
         "integrity", "are the files those that were written", tuple(artifact.name for artifact in DATA),
-        _integrity, reads_world=True,
+        _integrity, reads_world=True, world=_all_fresh,
     ),
     GateSpec("shadow_set", "is the shadow set whole", ("shadow",), _shadow),
     GateSpec(

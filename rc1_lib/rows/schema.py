@@ -1,12 +1,14 @@
-"""What rows, metrics and the balanced pool must look like, as pandera schemas."""
+"""What rows, metrics and the balanced pool must look like, as pandera schemas.
+
+Pandera is imported where a frame is checked: that takes half a second, and most commands check none.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandera.polars as pa
 import polars as pl
-from pandera.errors import SchemaErrors
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import BUCKETS
@@ -15,13 +17,21 @@ from rc1_lib.rows.conventions import ARGUMENT_OF
 from rc1_lib.rows.counts import ASK
 from rc1_lib.task_specs import task_names
 
+if TYPE_CHECKING:
+    import pandera.polars as pa
+    from pandera.errors import SchemaErrors
+
 
 def _text(*, unique: bool = False, among: tuple[str, ...] | None = None) -> pa.Column:
+    import pandera.polars as pa
+
     checks = [pa.Check.isin(list(among))] if among else [pa.Check.str_length(min_value=1)]
     return pa.Column(pl.String, checks, nullable=False, unique=unique)
 
 
 def _count() -> pa.Column:
+    import pandera.polars as pa
+
     return pa.Column(pl.Int64, pa.Check.ge(0), nullable=False)
 
 
@@ -43,6 +53,8 @@ _RULES = {
 
 def _rows_schema() -> pa.DataFrameSchema:
     """What rows must look like, the tasks known by now among them."""
+    import pandera.polars as pa
+
     return pa.DataFrameSchema(
         {
             "id": _text(unique=True),
@@ -69,6 +81,8 @@ def _rows_schema() -> pa.DataFrameSchema:
 
 def _metrics_schema() -> pa.DataFrameSchema:
     """What the metrics of rows must look like."""
+    import pandera.polars as pa
+
     return pa.DataFrameSchema(
         {
             "id": _text(unique=True),
@@ -210,6 +224,8 @@ def check_balanced(frame: pl.DataFrame, metrics: pl.DataFrame, path: Path) -> pl
 
 
 def _validate(schema: pa.DataFrameSchema, frame: pl.DataFrame, path: Path) -> None:
+    from pandera.errors import SchemaErrors
+
     try:
         schema.validate(frame, lazy=True)
     except SchemaErrors as error:

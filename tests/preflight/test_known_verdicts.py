@@ -21,7 +21,7 @@ from rc1_lib.file_hashes import hashes_known
 from rc1_lib.preflight import known_verdicts
 from rc1_lib.preflight.gates import BY_NAME, as_found_here, evaluate, gates_of_round
 from rc1_lib.preflight.ticket import issue_ticket
-from rc1_lib.records import GateResult
+from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import VERDICTS, Run, open_run
 from rc1_lib.scoring.judged import Judged
@@ -375,6 +375,34 @@ def test_the_shadow_run_is_compared_again_where_a_score_or_what_it_left_is_anoth
     assert again() == (False, wanted + 1)
     another_process()
     assert not evaluate("shadow_run", Evidence(run), 2, anew=True).given_again
+
+
+def test_integrity_is_given_again_only_where_every_data_file_is_fresh(
+    fresh_copy: Callable[..., Run], folder: Path, another_process: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fresh_copy()
+    evidence, spec = Evidence(run), BY_NAME["integrity"]
+    manifest = run.workspace.manifest_path(run.config.pool.path)
+    honest = manifest.read_bytes()
+
+    def again() -> GateResult:
+        another_process()
+        return evaluate("integrity", evidence, 1)
+
+    def mended(of: Evidence, number: int) -> GateResult:
+        manifest.write_bytes(honest)
+        return spec.evaluate(of, number)
+
+    manifest.unlink()
+    with monkeypatch.context() as patched:
+        patched.setitem(BY_NAME, "integrity", replace(spec, evaluate=mended))
+        assert again().status is Status.PASSED, "its file was mended between the look and the verdict"
+    manifest.unlink()
+    assert again().status is Status.FAILED
+    manifest.write_bytes(honest)
+    assert [again().given_again for _ in range(2)] == [False, True]
+    manifest.write_bytes(honest.replace(b'"code"', b'"other code"'))
+    assert again().status is Status.FAILED
 
 
 def test_a_live_judge_is_asked_and_compared_every_time(
