@@ -242,6 +242,11 @@ class ShadowRunGate(Section):
     """Least overlap of the two top tenths."""
     min_improve_pct: float
     """By how many per cent the new reward's correlation with success must exceed the old score's."""
+    enough_auc: Share
+    """Where the old score puts a success above a failure in at least this share of the pairs, and the new reward too
+    (the lower end of its interval), no gain is asked for: hardly any is possible."""
+    max_loss_pct: NotNegative
+    """By how many per cent the correlation with success may then lie below the old score's."""
     min_corr_new: Annotated[float, Field(ge=-1, le=1)]
     """The new reward's own correlation with success must lie above this: no improvement makes up for a wrong order.
     On 245 dialogues chance alone exceeds 0.15 in about one case in a hundred."""
@@ -266,6 +271,11 @@ class CalibrationGate(Section):
     """The calibrated weights' own rank correlation must lie above this: no improvement makes up for a wrong order."""
     min_improve_pct: float
     """By how many per cent the median rank correlation must exceed that of the old weights."""
+    enough_auc: Share
+    """Where the old weights put a success above a failure in at least this share of the pairs, and the calibrated ones
+    too (the lower end of their interval), no gain is asked for: hardly any is possible."""
+    max_loss_pct: NotNegative
+    """By how many per cent the median rank correlation may then lie below that of the old weights."""
     min_mae_drop_pct: float
     """By how many per cent the mean absolute error must lie below that of the old weights."""
     corr_floor: Annotated[float, Field(gt=0, le=1)]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rc1_lib.checks import above, at_least, at_most, equal, info
-from rc1_lib.gates.shadow_run import constant_shown, interval_in_words, none_stuck
+from rc1_lib.gates.shadow_run import constant_shown, gain_wanted, interval_in_words, none_stuck, room_shown
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.thresholds import CalibrationGate, WeightsGate
@@ -43,9 +43,11 @@ def calibration_gate(
         checks += [
             at_least("solved dialogues", outcomes[0], thresholds.min_outcomes, few),
             at_least("unsolved dialogues", outcomes[1], thresholds.min_outcomes, few),
+            room_shown("score by the calibrated weights", found.median_auc["old"], found.intervals["auc"], thresholds),
         ]
     total = sum(found.weights.values())
     constant = {name: score for name, score in found.constant.items() if found.weights[name] > 0}
+    gain = gain_wanted(found.median_auc["old"], found.intervals["auc"], thresholds)
     checks += [
         none_stuck(constant),
         # Better than old weights that order failures first is not good enough.
@@ -58,7 +60,7 @@ def calibration_gate(
             else "they put failures first: look whether the judge's scores mean what its instructions say",
         ),
         at_least(
-            "rank correlation gained, per cent", found.improve_pct_vs_old, thresholds.min_improve_pct, _MORE,
+            "rank correlation gained, per cent", found.improve_pct_vs_old, gain, _MORE,
             found.intervals["improve_pct_vs_old"].of(found.rows, "dialogues"),
         ),
         at_least(
@@ -75,7 +77,7 @@ def calibration_gate(
             "report this: not the optimum",
         ),
     ]  # fmt: skip
-    wanted = {"improve_pct_vs_old": thresholds.min_improve_pct, "mae_drop_pct_vs_old": thresholds.min_mae_drop_pct}
+    wanted = {"improve_pct_vs_old": gain, "mae_drop_pct_vs_old": thresholds.min_mae_drop_pct}
     shown = [
         info(f"{name}, out of bag", interval_in_words(figure, wanted.get(name)))
         for name, figure in found.intervals.items()

@@ -8,7 +8,7 @@ from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
-from rc1_lib.thresholds import ShadowRunGate
+from rc1_lib.thresholds import CalibrationGate, ShadowRunGate
 from rc1_lib.uncertainty import CheckInterval
 
 _JUDGE = "see the report for why dialogues are unscored, mend the judge, and score them again"
@@ -33,10 +33,11 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
     """
     value = {name: figure.value for name, figure in compared.figures.items()}
     interval = intervals_of(compared)
+    gain = gain_wanted(value["auc_old"], compared.figures["auc_new"], thresholds)
     wanted = {
         "spearman": thresholds.min_spearman,
         "top10_overlap": thresholds.min_top10,
-        "corr_improve_pct": thresholds.min_improve_pct,
+        "corr_improve_pct": gain,
     }
     checks = (
         *usable(compared, coverage, thresholds),
@@ -48,16 +49,16 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         ),
         at_least(
             "top10_overlap", value["top10_overlap"], thresholds.min_top10,
-            _top_advice(compared, thresholds.min_top10), interval["top10_overlap"],
+            _top_advice(compared, thresholds), interval["top10_overlap"],
         ),
         above(
             "corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE,
             interval["corr_to_success_new"],
         ),
         at_least(
-            "corr_improve_pct", value["corr_improve_pct"], thresholds.min_improve_pct, _CALIBRATE,
-            interval["corr_improve_pct"],
+            "corr_improve_pct", value["corr_improve_pct"], gain, _CALIBRATE, interval["corr_improve_pct"],
         ),
+        room_shown("new reward", value["auc_old"], compared.figures["auc_new"], thresholds),
         _unmoved_by_length("new reward", "length_corr_new", compared, thresholds),
         constant_shown(compared.constant),
         info("ties at the border of the top tenth", compared.top.in_words()),
@@ -67,6 +68,38 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         *_shown(compared, wanted),
     )  # fmt: skip
     return GateResult("shadow_run", checks)
+
+
+def gain_wanted(old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> float:
+    """By how many per cent a rank correlation with success must exceed the old score's.
+
+    A correlation with an outcome that is yes or no has a ceiling below 1, which a good judge's old score reaches
+    nearly: over 0.75 where 0.78 is the most that any order can have, no weights gain 8 %. Asking for the gain all the
+    same would refuse just the judges that are worth having. So where either score has nearly every pair in order, only
+    no loss is asked for.
+
+    Args:
+        old: AUC of the old score.
+        new: AUC of the new one. Its lower end counts; without an interval the gain is asked for.
+        thresholds: of the gate.
+    """
+    return -thresholds.max_loss_pct if _nothing_to_gain(old, new, thresholds) else thresholds.min_improve_pct
+
+
+def _nothing_to_gain(old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> bool:
+    return old >= thresholds.enough_auc and new.low >= thresholds.enough_auc
+
+
+def room_shown(score: str, old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> Check:
+    """How much of success either score knows, and so what is asked of the new one."""
+    shown = f"{interval_in_words(new)}; old score {'undefined' if old != old else f'{old:.4g}'}"
+    why = (
+        f"{shown}; both from {thresholds.enough_auc:g} up: no gain is asked for, and no loss beyond "
+        f"{thresholds.max_loss_pct:g} % taken"
+        if _nothing_to_gain(old, new, thresholds)
+        else f"{shown}: a gain of {thresholds.min_improve_pct:g} % is asked for"
+    )
+    return info(f"{score} puts solved above unsolved, share of pairs", why)
 
 
 def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> list[Check]:
@@ -80,17 +113,22 @@ def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> 
     ]
 
 
-def _top_advice(compared: Comparison, threshold: float) -> str:
+def _top_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
     """Whether the reward is at fault, or scores that hardly differ at the top."""
-    if compared.top.arbitrary(threshold):
+    if compared.top.arbitrary(thresholds.min_top10):
         return (
             f"ties make the top tenth arbitrary ({compared.top.in_words()}): the scores are too coarse to tell a best "
             f"tenth, so this says little of the reward; take a judge with finer grades, or compare on more dialogues"
         )
-    if compared.near_top.arbitrary(threshold):
+    if compared.near_top.arbitrary(thresholds.min_top10):
         return (
             f"differences of less than a hundredth decide the top tenth ({compared.near_top.in_words()}): the scores "
             f"crowd at the top, so this says little of the reward; take a judge that tells good from best"
+        )
+    if _nothing_to_gain(compared.figures["auc_old"].value, compared.figures["auc_new"], thresholds):
+        return (
+            "the reward knows success, so what has changed is which of the good dialogues are best: look at them in "
+            "the report, and raise calibration.l2 to stay nearer to the old weights"
         )
     return "other dialogues stand on top than before; look at them in the report before training on them"
 

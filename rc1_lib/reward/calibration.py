@@ -18,6 +18,7 @@ from rc1_lib.reward.rank_agreement import (
     drop_pct,
     improvement_pct,
     mean_absolute_error,
+    pairs_in_order,
     places,
     rank_correlation,
     without_rounding_noise,
@@ -43,6 +44,9 @@ class Fold:
     """Rank correlation with the target on this fold's rows, of the scores `calibrated`, `equal` and `old`."""
     mae: dict[str, float]
     """Mean absolute error against the target, of the same three."""
+    auc: dict[str, float]
+    """Share of the pairs of a success and a failure that are in order, of the same three; NaN where the target is no
+    success."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class Calibration:
     """Median over the folds, of the scores `calibrated`, `equal` and `old`."""
     mae: dict[str, float]
     """Mean absolute error over the held-out rows of all folds, of the same three."""
+    median_auc: dict[str, float]
+    """Median over the folds, of the same three."""
     improve_pct_vs_old: float
     """By how many per cent the calibrated median rank correlation exceeds that of the old weights."""
     improve_pct_vs_equal: float
@@ -79,7 +85,8 @@ class Calibration:
     """By how many per cent the calibrated mean absolute error lies below that of the old weights."""
     mae_drop_pct_vs_equal: float
     intervals: dict[str, Interval]
-    """`weight.<name>`, and `spearman_gain_vs_<b>`, `improve_pct_vs_<b>`, `mae_drop_pct_vs_<b>` for the baselines b.
+    """`weight.<name>`, `auc`, and `spearman_gain_vs_<b>`, `improve_pct_vs_<b>`, `mae_drop_pct_vs_<b>` for the
+    baselines b.
 
     Each resample of groups is fitted anew; weights are taken from that fit, gains from the groups that it did not draw.
     Those are about 37 % of the groups, so the intervals of gains are wider than ones on all rows: they err on the
@@ -161,30 +168,34 @@ def calibrate_weights(
     for number in range(cv):
         held_out = (fold_of == number)[rows.group] & rows.measured
         solution = fit(fold_of != number, 2 + number)
-        correlations, mae = judge(held_out, solution.weights)
+        correlations, mae, auc = judge(held_out, solution.weights)
         size = int(held_out.sum())
-        folds.append(Fold(size, int((fold_of == number).sum()), named(solution.weights), correlations, mae))
+        folds.append(Fold(size, int((fold_of == number).sum()), named(solution.weights), correlations, mae, auc))
         errors.append({name: value * rows.weights[held_out].sum() for name, value in mae.items()})
         residuals.append(solution.kkt_residual)
     medians = {name: float(np.median([fold.spearman[name] for fold in folds])) for name in folds[0].spearman}
+    aucs = {name: float(np.median([fold.auc[name] for fold in folds])) for name in folds[0].auc}
     overall = {
         name: float(sum(error[name] for error in errors) / rows.weights[rows.measured].sum()) for name in folds[0].mae
     }
 
     # A stream of its own: the resamples stay the same when the number of folds changes.
     rng = np.random.default_rng([seed, 1])
-    drawn_weights, drawn_gains = [], []
+    drawn_weights, drawn_gains, drawn_aucs = [], [], []
     for number in range(boot):
         times = draw_counts(rng, rows.groups)
         solution = fit(times, 2 + cv + number)
         drawn_weights.append(solution.weights)
-        drawn_gains.append(_gains(*judge((times == 0)[rows.group] & rows.measured, solution.weights), corr_floor))
+        correlations, mae, auc = judge((times == 0)[rows.group] & rows.measured, solution.weights)
+        drawn_gains.append(_gains(correlations, mae, corr_floor))
+        drawn_aucs.append(auc["calibrated"])
         residuals.append(solution.kkt_residual)
     gains = _gains(medians, overall, corr_floor)
     intervals = {
         f"weight.{name}": percentile_interval(final.weights[column], [w[column] for w in drawn_weights], confidence)
         for column, name in enumerate(names)
     } | {name: percentile_interval(value, [g[name] for g in drawn_gains], confidence) for name, value in gains.items()}
+    intervals["auc"] = percentile_interval(aucs["calibrated"], drawn_aucs, confidence)
     return Calibration(
         names=tuple(names),
         weights=named(final.weights),
@@ -203,6 +214,7 @@ def calibrate_weights(
         folds=tuple(folds),
         median_spearman=medians,
         mae=overall,
+        median_auc=aucs,
         improve_pct_vs_old=gains["improve_pct_vs_old"],
         improve_pct_vs_equal=gains["improve_pct_vs_equal"],
         mae_drop_pct_vs_old=gains["mae_drop_pct_vs_old"],
@@ -217,21 +229,28 @@ class _Judge:
     def __init__(self, rows: CalibrationRows, old: Vector) -> None:
         self.rows = rows
         self.target = places(rows.target)
+        self.of_success = bool(np.isin(rows.target, (0.0, 1.0)).all())
         weights = {"equal": np.full(len(old), 1 / len(old)), "old": old}
         self.sums = {name: _weighted_sums(rows.scores, part) for name, part in weights.items()}
         self.places = {name: places(values) for name, values in self.sums.items()}
 
-    def __call__(self, held_out: NDArray[np.bool_], calibrated: Vector) -> tuple[dict[str, float], dict[str, float]]:
-        """Rank correlation and mean absolute error on the held-out rows, of calibrated, equal and old weights."""
+    def __call__(
+        self, held_out: NDArray[np.bool_], calibrated: Vector
+    ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+        """Rank correlation, mean absolute error and AUC on the held-out rows, of calibrated, equal and old weights."""
         picked = np.flatnonzero(held_out)
         target, ordered, counts = self.rows.target[picked], self.target[picked], self.rows.weights[picked]
         fitted = _weighted_sums(self.rows.scores[picked], calibrated)
-        correlations = {"calibrated": rank_correlation(places(fitted), ordered, counts)}
+        place = {"calibrated": places(fitted), **{name: found[picked] for name, found in self.places.items()}}
+        correlations = {name: rank_correlation(found, ordered, counts) for name, found in place.items()}
+        auc = {
+            name: pairs_in_order(found, target, counts) if self.of_success else math.nan
+            for name, found in place.items()
+        }
         mae = {"calibrated": mean_absolute_error(fitted, target, counts)}
         for name, values in self.sums.items():
-            correlations[name] = rank_correlation(self.places[name][picked], ordered, counts)
             mae[name] = mean_absolute_error(values[picked], target, counts)
-        return correlations, mae
+        return correlations, mae, auc
 
 
 def _weighted_sums(scores: Vector, weights: Vector) -> Vector:

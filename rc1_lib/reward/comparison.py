@@ -21,6 +21,7 @@ from rc1_lib.records import BUCKETS
 from rc1_lib.reward.answer_length import length_correlation
 from rc1_lib.reward.intervals import Interval, bootstrap
 from rc1_lib.reward.rank_agreement import (
+    auc,
     improvement_pct,
     kendall_tau_b,
     spearman,
@@ -160,6 +161,8 @@ def _figures(
         "corr_to_success_new": by_new,
         "corr_gain": by_new - by_old,
         "corr_improve_pct": improvement_pct(by_new, by_old, corr_floor),
+        "auc_old": auc(old, success, weight),
+        "auc_new": auc(new, success, weight),
         "length_corr_old": length_correlation(old, lengths, success, weight),
         "length_corr_new": length_correlation(new, lengths, success, weight),
     }

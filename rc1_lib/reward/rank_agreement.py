@@ -116,6 +116,44 @@ def top_membership(scores: ArrayLike, share: float, weights: ArrayLike | None = 
     return membership
 
 
+def auc(scores: ArrayLike, success: ArrayLike, weights: ArrayLike | None = None) -> float:
+    """Area under the ROC curve: the share of pairs of a success and a failure that `scores` put in order, ties by half.
+
+    Unlike a rank correlation with success it does not hang on how many succeed: 1 is always within reach.
+
+    Source: Hanley, McNeil, "The meaning and use of the area under a receiver operating characteristic (ROC) curve",
+    Radiology 143 (1982).
+
+    Args:
+        scores: shape (n,), finite; higher is better.
+        success: shape (n,), 0 or 1.
+        weights: as in `spearman`.
+
+    Returns:
+        The share in [0, 1], 0.5 for scores that say nothing; NaN where all succeed or all fail, or where some outcome
+        is neither.
+
+    Raises:
+        ValueError: as in `spearman`.
+    """
+    first, second, counts = _checked(scores, success, weights)
+    if not np.isin(second, (0.0, 1.0)).all():
+        return math.nan
+    return pairs_in_order(places(first), second, counts)
+
+
+def pairs_in_order(place: Places, success: Vector, counts: Vector) -> float:
+    """`auc` of rows whose scores are already numbered by `places`; `success` holds 0 and 1, weights are above 0."""
+    if not len(counts):
+        return math.nan
+    solved, every = np.bincount(place, counts * success), np.bincount(place, counts)
+    failed = every - solved
+    pairs = solved.sum() * failed.sum()
+    if not pairs > 0:
+        return math.nan
+    return min(1.0, float((solved * (np.cumsum(failed) - failed / 2)).sum() / pairs))
+
+
 def mean_absolute_error(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Weighted mean of |x - y|; NaN where there are no rows. Arguments and errors as in `spearman`."""
     first, second, counts = _checked(x, y, weights)

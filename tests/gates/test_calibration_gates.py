@@ -20,11 +20,11 @@ from rc1_lib.thresholds import CalibrationGate, ShadowRunGate, WeightsGate
 
 SHADOW = ShadowRunGate(
     min_coverage=0.98, min_outcomes=10, min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0, min_corr_new=0.0,
-    max_length_corr=0.70, corr_floor=0.05, confidence=0.95, resamples=100,
+    max_length_corr=0.70, corr_floor=0.05, confidence=0.95, resamples=100, enough_auc=0.95, max_loss_pct=5.0,
 )  # fmt: skip
 CALIBRATION = CalibrationGate(
     min_coverage=0.98, min_outcomes=10, min_corr=0.0, min_improve_pct=8.0, min_mae_drop_pct=5.0, corr_floor=0.05,
-    max_kkt_residual=1e-9, confidence=0.95,
+    max_kkt_residual=1e-9, confidence=0.95, enough_auc=0.95, max_loss_pct=5.0,
 )  # fmt: skip
 WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
 NAN = float("nan")
@@ -64,7 +64,7 @@ def told(result: GateResult, name: str) -> Any:
 AT_THRESHOLDS = {
     "spearman": 0.75, "kendall_tau": 0.6, "top10_overlap": 0.70, "top20_overlap": 0.5, "corr_to_success_old": 0.4,
     "corr_to_success_new": just_above(0.0), "corr_gain": 0.1, "corr_improve_pct": 10.0,
-    "length_corr_old": 0.70, "length_corr_new": 0.70,
+    "length_corr_old": 0.70, "length_corr_new": 0.70, "auc_old": 0.8, "auc_new": 0.9,
 }  # fmt: skip
 
 
@@ -114,6 +114,31 @@ def test_each_figure_of_the_shadow_run_fails_alone(name: str, value: float) -> N
     assert failed(shadow_run_gate(comparison({name: NAN}), 0.98, SHADOW)) == {name}
 
 
+@pytest.mark.parametrize(
+    ("old", "low", "gain", "red"),
+    [
+        (0.95, 0.95, -5.0, False),
+        (0.95, 0.95, just_below(-5.0), True),
+        (0.95, 0.95, NAN, True),
+        (0.95, just_below(0.95), just_below(10.0), True),
+        (0.95, just_below(0.95), 10.0, False),
+        (0.95, NAN, just_below(10.0), True),
+        (just_below(0.95), 0.95, just_below(10.0), True),
+        (NAN, 0.95, just_below(10.0), True),
+    ],
+)
+def test_no_gain_is_asked_where_both_scores_order_nearly_every_pair(
+    old: float, low: float, gain: float, red: bool
+) -> None:
+    found = comparison({"corr_improve_pct": gain, "auc_old": old, "auc_new": 0.99})
+    found = replace(found, figures={**found.figures, "auc_new": interval(0.99, low, 1.0)})
+    result = shadow_run_gate(found, 0.98, SHADOW)
+    assert failed(result) == ({"corr_improve_pct"} if red else set())
+    shown = told(result, "new reward puts solved above unsolved, share of pairs")
+    spared = old >= 0.95 and low >= 0.95
+    assert ("no gain is asked for, and no loss beyond 5 % taken" if spared else "a gain of 10 % is asked for") in shown
+
+
 def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
     tied = TopTies(24.5, Border(60, 20), Border(0, 0), 0.3, 0.9)
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, top=tied), 0.98, SHADOW).failures
@@ -122,6 +147,10 @@ def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
     assert "differences of less than a hundredth decide the top tenth (old score: 60 tie" in check.advice
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}), 0.98, SHADOW).failures
     assert "other dialogues stand on top" in check.advice
+    (check,) = shadow_run_gate(
+        comparison({"top10_overlap": 0.49, "auc_old": 0.95, "auc_new": 1.05}), 0.98, SHADOW
+    ).failures
+    assert "raise calibration.l2 to stay nearer to the old weights" in check.advice
     shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW).checks}
     assert shown["ties make the top tenth arbitrary"] is True
 
@@ -214,13 +243,14 @@ def calibration(weights: dict[str, float] | None = None, correlation: float = 0.
     plain = Calibration(
         names=tuple(chosen), weights=chosen, kkt_residual=1e-9, refits_kkt_residual=1e-9, rows=100,
         only_fitted=0, unscored=0, weightless=0, constant={}, groups=50, folds=(), median_spearman=sides,
-        mae=dict.fromkeys(sides, 0.2),
+        mae=dict.fromkeys(sides, 0.2), median_auc=dict.fromkeys(sides, 0.9),
         improve_pct_vs_old=8.0, improve_pct_vs_equal=NAN, mae_drop_pct_vs_old=5.0, mae_drop_pct_vs_equal=NAN,
         intervals={
             "weight.answered": interval(0.5),
             "improve_pct_vs_old": interval(8.0, 7.9, 12.0),
             "mae_drop_pct_vs_old": interval(5.0, 5.0, 9.0),
             "improve_pct_vs_equal": interval(NAN),
+            "auc": interval(0.9),
         },
     )  # fmt: skip
     return replace(plain, **changes)
@@ -265,6 +295,26 @@ GAIN, ERROR = "rank correlation gained, per cent", "mean absolute error lowered,
 )
 def test_each_check_of_the_calibration_fails_alone(changes: dict[str, Any], checks: set[str]) -> None:
     assert failed(verdict(calibration(**changes))) == checks
+
+
+@pytest.mark.parametrize(
+    ("old", "low", "gain", "red"),
+    [
+        (0.95, 0.95, -5.0, False),
+        (0.95, 0.95, just_below(-5.0), True),
+        (0.95, just_below(0.95), just_below(8.0), True),
+        (0.95, just_below(0.95), 8.0, False),
+        (0.95, NAN, just_below(8.0), True),
+        (just_below(0.95), 0.95, just_below(8.0), True),
+        (NAN, 0.95, just_below(8.0), True),
+    ],
+)
+def test_no_gain_is_asked_of_weights_where_old_and_new_order_nearly_every_pair(
+    old: float, low: float, gain: float, red: bool
+) -> None:
+    plain = calibration(improve_pct_vs_old=gain, median_auc={"old": old})
+    result = verdict(replace(plain, intervals={**plain.intervals, "auc": interval(0.99, low, 1.0)}))
+    assert failed(result) == ({GAIN} if red else set())
 
 
 def test_a_residual_that_is_no_number_never_passes_whichever_fit_it_is_of() -> None:

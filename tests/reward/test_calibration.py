@@ -281,6 +281,19 @@ def test_a_fold_is_judged_by_weights_from_the_other_folds() -> None:
     assert list(found.weights.values()) != pytest.approx(PLANTED, abs=1e-9)
 
 
+def test_what_a_fold_knows_of_success_is_the_auc_of_its_rows() -> None:
+    scores, target, groups = planted_rows(1, n=900)
+    found = calibrated(scores, (target > np.median(target)).astype(float), groups)
+    for name in ("calibrated", "equal", "old"):
+        assert found.median_auc[name] == np.median([fold.auc[name] for fold in found.folds])
+    low, value, high = (getattr(found.intervals["auc"], end) for end in ("low", "value", "high"))
+    assert value == found.median_auc["calibrated"] and 0.5 < low <= value <= high <= 1.0
+    graded = calibrated(*planted_rows(None, n=300))
+    assert math.isnan(graded.median_auc["old"]) and math.isnan(graded.intervals["auc"].low), "no target of yes and no"
+    anyone = calibrated(scores, np.random.default_rng(9).integers(0, 2, 900), groups, boot=100)
+    assert anyone.intervals["auc"].low < 0.5 < anyone.intervals["auc"].high
+
+
 def test_where_nothing_is_to_learn_the_intervals_say_so() -> None:
     scores, _, groups = planted_rows(None, n=600)
     target = np.random.default_rng(9).integers(0, 2, 600)

@@ -23,7 +23,7 @@ from tests.scoring.gateway import Gateway, Reply, completion
 FLOOR, CONFIDENCE = 0.05, 0.95
 FIGURES = {
     "spearman", "kendall_tau", "top10_overlap", "top20_overlap", "corr_to_success_old", "corr_to_success_new",
-    "corr_gain", "corr_improve_pct", "length_corr_old", "length_corr_new",
+    "corr_gain", "corr_improve_pct", "auc_old", "auc_new", "length_corr_old", "length_corr_new",
 }  # fmt: skip
 KINDS: dict[str, Any] = {
     "old": pl.Float64, "reward": pl.Float64, "total": pl.Float64, "solved": pl.Boolean, "weight": pl.Float64,

@@ -7,10 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
 from rc1_lib.reward.rank_agreement import (
+    auc,
     drop_pct,
     improvement_pct,
     kendall_tau_b,
@@ -151,6 +154,26 @@ def test_disjoint_tops_share_nothing_and_no_rows_are_undefined() -> None:
 def test_a_share_outside_its_range_is_refused(share: float) -> None:
     with pytest.raises(ValueError, match="top share"):
         top_overlap([1, 2], [1, 2], share)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.integers(0, 3)), min_size=1, max_size=30),
+)
+def test_auc_counts_pairs_as_its_definition_does(rows: list[tuple[int, bool, int]]) -> None:
+    written = [(score, solved) for score, solved, times in rows for _ in range(times)]
+    pairs = [(good, bad) for good, yes in written if yes for bad, also in written if not also]
+    found = auc([row[0] for row in rows], [float(row[1]) for row in rows], [row[2] for row in rows])
+    if not pairs:
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx(sum((good > bad) + 0.5 * (good == bad) for good, bad in pairs) / len(pairs))
+
+
+def test_auc_is_of_outcomes_alone_and_bounds_the_rank_correlation() -> None:
+    assert math.isnan(auc([0.1, 0.2, 0.3], [0.0, 0.5, 1.0]))
+    scores, solved = list(range(200)), [0.0] * 40 + [1.0] * 160
+    assert auc(scores, solved) == 1.0
+    assert spearman(scores, solved) == pytest.approx(math.sqrt(3 * 0.2 * 0.8), abs=1e-4), "no order has more"
 
 
 def test_mean_absolute_error() -> None:
