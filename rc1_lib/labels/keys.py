@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+_WAIT_S = 0.25
 Keyboard = Callable[[], str]
 """The next key that says something; an empty text at the end of the input."""
 
@@ -33,7 +34,9 @@ def keyboard(stream: TextIO) -> Iterator[Keyboard]:
 
 def _pressed(terminal: int) -> str:
     # Ctrl-C ends a wait at once; a read goes on where a library has set its handler to restart system calls (polars).
-    select.select([terminal], [], [])
+    # One that comes just before a wait begins does not end it, so that none lasts longer than a person would wait.
+    while not select.select([terminal], [], [], _WAIT_S)[0]:
+        pass
     return os.read(terminal, 1).decode("ascii", "replace")
 
 
