@@ -49,7 +49,7 @@ class Learner:
             key: of the configuration, where they stand.
             kl_coef: the price of the KL at the start; None where there is none.
         """
-        if self.head_by and any(target.rpartition(".")[2] == HEAD for target in targets):
+        if self.head_by and adapts_head(targets):
             return (
                 f"{key}: found {HEAD}, whose adapter TRL's loss leaves out, so it would never be learned; leave it "
                 f"out, or take {self.head_by}"
@@ -61,6 +61,13 @@ class Learner:
 
 HEAD = "lm_head"
 """The name that transformers gives a causal model's last layer."""
+
+
+def adapts_head(targets: Sequence[str]) -> bool:
+    """Whether one of the layers that get an adapter, by their names, is the last one."""
+    return any(target.rpartition(".")[2] == HEAD for target in targets)
+
+
 ENGINES: dict[str, Learner] = {
     "torch_ppo": Learner("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES),
     "torch_grpo": Learner("rc1_lib.training.engines.torch_grpo:TorchGRPO", LearnsFrom.GROUPS, "grpo"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -13,6 +14,9 @@ from rc1_lib.artifacts import read_json
 from rc1_lib.errors import ConfigError
 from rc1_lib.hub_name import check_pinned, name_and_commit
 from rc1_lib.run import Run
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 _CONFIG, _WEIGHTS, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _TOKENIZER = "tokenizer.json"
@@ -38,6 +42,13 @@ class BaseFiles:
     def parameters(self) -> int:
         """How many numbers the weights are."""
         return sum(prod(shape) for shape in self.shapes.values())
+
+    def configuration(self) -> PretrainedConfig:
+        """The base's own configuration, as transformers reads it."""
+        from transformers import AutoConfig
+
+        found: PretrainedConfig = AutoConfig.from_pretrained(self.folder)
+        return found
 
 
 def read_base(run: Run) -> BaseFiles:

@@ -82,8 +82,6 @@ def look_at_vllm(run: Run) -> Finding:
     training = run.config.training
     if training.rollout.sampler != "vllm":
         return Finding(f"none: training.rollout.sampler is {training.rollout.sampler}")
-    from transformers import AutoConfig
-
     from rc1_lib.training.rollout.decoding import longest_dialogue
     from rc1_lib.training.rollout.vllm.adapter import PREFIX
     from rc1_lib.training.rollout.vllm.server import GO_ON, Served, VLLMError, access_of, connected, quoted
@@ -101,8 +99,8 @@ def look_at_vllm(run: Run) -> Finding:
             str(error).removesuffix(f". {GO_ON}"),
             f"start it (docs/how-to/vllm.md), mend training.vllm.base_url, or set {VLLM_KEY} where it asks for a key",
         )
-    base = read_base(run).folder
-    longest = longest_dialogue(training, AutoConfig.from_pretrained(base))
+    found = read_base(run)
+    base, longest = found.folder, longest_dialogue(training, found.configuration())
     faults = []
     if served.context < longest:
         faults.append(

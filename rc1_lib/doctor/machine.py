@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
-from rc1_lib.artifacts import PROJECT_ROOT, FileState
+from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.gates.machine import nearest
@@ -40,13 +40,11 @@ def _unwritable(path: Path) -> str:
 
 def look_at_engine(run: Run) -> Finding:
     """Whether the engine can train this base as the configuration has it, on this device."""
-    from transformers import AutoConfig
-
     from rc1_lib.training.device import get_device
     from rc1_lib.training.usable import check_usable
 
     device, training = get_device(), run.config.training
-    check_usable(run.config, AutoConfig.from_pretrained(read_base(run).folder), device)
+    check_usable(run.config, read_base(run).configuration(), device)
     return Finding(
         f"{training.engine} on {device.type}: an adapter of {', '.join(training.adapter.targets)}; decoder "
         f"{training.rollout.decoder}"
@@ -55,17 +53,15 @@ def look_at_engine(run: Run) -> Finding:
 
 def look_at_memory(run: Run) -> Finding:
     """Whether what a training takes has room, by the estimate that it is refused by itself."""
-    from transformers import AutoConfig
-
     from rc1_lib.training.device import get_device
     from rc1_lib.training.memory import free_bytes
     from rc1_lib.training.memory_estimate import check_memory, check_warm_start, estimate_memory
     from rc1_lib.training.ranks.processes import processes_of
-    from rc1_lib.training.warm_start import reference_state
+    from rc1_lib.training.warm_start import warm_start_due
 
     device, processes = get_device(), processes_of(run.config.training)
-    shape = AutoConfig.from_pretrained(read_base(run).folder)
-    if run.config.training.warm_start.steps and reference_state(run) is not FileState.FRESH:
+    shape = read_base(run).configuration()
+    if warm_start_due(run):
         check_warm_start(shape, device)
     estimate = estimate_memory(run.config, shape, device, None)
     check_memory(estimate, device, processes)

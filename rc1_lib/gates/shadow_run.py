@@ -75,7 +75,7 @@ def gain_wanted(old: float, new: Interval, thresholds: ShadowRunGate | Calibrati
 
     A correlation with an outcome that is yes or no has a ceiling below 1, which a good judge's old score reaches
     nearly: over 0.75 where 0.78 is the most that any order can have, no weights gain 8 %. Asking for the gain all the
-    same would refuse just the judges that are worth having. So where either score has nearly every pair in order, only
+    same would refuse just the judges that are worth having. So where both scores have nearly every pair in order, only
     no loss is asked for.
 
     Args:

@@ -241,15 +241,14 @@ class _Judge:
         picked = np.flatnonzero(held_out)
         target, ordered, counts = self.rows.target[picked], self.target[picked], self.rows.weights[picked]
         fitted = _weighted_sums(self.rows.scores[picked], calibrated)
+        sums = {"calibrated": fitted, **{name: values[picked] for name, values in self.sums.items()}}
         place = {"calibrated": places(fitted), **{name: found[picked] for name, found in self.places.items()}}
         correlations = {name: rank_correlation(found, ordered, counts) for name, found in place.items()}
         auc = {
             name: pairs_in_order(found, target, counts) if self.of_success else math.nan
             for name, found in place.items()
         }
-        mae = {"calibrated": mean_absolute_error(fitted, target, counts)}
-        for name, values in self.sums.items():
-            mae[name] = mean_absolute_error(values[picked], target, counts)
+        mae = {name: mean_absolute_error(values, target, counts) for name, values in sums.items()}
         return correlations, mae, auc
 
 

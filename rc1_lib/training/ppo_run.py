@@ -15,7 +15,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from rc1_lib.artifacts import FileState, sha256_json, sha256_tree
+from rc1_lib.artifacts import sha256_json, sha256_tree
 from rc1_lib.config_course import EarlyStopping
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import ENGINES, own_name
@@ -60,7 +60,7 @@ from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.usable import check_usable
-from rc1_lib.training.warm_start import Reference, reference_of, reference_state
+from rc1_lib.training.warm_start import Reference, reference_of, warm_start_due
 from rc1_lib.vouched import check_vouched
 
 _FREE = (
@@ -166,7 +166,7 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
     start_early(run.config.training)
     form = format_of(tokenizer, run.config.training)
     selection = select_rows(run, form)
-    if run.config.training.warm_start.steps and reference_state(run) is not FileState.FRESH:
+    if warm_start_due(run):
         _check_room(run, shape, selection.longest)
     return Prepared(run, form, selection, reference_of(run, selection.train, form), judge, trial=trial)
 

@@ -10,7 +10,7 @@ from transformers import PretrainedConfig
 
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import HEAD
+from rc1_lib.learners import HEAD, adapts_head
 from rc1_lib.training.base_model import model_without_weights, refuse_attention_dropout, refuse_strange_targets
 from rc1_lib.training.rollout.decoding import check_decoding, check_shape
 from rc1_lib.training.rollout.settings import Decoding
@@ -36,7 +36,7 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
         refuse_attention_dropout(shape)
     refuse_strange_targets(targets, config.base_model, model_without_weights(shape))
     tied = getattr(shape.get_text_config(), "tie_word_embeddings", False)
-    if tied and any(name.rpartition(".")[2] == HEAD for name in targets):
+    if tied and adapts_head(targets):
         raise ConfigError(
             f"training.adapter.targets: found {HEAD}, which is the embedding too in this base (tie_word_embeddings in "
             f"its config.json): added to the weights, as tokens are sampled and a policy is handed over, its adapter "

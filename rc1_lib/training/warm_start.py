@@ -66,6 +66,11 @@ def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Ref
     return Reference(str(folder), fingerprint_of(config, str(folder)))
 
 
+def warm_start_due(run: Run) -> bool:
+    """Whether a training would begin with a warm start: one is asked for, and what it makes is not there yet."""
+    return bool(run.config.training.warm_start.steps) and reference_state(run) is not FileState.FRESH
+
+
 def reference_state(run: Run) -> FileState:
     """What became of the warm start; which rows of the pool it learned from is not looked at here."""
     return _state_of(REFERENCE.path(run), REFERENCE.inputs(run))
