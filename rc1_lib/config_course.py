@@ -78,7 +78,7 @@ class EarlyStopping(Section):
 
     metric: MetricName | None
     """Name of a metric, as the log has it: `eval/env/success` with `training.eval_shadow`, or one of every step; null:
-    every step is trained."""
+    every step is trained. One that the engine does not measure is refused, and named with those that it does."""
     patience: Positive
     """How many times in a row it may fail to become better, counted where it was measured."""
     min_delta: NotNegative

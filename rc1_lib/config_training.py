@@ -17,6 +17,7 @@ from rc1_lib.config_updates import DPO, GRPO, PPO, Grouped, RateSchedule, Steps,
 from rc1_lib.config_values import Positive, Section
 from rc1_lib.learners import ENGINES, OFFLINE, PLAYED, STRATEGIES, Learner, names_of, own_name
 from rc1_lib.records import Language
+from rc1_lib.step_metrics import HELD_OUT, JUDGED, unmeasured
 
 
 def _of_episodes(learners: Mapping[str, Learner]) -> AfterValidator:
@@ -153,7 +154,12 @@ class Training(Section):
     @model_validator(mode="after")
     def _stops_by_what_is_measured(self) -> Self:
         metric = self.early_stop.metric
-        if metric is not None and metric.startswith("eval/") and self.eval_shadow.every_steps is None:
+        if metric is None:
+            return self
+        judged = JUDGED if self.reward.judge else frozenset[str]()
+        if why := unmeasured(metric, self.engine, self.strategy, judged):
+            raise ValueError(f"early_stop.metric: {why}")
+        if metric.startswith(HELD_OUT) and self.eval_shadow.every_steps is None:
             raise ValueError(
                 f"early_stop.metric is '{metric}', which only a look at held-out rows measures; set "
                 f"eval_shadow.every_steps too"

@@ -112,6 +112,12 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
             "which only a look at held-out rows measures; set eval_shadow.every_steps too",
         ),
         (
+            "training.early_stop.metric=env/sucess",
+            "training: early_stop.metric: found 'env/sucess', which no step of torch_ppo measures; did you mean "
+            "'env/success'? Expected one of critic/vf_explained_var, env/asked_clear",
+        ),
+        ("training.early_stop.metric=eval/loss", "which no look at held-out rows of torch_ppo measures; expected one"),
+        (
             "training.early_stop={metric: sec_per_step, patience: 1, min_delta: 0, higher_is_better: false,"
             " not_before: 1}",
             "training.early_stop.metric: found 'sec_per_step', which a second try of the same run measures otherwise",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rc1_lib.config import RunConfig
 from rc1_lib.doctor.base_files import BaseFiles
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, own_name
+from rc1_lib.learners import ENGINES, adapts_head, own_name
 
 FLOAT = 4
 """Bytes of a trained number, of its two moments in AdamW, and of a weight of the warm start: all are fp32."""
@@ -22,16 +22,22 @@ def trained_parameters(config: RunConfig, base: BaseFiles) -> int:
         ConfigError: when a target names no layer of the base.
     """
     adapter = config.training.adapter
-    layers = {
-        target: [shape for name, shape in base.shapes.items() if f".{name}".endswith(f".{target}.weight")]
-        for target in adapter.targets
-    }
+    layers = {target: _layers(base, target) for target in adapter.targets}
     strange = [target for target, found in layers.items() if not found]
     if strange:
         raise ConfigError(f"training.adapter.targets: {', '.join(strange)} names no layer of {base.folder.name}")
     lora = sum(adapter.rank * sum(shape) for found in layers.values() for shape in found)
     has_values = ENGINES[own_name(config.training.engine)].update == "ppo"
     return lora + (base.hidden_size**2 + 2 * base.hidden_size + 1 if has_values else 0)
+
+
+def _layers(base: BaseFiles, target: str) -> list[tuple[int, ...]]:
+    """The shapes of the layers that a target names. A head that is the embedding too has no weight in the files."""
+    found = [shape for name, shape in base.shapes.items() if f".{name}".endswith(f".{target}.weight")]
+    if found or not adapts_head([target]):
+        return found
+    text = base.configuration().get_text_config()
+    return [(text.vocab_size, text.hidden_size)] if text.tie_word_embeddings else []
 
 
 def checkpoint_bytes(config: RunConfig, base: BaseFiles) -> int:

@@ -14,6 +14,7 @@ from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.gates.machine import nearest
 from rc1_lib.run import Run
+from rc1_lib.step_metrics import measured
 
 _WRITTEN = ("data", "reports", "logs", "checkpoints", "configs", ".prefect")
 _CONSTRAINTS = "constraints.txt"
@@ -45,9 +46,13 @@ def look_at_engine(run: Run) -> Finding:
 
     device, training = get_device(), run.config.training
     check_usable(run.config, read_base(run).configuration(), device)
+    metric = training.early_stop.metric
+    ends = "" if metric is None else f"; ends early by {metric}"
+    if metric is not None and measured(training.engine, training.strategy) is None:
+        ends += ", and what an engine of your own measures is known at its first step alone"
     return Finding(
         f"{training.engine} on {device.type}: an adapter of {', '.join(training.adapter.targets)}; decoder "
-        f"{training.rollout.decoder}"
+        f"{training.rollout.decoder}{ends}"
     )
 
 

@@ -51,7 +51,3 @@ def _most_frequent(answers: Sequence[str]) -> float | None:
 def _mean(values: Iterable[float]) -> float | None:
     found = [float(value) for value in values]
     return sum(found) / len(found) if found else None
-
-
-FIGURES = frozenset(_figures(()))
-"""The names that `summary` may give, whatever cases there are."""

@@ -21,6 +21,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
+from rc1_lib.step_metrics import HELD_OUT
 from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import base_config, load_tokenizer
@@ -29,7 +30,6 @@ from rc1_lib.training.callbacks.cap import SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.collapse import CollapseGuard
 from rc1_lib.training.callbacks.early_stop import EarlyStop
-from rc1_lib.training.callbacks.eval_shadow import PREFIX
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.played_shadow import looks_of
@@ -127,7 +127,7 @@ def configured_facts(run: Run, seed: int) -> dict[str, Any]:
     """What decides a run before anything of it is prepared: its settings, its seed and the code."""
     config = run.config.model_dump(mode="json")
     free = {*_FREE, *_updates_of_others(config["training"]["engine"])}
-    if (run.config.training.early_stop.metric or "").startswith(PREFIX):
+    if (run.config.training.early_stop.metric or "").startswith(HELD_OUT):
         free -= {*_LOOKED_AT}
     training = {key: value for key, value in config["training"].items() if key not in free}
     training["engine"] = own_name(training["engine"])

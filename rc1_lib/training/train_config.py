@@ -13,7 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rc1_lib.config_course import Tracking
 from rc1_lib.config_values import MetricName, Positive, Section, Seed, WrittenPath
-from rc1_lib.learners import ENGINES, STRATEGIES, Learner, names_of, own_name
+from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
+from rc1_lib.step_metrics import CLIPPED, HELD_OUT, unmeasured
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The linear layers of a Qwen3 block: all of attention and of the feed-forward part."""
@@ -155,7 +156,7 @@ class EarlyStop(Section):
     name: Literal["early_stop"]
     """This one."""
     metric: MetricName
-    """Name of the metric, as the log has it."""
+    """Name of the metric, as the log has it; one that the engine does not measure is refused."""
     patience: Positive
     """How many times in a row it may fail to become better, counted where it was measured."""
     min_delta: Annotated[float, Field(ge=0)]
@@ -221,8 +222,17 @@ class TrainConfig(Section):
         if self.tracking.to and all(callback.name != "logging" for callback in self.callbacks):
             raise ValueError("tracking.to needs the callback logging, which writes the metrics; name it too")
         for callback in self.callbacks:
-            if isinstance(callback, EarlyStop) and callback.metric.startswith("eval/") and not looking:
+            if isinstance(callback, EarlyStop) and (why := self._unmeasured(callback.metric)):
+                raise ValueError(f"early_stop.metric: {why}")
+            if isinstance(callback, EarlyStop) and callback.metric.startswith(HELD_OUT) and not looking:
                 raise ValueError(f"early_stop.metric is '{callback.metric}', which eval_shadow measures; name it too")
             if isinstance(callback, GradClip) and (callback.max_norm is None) == (self.engine.max_grad_norm is None):
                 raise ValueError("grad_clip needs its bound once: as max_norm of its own, or as engine.max_grad_norm")
         return self
+
+    def _unmeasured(self, metric: str) -> str:
+        """Why no run can end by this metric; "" too for an engine of episodes, which is refused as such."""
+        if ENGINES[own_name(self.engine.name)].learns_from is not LearnsFrom.ROWS:
+            return ""
+        clips = any(isinstance(callback, GradClip) for callback in self.callbacks)
+        return unmeasured(metric, self.engine.name, self.strategy.name, CLIPPED if clips else frozenset())

@@ -19,6 +19,7 @@ from rc1_lib.doctor.checkpoint_size import checkpoint_bytes, trained_parameters
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.doctor.looks import LOOKS, examined
 from rc1_lib.doctor.signatures import misfits, policy_fault
+from rc1_lib.errors import ConfigError
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run, open_run
@@ -96,7 +97,7 @@ def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None
         (("gates.reward_hacking.own=[own/two.py]",), "signatures"),
         (("training.rollout.decoder=graphs",), "engine"),
         (("training.adapter.targets=[q_proj, q_norm]",), "engine"),
-        (("training.adapter.targets=[q_proj, lm_head]",), "engine disk"),  # in the files there is no such weight
+        (("training.adapter.targets=[q_proj, lm_head]",), "engine"),  # the embedding too: it is not in the files
     ],
 )
 def test_settings_that_cannot_be_met_are_red(own: Run, settings: tuple[str, ...], red: str) -> None:
@@ -247,6 +248,25 @@ def test_the_step_to_resume_from_is_the_newest_whole_one_of_this_run(own: Run) -
     (path / "adapter.safetensors").write_bytes(b"torn")
     torn = LOOKS["resume"](own)
     assert torn.red and "from step 2" in torn.found and folder_name(3) in torn.advice
+
+
+def test_an_adapter_of_a_head_that_is_the_embedding_is_counted_and_no_layer_is_no_layer(opened: Run) -> None:
+    base, name = read_base(opened), "training.adapter.targets"
+    assert "lm_head.weight" not in base.shapes
+    alone, both = (with_settings(opened, f"{name}=[q_proj{more}]").config for more in ("", ", lm_head"))
+    vocabulary, width = base.shapes["model.embed_tokens.weight"]
+    more = trained_parameters(both, base) - trained_parameters(alone, base)
+    assert more == alone.training.adapter.rank * (vocabulary + width)
+    with pytest.raises(ConfigError, match="head names no layer of base"):
+        trained_parameters(with_settings(opened, f"{name}=[q_proj, head]").config, base)
+
+
+def test_by_what_a_run_may_end_is_told_and_a_metric_that_is_never_measured_is_refused(opened: Run) -> None:
+    ends = "training.early_stop.metric"
+    assert "ends early" not in LOOKS["engine"](opened).found
+    assert "ends early by env/success" in LOOKS["engine"](with_settings(opened, f"{ends}=env/success")).found
+    with pytest.raises(ConfigError, match=rf"{ends.split('.')[1]}\.metric: found 'env/sucess'"):
+        with_settings(opened, f"{ends}=env/sucess")
 
 
 def test_a_checkpoint_is_as_large_as_computed(opened: Run, tmp_path: Path) -> None:

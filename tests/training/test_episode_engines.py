@@ -17,6 +17,7 @@ from torch import Tensor
 import rc1_lib.training.rollout.roll_out as roll_out_module
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
+from rc1_lib.step_metrics import OF_ENGINES
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_grpo import TorchGRPO
@@ -78,7 +79,9 @@ def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
 def test_a_step_measures_what_the_specification_and_other_trainers_name(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name])
     engine = engine_of(run)
-    metrics = engine.train_step(played(engine, run))
+    batch = played(engine, run)
+    metrics = engine.train_step(batch)
+    assert metrics.keys() == OF_ENGINES[name], "what a run may be ended by is told from this list"
     assert {*NAMES} <= metrics.keys()
     assert OWN_NAMES[name] == set().union(*OWN_NAMES.values()) & metrics.keys()
     assert all(math.isfinite(value) for value in metrics.values())

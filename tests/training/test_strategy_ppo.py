@@ -10,6 +10,7 @@ import pytest
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.step_metrics import JUDGED, OF_STRATEGIES, REWARD_TERMS
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.curriculum import Curriculum
@@ -52,7 +53,8 @@ def test_the_terms_of_the_reward_explain_the_mean_score(tiny: Tiny) -> None:
     _, batch, metrics = played(tiny("difficulty_beta=0"))
     gains, costs = ("success", "judge"), ("penalty", "format", "turns")
     total = sum(metrics[f"reward/{name}"] for name in gains) - sum(metrics[f"reward/{name}"] for name in costs)
-    assert metrics["reward/factor"] == 1
+    assert metrics["reward/factor"] == 1 and metrics.keys() >= REWARD_TERMS
+    assert metrics.keys() <= OF_STRATEGIES["ppo"] == OF_STRATEGIES["groups"]
     assert total == pytest.approx(fmean(batch["scores"]))
 
 
@@ -62,7 +64,7 @@ def test_a_judges_score_is_a_term_of_its_own(tiny: Tiny) -> None:
     _, batch, metrics = played(run, judge)
     judged = judge.score([each.messages for each in batch["trajectories"]], 5)
     assert metrics["reward/judge"] == pytest.approx(0.5 * fmean(value for value in judged.values if value is not None))
-    assert metrics["judge/scored"] == 1
+    assert metrics["judge/scored"] == 1 and {name for name in metrics if name.startswith("judge/")} == JUDGED
     costs = sum(metrics[f"reward/{name}"] for name in ("penalty", "format", "turns"))
     assert metrics["reward/success"] + metrics["reward/judge"] - costs == pytest.approx(fmean(batch["scores"]))
 

@@ -15,6 +15,7 @@ import yaml
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import ENGINES, LearnsFrom, names_of
+from rc1_lib.step_metrics import CLIPPED, measured
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
 from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.ledger import read_ledger
@@ -165,6 +166,10 @@ def test_every_callback_works_with_every_engine_of_rows(base: Path, tmp_path: Pa
     assert [line["lr"] / 0.01 for line in lines] == pytest.approx([1, 5 / 6, 4 / 6, 3 / 6])
     assert ["eval/loss" in line for line in lines] == [False, True, False, True]
     assert all(line["grad_norm"] > 0.0001 for line in lines)
+    of_steps, of_looks = measured(name, "sft", CLIPPED) or ((), ())
+    around = {"step", "mem_used_mb", "sec_per_step"}
+    found = [{key for key, value in line.items() if value is not None} - around for line in lines]
+    assert found == [of_steps, of_steps | of_looks] * 2, "what a run may be ended by is told from these lists"
     assert list(steps(tmp_path / "checkpoints/local")) == [2, 4]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,27 @@ def test_an_adapter_that_trls_loss_leaves_out_is_refused() -> None:
         load_train_config(shipped, [targets])
     for other in ("engine.name=pure_pt_sft", "model.lora.enable=false"):
         load_train_config(shipped, [targets, other])
+
+
+@pytest.mark.parametrize(
+    ("engine", "metric", "sentence"),
+    [
+        ("trl_sft", "eval/los", "no look at held-out rows of trl_sft measures; did you mean 'eval/loss'? Expected one"),
+        ("pure_pt_sft", "eval/entropy", "no look at held-out rows of pure_pt_sft measures"),
+        ("trl_sft", "kl", "found 'kl', which no step of trl_sft measures"),
+        ("trl_sft", "grad_norm", "found 'grad_norm', which no step of trl_sft measures"),  # without its callback
+    ],
+)
+def test_a_metric_that_the_engine_does_not_measure_is_refused_before_anything_is_trained(
+    engine: str, metric: str, sentence: str
+) -> None:
+    stop = f"{{early_stop: {{metric: {metric}, patience: 1, min_delta: 0.0}}}}"
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        load_train_config(SHIPPED, [f"engine.name={engine}", f"callbacks=[eval_shadow, {stop}]"])
+    clips = "{grad_clip: {max_norm: 1.0}}"
+    for known in ("eval/loss", "mean_token_accuracy", "grad_norm"):
+        other = f"callbacks=[eval_shadow, {clips}, {stop.replace(metric, known)}]"
+        load_train_config(SHIPPED, [f"engine.name={engine}", "engine.max_grad_norm=null", other])
 
 
 @pytest.mark.parametrize(

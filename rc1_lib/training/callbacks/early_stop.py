@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from rc1_lib.environment.summary import FIGURES
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.callbacks.eval_shadow import PREFIX
+from rc1_lib.step_metrics import EPISODE_FIGURES, HELD_OUT
 from rc1_lib.training.callbacks.quiet import Quiet
 
 if TYPE_CHECKING:
@@ -81,12 +80,15 @@ class EarlyStop(Quiet):
         self._best, self._failed = state["best"], state["failed"]
 
     def _check_named(self, step: int, metrics: dict[str, float | None]) -> None:
-        """What no step and no look measures is a mistake in the name; a figure of episodes may only have no case."""
+        """What no step and no look measures is a mistake in the name; a figure of episodes may only have no case.
+
+        Of RC1's own engines the configuration has been refused before; of a user's own nobody knows sooner.
+        """
         never_measured = self._best is None and self._failed == 0
-        if not never_measured or self._metric in metrics or self._metric.removeprefix(PREFIX) in FIGURES:
+        if not never_measured or self._metric in metrics or self._metric.removeprefix(HELD_OUT) in EPISODE_FIGURES:
             return
-        shadow = self._metric.startswith(PREFIX)
-        there = sorted(name for name in metrics if name.startswith(PREFIX) is shadow)
+        shadow = self._metric.startswith(HELD_OUT)
+        there = sorted(name for name in metrics if name.startswith(HELD_OUT) is shadow)
         if there:
             raise ConfigError(
                 f"{self._key}: found '{self._metric}', which step {step} did not measure; expected one of "

@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rc1_lib.step_metrics import HELD_OUT
 from rc1_lib.training.callbacks.quiet import Quiet
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
-
-PREFIX = "eval/"
 
 
 def look_is_due(trainer: Trainer, every: int) -> bool:
@@ -42,4 +41,4 @@ class EvalShadow(Quiet):
             for name, value in found.items():
                 sums[name] += value * weight  # means per token: batches count by their tokens
         assert tokens > 0, "held-out rows without a token to predict"
-        metrics.update({PREFIX + name: total / tokens for name, total in sums.items()})
+        metrics.update({HELD_OUT + name: total / tokens for name, total in sums.items()})

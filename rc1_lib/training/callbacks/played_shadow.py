@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from rc1_lib.config_course import ShadowLook
 from rc1_lib.environment.summary import summary
 from rc1_lib.records import MeasuredRow
-from rc1_lib.training.callbacks.eval_shadow import PREFIX, look_is_due
+from rc1_lib.step_metrics import HELD_OUT
+from rc1_lib.training.callbacks.eval_shadow import look_is_due
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.metrics_log import SECONDS
 from rc1_lib.training.player import Player
@@ -41,7 +42,7 @@ class PlayedShadow(Quiet):
         assert isinstance(player, Player), "what learns from episodes plays them"
         keys = [f"{self.name}/{row['id']}" for row in self._rows]
         played = player.play(self._rows, keys, temperature=player.temperature, seed=player.seed, iteration=0)
-        metrics.update({PREFIX + name: value for name, value in summary([one.outcome for one in played]).items()})
+        metrics.update({HELD_OUT + name: value for name, value in summary([one.outcome for one in played]).items()})
         metrics[SECONDS] = (metrics.get(SECONDS) or 0.0) + time.perf_counter() - began
 
 
