@@ -129,7 +129,10 @@ def _sentence(run: Run, looks: Sequence[Look]) -> str:
     if not newest.passed:
         return f"stopped at {newest.title} rows: {round_sentence(newest.results)}"
     green = ", ".join(f"{look.size:,}" for look in looks if not look.again)
-    return f"{newest.size:,} of {run.config.pool.n:,} rows reached, every gate green at {green}"
+    alone = (
+        "; scale_up.sizes names no smaller size, so none was looked at" if len(run.config.scale_up.sizes) == 1 else ""
+    )
+    return f"{newest.size:,} of {run.config.pool.n:,} rows reached, every gate green at {green}{alone}"
 
 
 def _check_approval(run: Run) -> None:

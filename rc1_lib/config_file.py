@@ -180,6 +180,22 @@ def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
     ]
 
 
+def departures_of_growth(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
+    """What `config` decides otherwise of a scale-up alone: through which sizes the pool grows, how many are judged.
+
+    The last size is the pool itself, of which `departures` tells. A ticket rests on neither.
+    """
+    ours, theirs = decisive_of_growth(config), decisive_of_growth(published)
+    if ours["scale_up.sizes"][:-1] == theirs["scale_up.sizes"][:-1]:
+        ours["scale_up.sizes"] = theirs["scale_up.sizes"]
+    return [{"key": key, "value": ours[key], "published": theirs[key]} for key in ours if ours[key] != theirs[key]]
+
+
+def decisive_of_growth(config: RunConfig) -> dict[str, Any]:
+    """Dotted key -> value of what decides, beside all that `decisive` gives, what a green scale-up means."""
+    return flatten(config.model_dump(mode="json", include={"scale_up": {"sizes", "judged"}}))
+
+
 def decisive(config: RunConfig) -> dict[str, Any]:
     """Dotted key -> value of all that decides what a green gate means."""
     return flatten(
@@ -214,6 +230,12 @@ def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     node: Any = tree
     for parent in parents:
         if not isinstance(node, dict) or not isinstance(node.get(parent), dict):
+            inside = isinstance(node, dict) and parent in node
+            if inside:
+                raise ConfigError(
+                    f"--set {override}: '{parent}' is a value, no section with keys of its own; give all of it: "
+                    f"{key[: key.index(parent) + len(parent)]}=..."
+                )
             known = list(node) if isinstance(node, dict) else []
             raise ConfigError(f"--set {override}: there is no section '{parent}'{_nearest(parent, known)}")
         node = node[parent]

@@ -9,7 +9,7 @@ import pytest
 
 import rc1_lib.run
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.config_file import departures, dump_config, load_config, read_yaml
+from rc1_lib.config_file import departures, departures_of_growth, dump_config, load_config, read_yaml
 from rc1_lib.errors import ConfigError
 from rc1_lib.learners import ENGINES, PLAYED, names_of
 from rc1_lib.run import PUBLISHED, open_run, published_config
@@ -47,6 +47,10 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
     [
         ("pool.nn=5", "unknown key 'pool.nn'; did you mean 'n'?"),
         ("gates.diversity.min_distinct=0.5", "did you mean 'min_distinct2'?"),
+        (
+            "scale_up.sizes.0=1",
+            "'sizes' is a value, no section with keys of its own; give all of it: scale_up.sizes=...",
+        ),
         ("gatez.x=1", "there is no section 'gatez'; did you mean 'gates'?"),
         ("pool.n=many", "pool.n: found 'many'"),
         ("pool.n=0", "pool.n: found '0'"),
@@ -213,9 +217,11 @@ def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monk
     monkeypatch.setattr(rc1_lib.run, "PROJECT_ROOT", tmp_path)
     file.write_text(file.read_text() + "# a remark\n")
     published_config()
-    file.write_text(file.read_text().replace("min_distinct2: 0.60", "min_distinct2: 0.1"))
-    with pytest.raises(ConfigError, match=r"configs/ppo_scale\.yaml: its thresholds are not those that were published"):
-        published_config()
+    whole = file.read_text()
+    for old, new in (("min_distinct2: 0.60", "min_distinct2: 0.1"), ("[1000, 5000, 30000]", "[30000]")):
+        file.write_text(whole.replace(old, new))
+        with pytest.raises(ConfigError, match=r"configs/ppo_scale\.yaml: its thresholds are not those that were publ"):
+            published_config()
 
 
 @pytest.mark.parametrize(
@@ -244,6 +250,21 @@ def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monk
 )
 def test_what_decides_beside_the_gates_is_listed_too(override: str, key: str) -> None:
     assert key in [item["key"] for item in departures(load_config(LOCAL, [override]), published_config())]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "keys"),
+    [
+        ((), []),
+        (("pool.n=25000", "scale_up.sizes=[1000, 5000, 25000]"), []),
+        (("scale_up.sizes=[30000]",), ["scale_up.sizes"]),
+        (("scale_up.sizes=[5000, 30000]", "scale_up.judged=1"), ["scale_up.sizes", "scale_up.judged"]),
+    ],
+)
+def test_what_a_scale_up_goes_by_is_listed_of_it_alone(overrides: tuple[str, ...], keys: list[str]) -> None:
+    config = load_config(LOCAL, overrides)
+    assert [item["key"] for item in departures_of_growth(config, published_config())] == keys
+    assert not [item for item in departures(config, published_config()) if item["key"].startswith("scale_up")]
 
 
 @pytest.mark.parametrize(

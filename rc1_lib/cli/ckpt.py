@@ -89,7 +89,7 @@ def export(
     from rc1_lib.training.handover.export import UnlikeError, export_checkpoint
 
     found_at = found_checkpoint(session, checkpoint)
-    target = run.workspace.path(to.as_posix() if to else f"models/export/{found_at.parent.name}-{found_at.name}")
+    target = session.new_folder("--to", to, f"models/export/{found_at.parent.name}-{found_at.name}")
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
     with stages():
         try:
@@ -131,7 +131,7 @@ def gguf(
     if kind not in [*GGUFType]:
         raise ConfigError(f"--type: found '{kind}', expected one of {', '.join(GGUFType)}")
     source = run.workspace.path(exported)
-    target = run.workspace.path(to.as_posix() if to else f"models/export/{source.name}-{kind}")
+    target = session.new_folder("--to", to, f"models/export/{source.name}-{kind}")
     quieten(hub=False)
     with stages():
         try:
@@ -172,7 +172,7 @@ def dequantize(
 
     if precision not in [*Precision]:
         raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
-    target = run.workspace.path(to.as_posix() if to else f"models/export/start-{precision}")
+    target = session.new_folder("--to", to, f"models/export/start-{precision}")
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
     with stages():
         done = export_dequantized(run, target, Precision(precision), prompts)

@@ -110,7 +110,7 @@ def validate_difficulty(
     from rc1_lib.difficulty.report import difficulty_report
     from rc1_lib.evidence import Evidence
 
-    report_path = session.inside("--out", out) or _REPORT
+    report_path = session.report("--out", out, ("gates", "counts", "histograms")) or _REPORT
     run = session.open(
         overrides(
             {

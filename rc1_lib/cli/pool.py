@@ -165,7 +165,7 @@ def report_diversity(
     """Measure diversity: distinct-1/2, type-token ratio, 3-gram KL against the old pack, Zipf slope, coverage."""
     from rc1_lib.artifacts import write_json
 
-    target = session.inside("--out", out) or _DIVERSITY
+    target = session.report("--out", out, ("measured",)) or _DIVERSITY
     run = session.open(
         overrides(
             {

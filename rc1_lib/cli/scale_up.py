@@ -9,6 +9,7 @@ from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
 from rc1_lib.cli.preflight import Build, Verbose
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.tables import notes
 
 
 def scale_up(
@@ -32,7 +33,7 @@ def scale_up(
     outcome = run_flow_of(session, run, "scale_up", verbose=verbose, build="always" if rebuild else build)
     report = written_since(run, before, REPORT).get(REPORT)
     if report:
-        session.show(_table(report["table"]))
+        session.show(_table(report["table"]), *notes(report))
         session.show(
             *(f"{what}: {run.workspace.path(file)}" for what, file in (("report", REPORT), ("picture", PICTURE)))
         )

@@ -32,12 +32,14 @@ def score(
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask for everything, whatever is stored.")] = False,
 ) -> int:
     """Score dialogues with the judge. What was paid for is stored, so that an interrupted run goes on where it was."""
-    given, target = session.given(rows), session.inside("--out", out)
+    given, target = session.given(rows), session.report("--out", out, ("dialogue", "medians", "variances"))
     run = session.open(overrides({"judge.provider": provider, "judge.model": model, "judge.samples": samples}))
     from rc1_lib.scoring.dialogues import read_dialogues
     from rc1_lib.scoring.judge import check_judge, open_judge, open_store, traffic_note
     from rc1_lib.scoring.score_files import SCORES, summary_path, write_scores
 
+    if target is not None:
+        session.report("--out", Path(summary_path(target)), ("scores", "spec_sha256"))  # which is written beside it
     source = run.workspace.path(given or run.config.shadow.path)
     if given is None and not source.exists():
         raise RC1Error(f"{source}: there is no shadow set yet; `rc1 build-pool` writes it, or name a file with --in")

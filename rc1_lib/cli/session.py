@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,15 +106,46 @@ class Session:
         """
         if path is None:
             return None
+        target = self._below(flag, path)
+        if target.is_dir():
+            raise ConfigError(f"{flag} {path}: is a folder, expected a file to write")
+        return target.relative_to(self.workspace.root).as_posix()
+
+    def report(self, flag: str, path: Path | None, keys: Collection[str]) -> str | None:
+        """As `inside`, for a report that is written anew each time: over an earlier one, and over nothing else.
+
+        Args:
+            flag: that names it.
+            path: the file.
+            keys: what such a report holds, or each of its lines.
+
+        Raises:
+            ConfigError: as `inside` does, and when something else lies there.
+        """
+        target = self.inside(flag, path)
+        if target is not None and (there := self.workspace.path(target)).exists() and not _holds(there, keys):
+            raise ConfigError(
+                f"{flag} {path}: is there already and no earlier report of this command, so it is not overwritten; "
+                f"name another file, or move it away"
+            )
+        return target
+
+    def new_folder(self, flag: str, path: Path | None, default: str) -> Path:
+        """A folder to be written, in full; `default` where none is named.
+
+        Raises:
+            ConfigError: as `inside` does when it would lie outside the workspace.
+        """
+        return self.workspace.path(default) if path is None else self._below(flag, path)
+
+    def _below(self, flag: str, path: Path) -> Path:
         root = self.workspace.root
         target = (root / path).resolve()
         if not target.is_relative_to(root) or target == root:
             raise ConfigError(
-                f"{flag} {path}: lies outside the workspace {root}; name a file below it, or set --workspace"
+                f"{flag} {path}: lies outside the workspace {root}; name one below it, or set --workspace"
             )
-        if target.is_dir():
-            raise ConfigError(f"{flag} {path}: is a folder, expected a file to write")
-        return target.relative_to(root).as_posix()
+        return target
 
     @overload
     def given(self, path: Path) -> str: ...
@@ -135,6 +166,21 @@ class Session:
 def root_of(options: Options) -> Path:
     """The workspace's folder."""
     return options.workspace.resolve() if options.workspace else PROJECT_ROOT
+
+
+def _holds(path: Path, keys: Collection[str]) -> bool:
+    """Whether a file is a JSON object with these keys, or begins with a line that is one."""
+    import orjson
+
+    from rc1_lib.regular_files import open_regular
+
+    try:
+        with open_regular(path) as stream:
+            first = stream.readline()
+            found = orjson.loads(first if first.strip() != b"{" else first + stream.read())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.keys() >= set(keys)
 
 
 def _console(stream: TextIO) -> Console:

@@ -38,7 +38,7 @@ def shadow_run(
     rebuild: Rebuild = False,
 ) -> int:
     """Compare the old score with the new reward on the shadow set, which is written where it is missing."""
-    copy = session.inside("--dump-manifest", dump_manifest)
+    copy = session.report("--dump-manifest", dump_manifest, ("stratified", "strata", "rows"))
     run = session.open(
         overrides(
             {

@@ -40,7 +40,7 @@ def export(
 
     if part not in [*Part]:
         raise ConfigError(f"--part: found '{part}', expected one of {', '.join(Part)}")
-    target = run.workspace.path((to or Path(DEFAULT)).as_posix())
+    target = session.new_folder("--to", to, DEFAULT)
     document = export_world(run, _pool(session, run, rows), target, Part(part))
     own = document["rc1"]
     left_out = run.config.training.reward.judge

@@ -60,6 +60,11 @@ def file(name: str, content: str | bytes = b"") -> Make:
     return lambda root: _at(root, name).write_bytes(body)
 
 
+def both(first: Make, second: Make) -> Make:
+    """One after the other."""
+    return lambda root: (first(root), second(root))
+
+
 def pipe(name: str) -> Make:
     """A pipe that nobody writes into."""
     return lambda root: os.mkfifo(_at(root, name))

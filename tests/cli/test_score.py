@@ -45,6 +45,14 @@ def rows(tmp_path: Path) -> Path:
     return write(tmp_path / "rows.jsonl", [*named, {"messages": asked[3]}, {"id": 5, "messages": asked[0]}])
 
 
+def test_scores_in_a_file_of_ones_own_are_written_again(
+    rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path
+) -> None:
+    words = ("score", "--workspace", tmp_path / "w", "--in", rows, "--out", "mine/scores.jsonl", *judge_at(server))
+    assert [rc1(*words).code for _ in range(2)] == [0, 0]
+    assert len(records(tmp_path / "w/mine/scores.jsonl")) == 5
+
+
 def test_scores_are_written_row_by_row_and_told(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
     done = rc1("score", "--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
     assert done.code == 0

@@ -18,9 +18,11 @@ from prefect.exceptions import Pause
 from prefect.flow_engine import run_flow as run_as_a_worker_does
 from prefect.settings import PREFECT_API_URL
 
-from flows.scale_up import scale_up
+from flows.scale_up import _sentence, scale_up
 from rc1_lib.artifacts import read_json
-from rc1_lib.run import Run
+from rc1_lib.records import Check, GateResult
+from rc1_lib.run import Run, open_run
+from rc1_lib.scale_up.looks import AFTER, Look
 from rc1_lib.scale_up.report import REPORT
 from rc1_lib.scale_up.rows import rows_artifact
 from rc1_lib.scale_up.sizes import sized
@@ -110,6 +112,15 @@ def test_between_sizes_it_waits_for_a_person(said: bool, ending: str, fresh_copy
     assert isinstance(state, State) and state.name == ending, state
     if not said:
         assert state.message == "growing on from 600 rows was not approved by a reader: as I see it"
+
+
+@pytest.mark.parametrize("sizes", ["[30000]", "[1000, 30000]"])
+def test_a_pool_that_grew_through_no_smaller_size_says_so(sizes: str, tmp_path: Path) -> None:
+    run = open_run(profile="local", workspace=tmp_path, overrides=(f"scale_up.sizes={sizes}",))
+    green = tuple(GateResult(name, checks=(Check("any", 1, "<=", 1, True),)) for name in AFTER)
+    said = _sentence(run, [Look(30000, False, green)])
+    assert said.startswith("30,000 of 30,000 rows reached, every gate green at 30,000")
+    assert said.endswith("names no smaller size, so none was looked at") is (sizes == "[30000]")
 
 
 def test_a_run_that_nobody_could_approve_is_refused_before_anything_is_written(

@@ -99,6 +99,8 @@ def test_the_report_has_a_row_a_measure_and_a_column_a_look(run: Run) -> None:
     write_report(run, looks, "so far")
     report = read_json(run.workspace.path(REPORT))
     assert report["pass"] is False, "the whole pool is not reached"
+    changed = {one["key"]: one["published"] for one in report["thresholds_changed"]}
+    assert changed["scale_up.sizes"] == [1000, 5000, 30000], "what was looked at is less than what was published"
     assert [list(row)[2:] for row in report["table"]] == [["300", "300 again", "600"]] * len(report["table"])
     assert {name.partition(":")[0] for name in measures(looks)} == set(AFTER)
     assert all(not row["measure"].endswith("]") for row in table(looks))
