@@ -219,13 +219,12 @@ def decisive(config: RunConfig) -> dict[str, Any]:
 
 def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     key, text = _parted(override)
-    override = conceal_argument(override, secrets())
     if not key or text is None:
-        raise ConfigError(f"--set {override}: expected KEY=VALUE with a dotted key, for example --set {example}")
+        raise _misset(override, f"expected KEY=VALUE with a dotted key, for example --set {example}")
     try:
         value = parse_yaml(text)
     except (yaml.YAMLError, ValueError):
-        raise ConfigError(f"--set {override}: the value is not a YAML value") from None
+        raise _misset(override, "the value is not a YAML value") from None
     *parents, leaf = key.split(".")
     node: Any = tree
     for parent in parents:
@@ -237,9 +236,13 @@ def _apply(tree: dict[str, Any], override: str, example: str) -> None:
                     f"{key[: key.index(parent) + len(parent)]}=..."
                 )
             known = list(node) if isinstance(node, dict) else []
-            raise ConfigError(f"--set {override}: there is no section '{parent}'{_nearest(parent, known)}")
+            raise _misset(override, f"there is no section '{parent}'{_nearest(parent, known)}")
         node = node[parent]
     node[leaf] = value
+
+
+def _misset(override: str, problem: str) -> ConfigError:
+    return ConfigError(f"--set {conceal_argument(override, secrets())}: {problem}")
 
 
 def _parted(override: str) -> tuple[str, str | None]:

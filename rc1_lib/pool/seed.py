@@ -60,8 +60,8 @@ def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = No
 
 
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
-    plans, skipped = _planned(run, parts)
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
+    plans, skipped = _planned(run, parts)
     # Taken before anything is written: what is edited meanwhile is not what these files were made from.
     inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}
     written: dict[str, Any] = {}
@@ -80,8 +80,9 @@ def _planned(run: Run, parts: Sequence[Part]) -> tuple[Plans, dict[str, dict[str
     pool = "pool" in parts
     if pool and (made := planned_ahead(run.config)) is not None:
         return made, {}  # of embedded questions, which have no records
+    beside = held_out_beside(run.config, run.workspace)
     questions, skipped = load_questions(run.config, run.workspace)
-    return plan(run.config, questions, pool=pool, beside=held_out_beside(run.config, run.workspace)), skipped
+    return plan(run.config, questions, pool=pool, beside=beside), skipped
 
 
 def _write(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from rc1_lib.config_data import Difficulty
 from rc1_lib.difficulty import known_metrics, steps
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.pool.seed import build_seed
@@ -16,12 +18,24 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 
+Known = dict[str, tuple[Difficulty, pl.DataFrame]]
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Known]:
+    """The pool, built once, and what its builder knows of it."""
+    run = open_run(workspace=tmp_path_factory.mktemp("pooled"), overrides=SMALL)
+    build_seed(run, ("pool",))
+    return run.workspace.root, dict(known_metrics._KNOWN)
+
 
 @pytest.fixture
-def pooled(tmp_path: Path) -> Run:
-    run = open_run(workspace=tmp_path, overrides=SMALL)
-    build_seed(run, ("pool",))
-    return run
+def pooled(once: tuple[Path, Known], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A copy of it, right after it was built."""
+    root, known = once
+    shutil.copytree(root, tmp_path / "workspace")
+    monkeypatch.setattr(known_metrics, "_KNOWN", dict(known))
+    return open_run(workspace=tmp_path / "workspace", overrides=SMALL)
 
 
 def unexpected(*_: object) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
+from tests.environment.replays import check_replay
 
 # A tenth of fewer than 245 real dialogues is too few for the overlap's threshold.
 _WHOLE = ("pool.n=600", "shadow.n=245", "calibration.n=600")
@@ -49,6 +50,10 @@ def test_every_gate_that_asks_about_the_rows_is_green(real: Run) -> None:
     assert names > NEEDS_CALIBRATION
     results = [evaluate(name, evidence, 1) for name in sorted(names - NEEDS_CALIBRATION)]
     assert {result.name: result.error or result.failures for result in results if result.status in RED} == {}
+
+
+def test_the_teacher_gets_the_same_words_and_the_same_verdict_in_every_row(real: Run) -> None:
+    assert check_replay(real) > 50
 
 
 @pytest.mark.long

@@ -126,9 +126,11 @@ def test_units_are_found_and_counted_where_they_stand(
     monkeypatch.setattr(telling_places, "_AT_ONCE", 7)
     seen = [pair for places, found in telling_places._seen(coded, sought, vocabulary)
             for pair in zip(places.tolist(), sought[found].tolist(), strict=True)]  # fmt: skip
-    assert seen == [(place, unit) for place, unit in enumerate(units) if unit in set(sought)]
+    wanted = set(sought.tolist())
+    assert seen == [(place, unit) for place, unit in enumerate(units) if unit in wanted]
     often = telling_places._counted(coded, sought, vocabulary)
-    assert dict(zip(sought.tolist(), often.tolist(), strict=True)) == {unit: units.count(unit) for unit in sought}
+    counted = Counter(units)
+    assert dict(zip(sought.tolist(), often.tolist(), strict=True)) == {unit: counted[unit] for unit in sought.tolist()}
 
 
 def test_places_are_the_same_where_numbers_for_them_are_few(

@@ -355,14 +355,17 @@ def test_the_shadow_run_is_compared_again_where_a_score_or_what_it_left_is_anoth
     assert again() == (False, 1)
     assert again() == (True, 1)
     wanted = 1
-    for where in BY_NAME["shadow_run"].leaves:
-        body = place.path(where).read_bytes()
-        for damage in (body + b"\n", None):
-            place.path(where).unlink() if damage is None else place.path(where).write_bytes(damage)
-            wanted += 1
-            assert again() == (False, wanted), where
-            assert again() == (True, wanted), "and what it has written lies there again"
-    assert len(place.path(BY_NAME["shadow_run"].leaves[0]).read_bytes()) > 1000
+    leaves = {where: place.path(where) for where in BY_NAME["shadow_run"].leaves}
+    before = {path: path.stat().st_mtime_ns for path in (place.root / "reports").rglob("*") if path.is_file()}
+    report, *_, picture = leaves.values()
+    for damage in (lambda: report.write_bytes(report.read_bytes() + b"\n"), picture.unlink):
+        damage()
+        wanted += 1
+        assert again() == (False, wanted)
+        assert again() == (True, wanted), "and what it has written lies there again"
+    written = {path for path, at in before.items() if path.stat().st_mtime_ns != at}
+    assert written == set(leaves.values()), "a report beside these would not be missed"
+    assert len(report.read_bytes()) > 1000
     shutil.rmtree(place.path(run.config.judge.store.path).parent)
     assert again() == (True, wanted), "the judge says the same where nothing is stored"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,9 @@ def own(releasable: Run, tmp_path: Path) -> Run:
     return open_run(profile="local", workspace=root, overrides=releasable.overrides)
 
 
-@pytest.fixture(autouse=True)
-def small_slides(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def small_slides() -> Iterator[None]:
     """Slides of an eighth of the width: what they show is the same, and packing pixels is most of a page's time."""
-    monkeypatch.setattr(charts, "_SLIDE_DPI", 50)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(charts, "_SLIDE_DPI", 50)
+        yield

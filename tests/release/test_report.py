@@ -16,10 +16,12 @@ from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.report import charts
 from rc1_lib.release.report.book import Book
-from rc1_lib.release.report.page import PAGE, _steps, write_page
+from rc1_lib.release.report.page import PAGE, Page, _steps, write_page
 from rc1_lib.run import Run, open_run
 from tests.evaluation.tables import PPO
 from tests.trained import evaluated
+
+Reported = tuple[Path, Page]
 
 HOSTILE = "</pre></details><script>alert(1)</script><img src=x onerror=alert(1)> {{ 7 * 7 }} 你好 \u202e"
 
@@ -45,13 +47,17 @@ def page_of(run: Run) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the page of a green run lies, made once. Never write into it."""
+def reported(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    """The workspace of a green run and the page of it, made once. Never write into it."""
     root = tmp_path_factory.mktemp("reported") / "workspace"
     shutil.copytree(releasable.workspace.root, root, symlinks=True)
-    run = open_run(profile="local", workspace=root, overrides=releasable.overrides)
-    page_of(run)
-    return run.workspace.path(PAGE).parent
+    return root, write_page(open_run(profile="local", workspace=root, overrides=releasable.overrides))
+
+
+@pytest.fixture(scope="module")
+def folder(reported: Reported) -> Path:
+    """Where the page of a green run lies."""
+    return (reported[0] / PAGE).parent
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +78,11 @@ def test_the_steps_are_those_that_were_trained(tmp_path: Path, ends: tuple[int, 
     assert _steps(Book(run)) == said
 
 
-def test_the_same_files_give_the_same_page_and_pictures(own: Run) -> None:
-    first = write_page(own)
-    before = {name: sha256_file(own.workspace.path(name)) for name in (first.path, *first.slides)}
+def test_the_same_files_give_the_same_page_and_pictures(own: Run, reported: Reported) -> None:
+    root, first = reported
     assert write_page(own) == first
-    assert before == {name: sha256_file(own.workspace.path(name)) for name in before}
+    for name in (first.path, *first.slides):
+        assert sha256_file(own.workspace.path(name)) == sha256_file(root / name)
     assert first.red == ()
     assert len(first.slides) > 10
 
@@ -159,12 +165,15 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     )
 
 
-def test_the_release_takes_the_page_along(own: Run) -> None:
+def test_the_release_takes_the_page_along(own: Run, reported: Reported) -> None:
     from rc1_lib.release.package import write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.verifier import verify
 
-    page = write_page(own)
+    root, page = reported
+    for name in (page.path, *page.slides):
+        own.workspace.path(name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / name, own.workspace.path(name))
     package = write_package(check_ready(own), also=(page.path, *page.slides))
     found = verify(own.workspace.path(package.path))
     assert found.problems == []
