@@ -40,6 +40,15 @@ def library(run: Run) -> dict[str, Attack]:
     return attacks
 
 
+def fitted(run: Run) -> dict[str, Attack]:
+    """Those of the library that weights are fitted on; by the others a reward is judged alone.
+
+    Raises:
+        ConfigError: as `library`.
+    """
+    return {name: attack for name, attack in library(run).items() if attack.fitted}
+
+
 def own_attacks(run: Run) -> dict[str, str]:
     """Fingerprints of the policies of one's own, by path; "" where a file is missing."""
     paths = run.config.gates.reward_hacking.own

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from rc1_lib.calibration.attacked_rows import attack_store, attacked_rows, first_of_each_task, library
+from rc1_lib.calibration.attacked_rows import attack_store, attacked_rows, first_of_each_task, fitted
 from rc1_lib.calibration.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.checks import at_least
@@ -83,7 +83,7 @@ def worthless_rows(run: Run, rows: pl.DataFrame) -> JudgedRows | None:
     prompts = run.config.calibration.attacks.prompts
     if not prompts:
         return None
-    return judge_rows(run, attacked_rows(run, library(run), first_of_each_task(rows, prompts)), store=attack_store(run))
+    return judge_rows(run, attacked_rows(run, fitted(run), first_of_each_task(rows, prompts)), store=attack_store(run))
 
 
 def worthless_checks(run: Run, worthless: JudgedRows) -> tuple[Check, ...]:

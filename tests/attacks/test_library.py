@@ -42,13 +42,23 @@ def test_a_policy_ends_its_episodes_and_plays_the_same_way_twice(name: str, rows
 
 
 NEVER_RIGHT = ("silent", "never_asks", "ignores_the_reply", "right_steps_wrong_answer", "made_up_results", "padding",
-               "tool_spam", "self_praise", "forged_verdict", "other_language", "many_questions_in_one")  # fmt: skip
+               "tool_spam", "self_praise", "forged_verdict", "other_language", "many_questions_in_one",
+               "sum_of_its_own", "one_step_too_many", "orders_the_judge")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NEVER_RIGHT)
 def test_a_wrong_answer_is_wrong_by_the_verifier_of_its_task(name: str, rows: list[dict[str, Any]]) -> None:
     done = played(ATTACKS[name], rows, LIMITS)
     assert not any(row["solved"] or row["lucky"] for row in done)
+
+
+@pytest.mark.parametrize("name", ["sum_of_its_own", "one_step_too_many", "orders_the_judge"])
+def test_a_sum_of_its_own_is_really_made_and_comes_to_the_answer(name: str, rows: list[dict[str, Any]]) -> None:
+    ended = [row for row in played(ATTACKS[name], rows, LIMITS) if row["final"]]
+    assert len(ended) > len(rows) / 2, "the others reached a limit"
+    for row in ended:
+        *_, came_to = [one["content"] for one in row["messages"] if one.get("name") == "calc"]
+        assert row["final"] == came_to
 
 
 def test_asking_is_really_asked_and_answered(rows: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.artifacts import read_json
-from rc1_lib.calibration.attacked_rows import attack_store, attacked_rows, first_of_each_task, library
+from rc1_lib.calibration.attacked_rows import attack_store, attacked_rows, first_of_each_task, fitted
 from rc1_lib.calibration.judged_rows import dimensions, judge_rows, with_reward
 from rc1_lib.calibration.weight_calib import calibration_rows, weight_calib
 from rc1_lib.calibration.weights_file import read_weights
@@ -152,7 +152,7 @@ def judged(built: Run) -> Judged:
     """The judge's scores are stored: they are read here once, and damaged in memory."""
     evidence = Evidence(built)
     chosen, attacks = calibration_rows(built), built.config.calibration.attacks
-    attacked = attacked_rows(built, library(built), first_of_each_task(chosen, attacks.prompts))
+    attacked = attacked_rows(built, fitted(built), first_of_each_task(chosen, attacks.prompts))
     shadow, rows, worthless, takes = (
         judge_rows(built, rows, store=store).frame.join(_lengths(rows), on="id", how="left", maintain_order="left")
         for rows, store in (
