@@ -227,17 +227,15 @@ def _apply(tree: dict[str, Any], override: str, example: str) -> None:
         raise _misset(override, "the value is not a YAML value") from None
     *parents, leaf = key.split(".")
     node: Any = tree
-    for parent in parents:
-        if not isinstance(node, dict) or not isinstance(node.get(parent), dict):
-            inside = isinstance(node, dict) and parent in node
-            if inside:
-                raise ConfigError(
-                    f"--set {override}: '{parent}' is a value, no section with keys of its own; give all of it: "
-                    f"{key[: key.index(parent) + len(parent)]}=..."
-                )
-            known = list(node) if isinstance(node, dict) else []
-            raise _misset(override, f"there is no section '{parent}'{_nearest(parent, known)}")
+    for depth, parent in enumerate(parents, start=1):
+        if parent not in node:
+            raise _misset(override, f"there is no section '{parent}'{_nearest(parent, list(node))}")
         node = node[parent]
+        if not isinstance(node, dict):
+            whole = ".".join(parents[:depth])
+            raise _misset(
+                override, f"'{parent}' is a value, no section with keys of its own; give all of it: {whole}=..."
+            )
     node[leaf] = value
 
 

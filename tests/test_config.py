@@ -42,6 +42,15 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
     assert load_config(copy) == config
 
 
+@pytest.mark.parametrize("key", ["pool.n.x", "nowhere.x", "pool"])
+def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "sk-not-for-logs")
+    separator = "" if key == "pool" else "="
+    with pytest.raises(ConfigError) as refused:
+        load_config(LOCAL, [f"{key}{separator}sk-not-for-logs"])
+    assert "sk-not-for-logs" not in str(refused.value) and "***" in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
@@ -51,6 +60,7 @@ def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> No
             "scale_up.sizes.0=1",
             "'sizes' is a value, no section with keys of its own; give all of it: scale_up.sizes=...",
         ),
+        ("pool.n.n=1", "'n' is a value, no section with keys of its own; give all of it: pool.n=..."),
         ("gatez.x=1", "there is no section 'gatez'; did you mean 'gates'?"),
         ("pool.n=many", "pool.n: found 'many'"),
         ("pool.n=0", "pool.n: found '0'"),
