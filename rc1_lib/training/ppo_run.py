@@ -48,6 +48,7 @@ from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.derived import CHECKPOINT
 from rc1_lib.training.device import get_device
 from rc1_lib.training.episode_judge import EpisodeJudge
+from rc1_lib.training.judge_drifted import check_grades
 from rc1_lib.training.kept_checkpoints import keep_rule_of
 from rc1_lib.training.memory_estimate import check_memory, check_warm_start, estimate_memory
 from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
@@ -227,7 +228,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         The checkpoint of step `last`, or of the step before it at which `training.early_stop` has ended the run.
 
     Raises:
-        RC1Error: when the configuration is refused.
+        RC1Error: when the configuration is refused, or a live judge grades otherwise than in its baseline.
         PausedError: when the cap is reached; the step that it was reached at has a checkpoint.
         DivergedError: when training leaves the finite numbers, or its policy is lost.
         BreakdownError: when the disk or memory is full.
@@ -267,6 +268,9 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         seed,
         facts | {"process": process_values() | {"threads": config.training.threads}},
     )
+    asked = check_grades(run) if prepared.judge is not None else ""
+    if asked:
+        log.line(f"seed {seed}: {asked}")
     began = time.monotonic()
     if config.training.rollout.sampler == "vllm":
         log.line(f"seed {seed}: vLLM samples; another try goes on from the same state, not with the same tokens")

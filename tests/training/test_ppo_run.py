@@ -292,6 +292,25 @@ def test_other_weights_make_a_judged_run_another_one(tiny: Tiny) -> None:
     assert go(run, 2) == ["step_00002 is of another run (judge differ) and will be replaced"]
 
 
+def test_a_segment_that_is_paid_for_scores_begins_with_a_look_at_the_judge(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Run] = []
+
+    def drifted(run: Run) -> str:
+        looked.append(run)
+        raise RC1Error("the judge grades otherwise")
+
+    monkeypatch.setattr("rc1_lib.training.ppo_run.check_grades", drifted)
+    go(tiny(), 1)
+    assert looked == [], "nobody is asked where no score is paid for"
+    run = judged(tiny, "judged")
+    with pytest.raises(RC1Error, match="the judge grades otherwise"):
+        go(run, 1)
+    assert len(looked) == 1
+    assert not list(run.workspace.path("checkpoints").glob("rc1/step_*"))
+
+
 WEIGHTS = "base/model.safetensors"
 
 

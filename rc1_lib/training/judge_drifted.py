@@ -1,0 +1,50 @@
+"""Does a live judge still grade as in its baseline? Asked before each segment whose episodes it scores.
+
+A provider may change what answers under a name while a training runs, and the version that it names stays the same.
+The nightly would see it, but a training does not wait for one, and learns from every grade until then.
+"""
+
+from __future__ import annotations
+
+from rc1_lib.artifacts import FileState
+from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
+from rc1_lib.errors import RC1Error
+from rc1_lib.file_hashes import sha256_file
+from rc1_lib.run import Run
+from rc1_lib.scoring.providers import LIVE
+from rc1_lib.vouched import check_vouched
+
+
+def check_grades(run: Run) -> str:
+    """Ask a live judge again about the dialogues of its baseline, and compare by the gate `judge_drift`.
+
+    A long training has hundreds of segments, and now and then noise alone looks like a change: what is red is asked
+    about once more before it ends anything.
+
+    Args:
+        run: whose judge and baseline. Without a ticket, and without a baseline, there is nothing to compare with.
+
+    Returns:
+        What was found, for the log; empty where nobody was asked.
+
+    Raises:
+        RC1Error: when the judge grades otherwise, answers as another version or cannot be asked, or the baseline is
+            not the one that the ticket vouches for.
+    """
+    path = JUDGE_BASELINE.path(run)
+    if run.config.judge.provider not in LIVE:
+        return ""
+    if run.vouched is None and JUDGE_BASELINE.state(run) is FileState.MISSING:
+        return ""
+    check_vouched(run, JUDGE_BASELINE.name, path, sha256_file(path) if path.is_file() else None)
+    gate = drift_verdict(run)
+    if gate.failures:
+        gate = drift_verdict(run)
+    if gate.failures:
+        check = gate.failures[0]
+        raise RC1Error(
+            f"the judge that episodes are scored by is not the one of its baseline any more: {check.name} is "
+            f"{check.value}, expected {check.op} {check.threshold}. {check.advice}. What was trained so far has its "
+            f"checkpoints; `rc1 judge-drift` shows every check"
+        )
+    return f"the judge grades as in its baseline ({len(gate.checks)} checks)"

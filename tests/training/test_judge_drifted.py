@@ -1,0 +1,97 @@
+"""A live judge that grades otherwise than in its baseline ends a training before the next segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict, record_baseline
+from rc1_lib.checks import at_most
+from rc1_lib.errors import RC1Error, TicketError
+from rc1_lib.file_hashes import sha256_file
+from rc1_lib.records import GateResult
+from rc1_lib.run import Run
+from rc1_lib.scoring.given import JUDGE_SPEC
+from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
+from rc1_lib.training.judge_drifted import check_grades
+
+USUAL = Behaviour(delay="zero")
+N = 30
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+    monkeypatch.setenv("SCORER_API_KEY", "key-of-the-double")
+    with running(USUAL) as server:
+        yield server
+
+
+@pytest.fixture
+def live(fresh_copy: Callable[..., Run], server: JudgeServer) -> Run:
+    return fresh_copy(
+        f"judge.baseline.n={N}", "judge.provider=openai", f"judge.base_url={server.base_url}",
+        "judge.model=rc1-test-double-1", "judge.limits.rps=1000", "judge.limits.max_rps=1000",
+        "judge.baseline.path=data/judge/baseline/of_this.json",
+    )  # fmt: skip
+
+
+def test_the_same_judge_is_asked_again_and_may_go_on(live: Run, server: JudgeServer) -> None:
+    record_baseline(live)
+    before = server.stats().answered
+    assert check_grades(live).startswith("the judge grades as in its baseline")
+    assert server.stats().answered - before == N * live.config.judge.samples
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "sentence"),
+    [
+        (replace(USUAL, shift=-0.1), "medians moved by is -0[.]"),
+        (replace(USUAL, shift=0.2, shifted="grounded"), "grounded: medians moved by is 0[.]"),
+        (replace(USUAL, seed=1), "medians of a dialogue apart, mean is 0[.]"),
+        (replace(USUAL, model="rc1-test-double-2"), "model versions is rc1-test-double-2"),
+    ],
+    ids=["stricter", "milder in one dimension", "other grades, the same mean", "another version"],
+)
+def test_one_that_has_changed_ends_the_training(
+    live: Run, server: JudgeServer, behaviour: Behaviour, sentence: str
+) -> None:
+    record_baseline(live)
+    server.behaviour = behaviour
+    with pytest.raises(RC1Error, match=rf"is not the one of its baseline any more: .*{sentence}"):
+        check_grades(live)
+
+
+def test_what_is_red_once_is_asked_about_again(live: Run, server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    record_baseline(live)
+    red = GateResult("judge_drift", (at_most("moved", 1.0, 0.5, "it moved"),))
+    verdicts = [red]
+    monkeypatch.setattr(
+        "rc1_lib.training.judge_drifted.drift_verdict", lambda run: verdicts.pop() if verdicts else drift_verdict(run)
+    )
+    before = server.stats().answered
+    assert check_grades(live).startswith("the judge grades as in its baseline")
+    assert server.stats().answered - before == N * live.config.judge.samples
+
+
+def test_without_a_ticket_and_a_baseline_nobody_is_asked_and_with_a_ticket_it_has_to_be_there(
+    live: Run, server: JudgeServer
+) -> None:
+    assert check_grades(live) == ""
+    with pytest.raises(TicketError, match=r"of_this\.json is gone"):
+        check_grades(replace(live, vouched={JUDGE_BASELINE.name: "0" * 64}))
+    record_baseline(live)
+    named = {
+        JUDGE_BASELINE.name: sha256_file(JUDGE_BASELINE.path(live)),
+        JUDGE_SPEC.name: sha256_file(JUDGE_SPEC.path(live)),
+    }
+    check_grades(replace(live, vouched=named))
+    asked = server.stats().answered
+    with pytest.raises(TicketError, match=r"of_this\.json has changed since the ticket"):
+        check_grades(replace(live, vouched={**named, JUDGE_BASELINE.name: "0" * 64}))
+    assert server.stats().answered == asked
+
+
+def test_the_local_rubric_is_no_provider_that_could_change(built: Run) -> None:
+    assert check_grades(built) == ""
