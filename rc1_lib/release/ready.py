@@ -12,6 +12,7 @@ from rc1_lib.build_policy import NOT_OURS
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
 from rc1_lib.preflight.ticket import verify_ticket, vouched_by
+from rc1_lib.release.report.shapes import TRAINING, check_shape
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import read_verified
 
@@ -65,14 +66,14 @@ def _training(run: Run) -> dict[str, Any]:
     path = run.workspace.path(TRAINING_REPORT)
     try:
         body = read_json(path)
-        runs = [(one["seed"], one["checkpoint"], one["sha256"]) for one in body["runs"]]
     except FileNotFoundError:
         raise RC1Error(f"no release: {path}: there is no such file, so nothing was trained; run `rc1 train`") from None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         raise RC1Error(f"no release: {path}: is no report of a training; {_AGAIN}") from None
+    check_shape(TRAINING, body, path)
     if body.get("config_sha256") != run.config_sha256:
         raise RC1Error(f"no release: {path}: is of another configuration; give the training's own flags, or {_AGAIN}")
-    if not runs or body.get("evaluation") is None:
+    if not body.get("runs") or body.get("evaluation") is None:
         raise RC1Error(f"no release: {path}: the training was not evaluated; run `rc1 train` without --no-evaluate")
     return dict(body)
 
@@ -84,7 +85,7 @@ def _evaluation(run: Run) -> dict[str, Any]:
         raise RC1Error(f"no release: {_name(run)}: {why}; {_AGAIN}")
     body = read_json(EVALUATION.path(run))
     gate = body["gate"]
-    if not body["pass"] or not _training(run)["pass"]:
+    if not body["pass"] or not _training(run).get("pass"):
         red = [check["name"] for check in gate["checks"] if not check["passed"]]
         raise RC1Error(
             f"no release: the gate {gate['name']} is red ({', '.join(red) or gate['error'] or 'the training failed'}); "

@@ -8,9 +8,11 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import orjson
 import pytest
 
 from rc1_lib.artifacts import write_json
+from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import revoke_ticket
@@ -73,7 +75,9 @@ def page(folder: Path) -> str:
 def test_the_steps_are_those_that_were_trained(tmp_path: Path, ends: tuple[int, ...], said: str) -> None:
     run = open_run(profile="local", workspace=tmp_path, overrides=["steps=48"])
     if ends:
-        runs = [{"seed": seed, "checkpoint": f"c/step_{end:05d}"} for seed, end in enumerate(ends, start=1)]
+        runs = [
+            {"seed": seed, "checkpoint": f"c/step_{end:05d}", "sha256": ""} for seed, end in enumerate(ends, start=1)
+        ]
         write_json(tmp_path / TRAINING_REPORT, {"runs": runs})
     assert _steps(Book(run)) == said
 
@@ -163,6 +167,37 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
         "there is no ticket",
         "the policy was not evaluated",
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "body", "said"),
+    [
+        ("reports/train.json", [1], "the file as a whole: Input should be a valid dictionary or instance"),
+        ("reports/train.json", {"runs": 5}, "runs: Input should be a valid list, found int"),
+        ("reports/train.json", {"runs": [{"seed": 1, "sha256": ""}]}, "runs.0.checkpoint: Field required;"),
+        ("reports/train.json", {"seconds": [1.5]}, "seconds: Input should be a valid dictionary, found list"),
+        ("reports/preflight/round1.json", {"gates": [5]}, "gates.0: "),
+        ("reports/preflight/round1.json", {"gates": [{"name": "a", "status": "passed"}]}, "gates.0.checks: "),
+        ("reports/preflight/round2_pass.json", {"waived": ["git"]}, "waived: "),
+        ("reports/preflight/round1.json", {"thresholds_changed": [{"key": "a"}]}, "thresholds_changed.0.value: "),
+        ("reports/calibration_report_1.json", {}, "weights: Field required;"),
+        ("reports/calibration_report_1.json", {"weights": {"a": "1"}}, "weights.a: Input should be a valid number"),
+        ("reports/shadow_run_pre_run_check.json", {"figures": 3}, "figures: "),
+        ("reports/shadow_run_pre_run_check.json", {"scoring": {"models": [None]}}, "models.0: "),
+        ("reports/shadow_run_pre_run_check.rows.jsonl", {"old": 0.5, "reward": 0.5}, "0.solved: Field required;"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_form_is_named_with_the_place_and_no_page_is_written(
+    file: str, body: object, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(orjson.dumps(body) + b"\n")
+    run = open_run(profile="local", workspace=tmp_path)
+    refusal = rf"{re.escape(str(path))}: is not of the form that this version of RC1 writes: .*{re.escape(said)}"
+    with pytest.raises(RC1Error, match=refusal):
+        write_page(run)
+    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [path]
 
 
 def test_the_release_takes_the_page_along(own: Run, reported: Reported) -> None:

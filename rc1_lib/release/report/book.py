@@ -11,9 +11,11 @@ from typing import Any, TypeGuard
 
 import orjson
 from markupsafe import Markup
+from pydantic import TypeAdapter
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.regular_files import read_regular
+from rc1_lib.release.report.shapes import SHAPES, check_shape
 from rc1_lib.run import Run
 
 UNDEFINED = "undefined"
@@ -57,7 +59,8 @@ class Source:
 
     def cite_interval(self, form: Format, *keys: str) -> Cited:
         """A `{value, low, high}` as one number with its interval."""
-        found = self.at(*keys) or {}
+        found = self.at(*keys)
+        found = found if isinstance(found, Mapping) else {"value": found}
         low, high = (shown(found.get(end), form) for end in ("low", "high"))
         text = shown(found.get("value"), form)
         low, high = (end.partition("\u00a0")[0] for end in (low, high))  # the unit is said once
@@ -87,11 +90,23 @@ class Book:
     run: Run
     sources: dict[str, Source] = field(default_factory=dict)
 
-    def read(self, name: str, path: Path, parse: Callable[[bytes], Any] = orjson.loads) -> Source | None:
+    def read(
+        self,
+        name: str,
+        path: Path,
+        parse: Callable[[bytes], Any] = orjson.loads,
+        shape: TypeAdapter[Any] | None = None,
+    ) -> Source | None:
         """A file, JSON where nothing else is said; None where there is none.
 
+        Args:
+            name: as the page calls it.
+            path: of the file.
+            parse: its bytes.
+            shape: of what was parsed; default: that of the name.
+
         Raises:
-            RC1Error: when there is one that cannot be read.
+            RC1Error: when there is one that cannot be read, or that is of another form.
         """
         if name in self.sources:
             return self.sources[name]
@@ -102,6 +117,8 @@ class Book:
             body = parse(content)
         except (OSError, ValueError) as error:
             raise RC1Error(f"{path}: cannot be read for the report ({error}); write it again or move it away") from None
+        if (shape := shape or SHAPES.get(name)) is not None:
+            check_shape(shape, body, path)
         found = Source(name, self.run.workspace.name(path), hashlib.sha256(content).hexdigest(), len(content), body)
         self.sources[name] = found
         return found

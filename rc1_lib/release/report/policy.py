@@ -27,6 +27,7 @@ from rc1_lib.release.report.book import (
 )
 from rc1_lib.release.report.charts import Chart, Interval, draw, lines, pairs
 from rc1_lib.release.report.parts import Cell, Section, Table, Text, Tile
+from rc1_lib.release.report.shapes import CURVE
 from rc1_lib.task_specs import task_spec
 from rc1_lib.training.run_paths import paths_of
 
@@ -79,7 +80,7 @@ def training(book: Book) -> Section:
     report = book.read("training", book.run.workspace.path("reports/train.json"))
     seeds = [one["seed"] for one in report.at("runs") or []] if report else []
     logs = [
-        book.read(f"metrics-{seed}", book.run.workspace.path(paths_of(book.run, seed).metrics), json_lines)
+        book.read(f"metrics-{seed}", book.run.workspace.path(paths_of(book.run, seed).metrics), json_lines, CURVE)
         for seed in seeds
     ]
     known = [log for log in logs if log is not None and log.body]

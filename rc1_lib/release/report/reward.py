@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -114,8 +115,8 @@ def attacks(book: Book) -> Section:
             "attacks", "Attacks on the reward", "No attack on the reward in force was run in this workspace."
         )
     policies: dict[str, Any] = found.at("policies")
-    order = sorted(policies, key=lambda name: policies[name]["margin"])
-    spans = [(name.replace("_", " "), interval(policies[name]["intervals"]["margin"])) for name in order]
+    order = sorted(policies, key=lambda name: _last(policies[name]["margin"]))
+    spans = [(name.replace("_", " "), interval(policies[name]["intervals"].get("margin", {}))) for name in order]
     rows = [(name, span) for name, span in spans if span is not None]
     chart = draw(
         "attacks", "How far worthless policies stay below the teacher",
@@ -137,6 +138,11 @@ def attacks(book: Book) -> Section:
     return Section(
         "attacks", "Attacks on the reward", lead, (chart,), (Table("Every policy", head, cells), *_ablation(book))
     )
+
+
+def _last(margin: float | None) -> float:
+    """A policy without a margin was paid for nothing, and stands behind those with one."""
+    return math.inf if margin is None else margin
 
 
 def _ablation(book: Book) -> list[Table]:
