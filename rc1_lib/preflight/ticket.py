@@ -56,6 +56,21 @@ class _Revocation(BaseModel):
     reason: str
 
 
+class _Judge(BaseModel):
+    __pydantic_extra__: dict[str, str]
+    model_config = ConfigDict(extra="allow")
+    provider: str
+    spec: str
+
+
+class _Signature(BaseModel):
+    keyid: str
+
+
+class _Envelope(BaseModel):
+    signatures: list[_Signature]
+
+
 class _Shape(BaseModel):
     """What a file must look like to be read as a ticket at all; whether it holds is another question."""
 
@@ -67,8 +82,10 @@ class _Shape(BaseModel):
     commit: str | None
     files: dict[str, _Print]
     reports: dict[str, _Print]
-    judge: dict[str, str]
+    judge: _Judge
+    waived: dict[str, str]
     config: dict[str, Any]
+    envelope: _Envelope | None = None
     ticket_sha256: str | None
     revoked: _Revocation | None
 

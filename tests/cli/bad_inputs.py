@@ -114,7 +114,8 @@ def dialogue(*messages: object) -> Make:
 TICKET = "reports/preflight/ticket.json"
 _TICKET = {
     "version": 1, "profile": "local", "issued": "2026-01-01T00:00:00+00:00", "expires": "2026-01-02T00:00:00+00:00",
-    "commit": None, "files": {}, "reports": {}, "judge": {}, "config": {}, "ticket_sha256": None, "revoked": None,
+    "commit": None, "files": {}, "reports": {}, "judge": {"provider": "rubric", "spec": "v1"}, "waived": {},
+    "config": {}, "ticket_sha256": None, "revoked": None,
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError
 
 from rc1_lib.errors import RC1Error
 
@@ -90,7 +90,7 @@ class _Part(BaseModel):
 
 class _By(BaseModel):
     __pydantic_extra__: dict[str, dict[str, Any]]
-    model_config = {"extra": "allow"}
+    model_config = ConfigDict(extra="allow")
     task: dict[str, _Part]
     bucket: dict[str, _Part]
 
