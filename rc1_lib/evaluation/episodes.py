@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast, get_args
 
@@ -148,9 +149,12 @@ def records_of(
     return records
 
 
+_columns = attrgetter(*SCHEMA)
+
+
 def episode_frame(records: Sequence[EpisodeRecord]) -> pl.DataFrame:
     """The records as columns of `SCHEMA`, checked."""
-    return checked(pl.DataFrame([astuple(record) for record in records], schema=SCHEMA, orient="row"))
+    return checked(pl.DataFrame([_columns(record) for record in records], schema=SCHEMA, orient="row"))
 
 
 def read_episodes(path: Path) -> pl.DataFrame:

@@ -11,7 +11,6 @@ import math
 import os
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +102,12 @@ def read(db: sqlite3.Connection, where: str = "", values: Sequence[Any] = ()) ->
 
 
 def _row(seq: int, line: Line) -> tuple[Any, ...]:
-    fields = asdict(line)
-    fields["scores"] = None if line.scores is None else orjson.dumps(dict(line.scores)).decode()
-    fields["outcome"] = line.outcome.value
-    fields["billable"] = int(line.billable)
-    return (seq, *(fields[name] for name in _COLUMNS[1:]))
+    written = {
+        "scores": None if line.scores is None else orjson.dumps(dict(line.scores)).decode(),
+        "outcome": line.outcome.value,
+        "billable": int(line.billable),
+    }
+    return (seq, *(written[name] if name in written else getattr(line, name) for name in _COLUMNS[1:]))
 
 
 def _was_never_written(row: Sequence[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 import orjson
@@ -13,14 +14,19 @@ from rc1_lib.records import Message, Row
 from rc1_lib.rows.frame import ROW_COLUMNS, columns_of
 
 
+@cache
+def hints_of(kind: Any) -> tuple[dict[str, Any], set[str]]:
+    """The types of a typed dictionary's keys, and which of these it cannot do without."""
+    marked = get_type_hints(kind, include_extras=True)
+    return get_type_hints(kind), {name for name, one in marked.items() if get_origin(one) is not NotRequired}
+
+
 def misfits(value: object, hint: Any, place: str = "row") -> list[str]:
     """Where a value is not of a type made of the kinds that rows are made of."""
     if is_typeddict(hint):
         if not isinstance(value, dict):
             return [f"{place} is no object"]
-        hints = get_type_hints(hint)
-        marked = get_type_hints(hint, include_extras=True)
-        needed = {name for name, one in marked.items() if get_origin(one) is not NotRequired}
+        hints, needed = hints_of(hint)
         found = [f"{place}.{name} is missing" for name in needed - value.keys()]
         found += [f"{place}.{name} is unknown" for name in value.keys() - hints.keys()]
         return found + [
