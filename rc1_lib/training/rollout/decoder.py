@@ -45,6 +45,10 @@ class Decoder(ABC):
             positions: of the first of them.
         """
 
+    def close(self) -> None:
+        """Let go of the keys and values, and of the states; the decoder is of no more use."""
+        self._last = self._states_BD = None
+
     def last_only(self, head: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Leave only each row's last position to the vocabulary projection, the dearest of all layers."""
         assert self._last is not None, "the model is only run by this decoder while the hook is on"

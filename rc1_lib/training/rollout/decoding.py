@@ -104,4 +104,5 @@ def decoding(model: PreTrainedModel, pad_id: int, rows: int, kind: Decoding) -> 
             yield decoder
     finally:
         hook.remove()
+        decoder.close()
         model.train(training)

@@ -107,6 +107,11 @@ class SlotCache(Cache):
             if layer.is_initialized:
                 layer.widen()
 
+    def drop(self) -> None:
+        """Let go of all keys and values."""
+        for layer in self._slotted:
+            layer.buffers = []
+
     def feed(self, first: int, width: int, positions_BQ: Tensor) -> Tensor:
         """Say what is fed next; the mask to feed it with: bool [B, 1, Q, width]."""
         self.fed = Fed(first, width, positions_BQ, self._places_R)

@@ -85,6 +85,15 @@ class SlotDecoder(Decoder):
         )
         self._recorded: dict[tuple[int, int], Callable[[], tuple[Tensor, Tensor]]] = {}
 
+    def close(self) -> None:
+        """See `Decoder.close`.
+
+        Recorded steps know their decoder, and layers their cache: such circles stay until Python looks for them.
+        """
+        super().close()
+        self._recorded.clear()
+        self._cache.drop()
+
     def step(self, tokens: Sequence[int], positions: Sequence[int]) -> Tensor:
         """See `Decoder.step`."""
         assert len(tokens) == self._live, f"{self._live} rows are live, {len(tokens)} tokens given"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -22,6 +24,7 @@ from rc1_lib.training.rollout import decoding, slot_decoder
 from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.roll_out import roll_out
 from rc1_lib.training.rollout.settings import Batching, Decoding
+from rc1_lib.training.rollout.slot_cache import SlotLayer
 from rc1_lib.training.rollout.slot_decoder import SlotDecoder
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
@@ -81,6 +84,28 @@ def test_slots_sample_what_the_growing_cache_samples(
 def test_the_same_call_gives_the_same_bits(chat: StandInChat, taught: PreTrainedModel) -> None:
     first, second = (roll_out(taught, chat, starts(chat, NUMBERS), sampling(), SLOTS) for _ in range(2))
     assert same(first, second, within=0.0)
+
+
+def test_keys_and_values_are_gone_when_a_rollout_ends(
+    chat: StandInChat, taught: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when Python next looks for cycles: they are gigabytes, and learning comes next."""
+    buffers = list[weakref.ref[Tensor]]()
+    zeros = SlotLayer._zeros
+
+    def kept(layer: SlotLayer, like: Tensor) -> Tensor:
+        made = zeros(layer, like)
+        buffers.append(weakref.ref(made))
+        return made
+
+    monkeypatch.setattr(SlotLayer, "_zeros", kept)
+    gc.collect()
+    gc.disable()
+    try:
+        roll_out(taught, chat, starts(chat, NUMBERS), sampling(), SLOTS)
+        assert buffers and all(one() is None for one in buffers)
+    finally:
+        gc.enable()
 
 
 def test_an_adapter_counts(chat: StandInChat, taught: PreTrainedModel) -> None:
