@@ -98,8 +98,8 @@ class Estimated(Protocol):
     """An engine that has worked out what memory it takes before it took any."""
 
     @property
-    def mem_estimated_mb(self) -> float:
-        """The process's peak by that, in MiB."""
+    def mem_estimated_mb(self) -> float | None:
+        """The process's peak by that, in MiB; None where it could not be told."""
         ...
 
 

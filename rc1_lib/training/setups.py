@@ -44,6 +44,9 @@ class SupervisedSetup:
         seed: of whatever the engine draws.
         devices: kinds of devices, the first that is there is taken.
         precision: the best that is wanted; a device that lacks it takes the next.
+        longest: tokens of the longest row, which memory is estimated by; None where nobody has looked, and then it is
+            not estimated.
+        most_learned: tokens of a row that are learned, at most; None as for `longest`.
     """
 
     learns_from: ClassVar = (LearnsFrom.ROWS,)
@@ -53,3 +56,5 @@ class SupervisedSetup:
     seed: int
     devices: tuple[str, ...]
     precision: Precision
+    longest: int | None = None
+    most_learned: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +122,12 @@ def _assembled(
     batches = ShuffledRows(train_rows, collate, data.batch_size * config.run.gradient_accumulation, config.run.seed)
     callbacks = build_callbacks(config, workspace, shadow, log)
     strategy = make_strategy(config.strategy.name)
-    return facts, Trainer(
-        engine, setup_of(config, model), strategy, batches, callbacks, config.run.max_steps, config.run.seed, facts
+    setup = replace(
+        setup_of(config, model),
+        longest=max(len(row.ids) for row in (*train_rows, *held_out)),
+        most_learned=max(len(row.ids) - row.prompt_tokens for row in (*train_rows, *held_out)),
     )
+    return facts, Trainer(engine, setup, strategy, batches, callbacks, config.run.max_steps, config.run.seed, facts)
 
 
 def setup_of(config: TrainConfig, model: ModelSection) -> SupervisedSetup:

@@ -20,6 +20,7 @@ from rc1_lib.training.api import Engine, GradientHook
 from rc1_lib.training.base_model import load_base
 from rc1_lib.training.device import Precision, get_device, get_precision, to_device
 from rc1_lib.training.lora import lora_config
+from rc1_lib.training.memory_estimate import estimated_mb
 from rc1_lib.training.readers.collate import IGNORED, micro_batches
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.trained_weights import TrainedWeights
@@ -33,6 +34,7 @@ class PurePtSFT(Engine[SupervisedSetup]):
         optimizer: AdamW over what is trained.
         gradient_hooks: called between backward and the optimizer's step.
         ignores: keys of the section `engine` that mean nothing here.
+        mem_estimated_mb: the peak that was estimated before anything was allocated; None where nobody knew the rows.
     """
 
     takes = SupervisedSetup
@@ -40,16 +42,19 @@ class PurePtSFT(Engine[SupervisedSetup]):
     model: nn.Module
     optimizer: Optimizer
     gradient_hooks: list[GradientHook]
+    mem_estimated_mb: float | None
 
     def setup(self, setup: SupervisedSetup) -> None:
         """Load the base, adapt it, and build the optimizer.
 
         Raises:
-            ConfigError: when the base cannot be had, or the machine lacks what is asked for.
+            ConfigError: when the base cannot be had, the machine lacks what is asked for, or it does not fit into
+                memory.
         """
         self.device = get_device(setup.devices)
         self.precision = get_precision(self.device, setup.precision)
         self._rows = setup.micro_batch
+        self.mem_estimated_mb = estimated_mb(setup, self.device)
         self._causal = load_base(setup.model, self.device, self.precision)
         self.model = _adapted(self._causal, setup)
         self._weights = TrainedWeights(self.model, adapted=setup.model.lora.enable)
