@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -246,7 +247,7 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
     from rc1_lib.training.checkpoint.state import CheckpointError
 
     settle(folder)
-    newest = (folder / LATEST).resolve().name
+    newest = os.path.basename(os.path.realpath(folder / LATEST))  # of a link in a circle `resolve` makes a fault
     rows = []
     number = step_of_kept if folder.name == BEST else step_of
     for path in sorted(folder.glob("step_*")):

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -29,6 +29,7 @@ _NO_PATH = {
     errno.ENAMETOOLONG: "is too long for this file system, expected a name of at most 255 bytes; shorten it",
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 _THREADS = "POLARS_MAX_THREADS"
 _SHOWN = 100
 """Characters of a path that are repeated."""
@@ -65,8 +66,10 @@ def run_command(function: Function, options: Options, values: dict[str, Any], *,
     """Run a command with everything it prints logged if it may write, and return its exit code."""
     try:
         _check_threads()
-        for name, value in (*_files_of(options), *values.items()):
+        for name, value in _files_of(options):
             _check_path(name, value)
+        for name, value in values.items():
+            _check_path(name, value, root_of(options))
         if root_of(options).is_file():
             raise RC1Error(f"--workspace {options.workspace}: is a file, expected a folder")
         with logbook(root_of(options)) if writes else nullcontext() as log:
@@ -91,14 +94,14 @@ def _files_of(options: Options) -> list[tuple[str, Any]]:
     return [("workspace", options.workspace), ("config", options.config)]
 
 
-def _check_path(name: str, value: Any) -> None:
-    """Refuse a path that no file system can follow, before anything is done with it."""
-    if not isinstance(value, Path) and name != "sources":
+def _check_path(name: str, value: Any, root: Path = Path()) -> None:
+    """Refuse a path that no file system can follow, before anything is done with it: as it stands, or below `root`."""
+    if not isinstance(value, Path) and (name != "sources" or value is None):
         return
     try:
-        os.stat(value)
-    except (TypeError, FileNotFoundError):
-        return
+        for place in (value, root / value):
+            with suppress(FileNotFoundError):
+                os.stat(place)
     except OSError as error:
         if error.errno in _NO_PATH:
             shown = str(value) if len(str(value)) <= _SHOWN else f"{str(value)[:_SHOWN]}..."
@@ -119,8 +122,10 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
         raise
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
         words = _words(error)
-        print(f"FATAL: {words}", file=sys.stderr)
-        if log is not None:
+        if isinstance(error, OSError) and error.errno in _NO_RIGHT:
+            code = REFUSED
+        print(f"{'FATAL' if code == FAULT else 'rc1'}: {words}", file=sys.stderr)
+        if log is not None and code == FAULT:
             _leave("error report", partial(write_error, session.workspace, error, log))
     packed = log is not None and (code == FAULT or session.started)
     package = _leave("failure package", partial(failure_package, session)) if packed else None
@@ -130,7 +135,14 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
 
 
 def _words(error: Exception) -> str:
-    """What went wrong, and for a full disk what to do."""
+    """What went wrong, and for a full disk or a missing right what to do."""
+    if isinstance(error, OSError) and error.errno in _NO_RIGHT:
+        path = Path(str(error.filename)) if error.filename else Path()
+        place = path.parent if path.suffix == ".tmp" else path  # a temporary file is nobody's name
+        return (
+            f"{place}: cannot be used ({error.strerror}), expected the right to read and write there; give it to "
+            f"yourself, or name another --workspace"
+        )
     if isinstance(error, OSError) and error.errno in _FULL:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}cannot be written ({error.strerror}); free space or name another --workspace, then run it again"

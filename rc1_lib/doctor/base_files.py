@@ -44,11 +44,14 @@ class BaseFiles:
         return sum(prod(shape) for shape in self.shapes.values())
 
     def configuration(self) -> PretrainedConfig:
-        """The base's own configuration, as transformers reads it."""
-        from transformers import AutoConfig
+        """The base's own configuration, as transformers reads it.
 
-        found: PretrainedConfig = AutoConfig.from_pretrained(self.folder)
-        return found
+        Raises:
+            ConfigError: when its config.json is none.
+        """
+        from rc1_lib.training.base_model import config_of
+
+        return config_of(self.folder)
 
 
 def read_base(run: Run) -> BaseFiles:

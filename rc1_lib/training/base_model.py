@@ -53,10 +53,30 @@ def load_tokenizer(model: ModelSection) -> PreTrainedTokenizerBase:
 
 
 def model_without_weights(config: PretrainedConfig) -> PreTrainedModel:
-    """A causal model of this shape, whose tensors have sizes and no memory."""
-    with torch.device("meta"), torch.random.fork_rng(devices=[]):
-        model: PreTrainedModel = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    """A causal model of this shape, whose tensors have sizes and no memory.
+
+    Raises:
+        ConfigError: when no model can have it.
+    """
+    try:
+        with torch.device("meta"), torch.random.fork_rng(devices=[]):
+            model: PreTrainedModel = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    except (ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError) as error:
+        raise ConfigError(
+            f"base_model: no model can be built by the config.json of '{config.name_or_path}' ({_said(error)}); build "
+            f"or download the base anew, or give another one"
+        ) from error
     return model
+
+
+def config_of(folder: Path) -> PretrainedConfig:
+    """The configuration of a base in a folder, as transformers reads it.
+
+    Raises:
+        ConfigError: when its config.json is none.
+    """
+    config: PretrainedConfig = _loaded(str(folder.resolve()), lambda: AutoConfig.from_pretrained(folder))
+    return config
 
 
 def load_base(model: ModelSection, device: torch.device, precision: Precision) -> PreTrainedModel:
@@ -273,8 +293,12 @@ def _packed_misfits(base: PreTrainedModel) -> list[str]:
 
 
 def _no_base(base: str, error: Exception) -> str:
-    reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
     return (
-        f"model.base: '{base}' cannot be loaded ({reason[:200]}); give a whole folder with --set model.base=DIR (in a "
+        f"model.base: '{base}' cannot be loaded ({_said(error)}); give a whole folder with --set model.base=DIR (in a "
         f"run's configuration base_model=DIR), or go online"
     )
+
+
+def _said(error: Exception) -> str:
+    """What a library says of a fault, on one line and at no length."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

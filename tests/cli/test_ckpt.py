@@ -63,6 +63,16 @@ def test_what_is_not_called_as_a_checkpoint_is_not_listed(rc1: Rc1, place: Path)
     assert rows == [("step_00001", 1), ("step_00002", 2), ("best/step_00002", 2), ("best/step_00002.2", 2)]
 
 
+def test_a_latest_that_leads_to_itself_is_no_checkpoint_and_the_others_are_listed(rc1: Rc1, place: Path) -> None:
+    latest = place / RUN / "latest"
+    latest.unlink()
+    latest.symlink_to("latest")
+    done = rc1("ckpt", "list", "--workspace", place, "--json")
+    assert (done.code, [row["latest"] for row in json.loads(done.out)["checkpoints"]]) == (0, [False] * 3)
+    refused = rc1("ckpt", "diff", "latest", "1", "--workspace", place)
+    assert (refused.code, "latest: there is no checkpoint" in refused.err) == (2, True)
+
+
 def test_no_checkpoints_are_a_sentence(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("ckpt", "list", "--workspace", tmp_path)
     assert (done.code, "there are no checkpoints" in done.out) == (0, True)

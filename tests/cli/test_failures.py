@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
+import os
 import resource
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -73,6 +76,20 @@ def test_full_disk_is_named_with_the_file_that_found_no_room(
     said = capsys.readouterr().err
     assert f"FATAL: {tmp_path}/data/large.txt: cannot be written (File too large); free space" in said
     assert not list((tmp_path / "data").iterdir())
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_missing_right_is_the_users_to_mend_and_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    def refuse(dir: Path, prefix: str, suffix: str) -> None:
+        raise OSError(number, os.strerror(number), f"{dir}/{prefix}x{suffix}")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    assert run_command(large, options(tmp_path), {}) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"rc1: {tmp_path}/data: cannot be used ({os.strerror(number)}), expected the right to read")
+    assert "FATAL" not in said and not (tmp_path / "reports").exists()
 
 
 def refused_twice(session: Session) -> int:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from deployments.server import free_port
+from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.doctor import endpoints, machine
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.checkpoint_size import checkpoint_bytes, trained_parameters
@@ -63,6 +64,16 @@ def no_tokenizer(run: Run) -> None:
     run.workspace.path("base/tokenizer.json").unlink()
 
 
+def a_vocabulary_of_a_list(run: Run) -> None:
+    path = run.workspace.path("base/config.json")
+    write_json(path, {**read_json(path), "vocab_size": [1]})
+
+
+def states_of_no_width(run: Run) -> None:
+    path = run.workspace.path("base/config.json")
+    write_json(path, {**read_json(path), "hidden_size": -1})
+
+
 def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened: Run) -> None:
     before = everything(opened.workspace.root)
     found = examined(opened)
@@ -79,6 +90,8 @@ def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened:
         # What is told from the base cannot be told any more, and the ticket vouches for it.
         (a_torn_base, {"ticket", "base", "engine", "disk", "memory"}, "was cut off or written into"),
         (no_tokenizer, {"ticket", "base", "engine", "disk", "memory"}, "lacks tokenizer.json"),
+        (a_vocabulary_of_a_list, {"ticket", "engine", "memory"}, "cannot be loaded (Strict"),
+        (states_of_no_width, {"ticket", "engine", "memory"}, "no model can be built by the config.json"),
     ],
 )
 def test_what_is_damaged_is_red_and_named(own: Run, damage: Callable[[Run], None], red: set[str], words: str) -> None:

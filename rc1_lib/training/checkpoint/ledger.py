@@ -62,12 +62,14 @@ def read_ledger(ledger: Path) -> list[dict[str, Any]]:
         return []
     content = ledger.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
+    refusal = CheckpointError(f"{ledger}: holds a line that is no JSON object; move the file away, a new one is begun")
     try:
-        return [orjson.loads(line) for line in whole.splitlines() if line.strip()]
+        entries = [orjson.loads(line) for line in whole.splitlines() if line.strip()]
     except ValueError:
-        raise CheckpointError(
-            f"{ledger}: holds a line that is no JSON; move the file away, a new one is begun"
-        ) from None
+        raise refusal from None
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise refusal
+    return entries
 
 
 def check_entered(checkpoint: Path, ledger: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, PretrainedConfig, Qwen3Config
+from transformers import PretrainedConfig, Qwen3Config
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.hub_name import name_and_commit
+from rc1_lib.training.base_model import config_of
 
 _KNOWN: dict[str, dict[str, Any]] = {
     "Qwen/Qwen3-4B-Thinking-2507": {
@@ -36,7 +37,7 @@ def shape_of(base: str, narrower: int = 1, layers: int | None = None) -> Pretrai
     """
     name, _ = name_and_commit(base)
     if (Path(base) / "config.json").is_file():
-        config = AutoConfig.from_pretrained(base).get_text_config()
+        config = config_of(Path(base)).get_text_config()
     elif name in _KNOWN:
         config = Qwen3Config(**_KNOWN[name])
     else:
