@@ -50,12 +50,17 @@ class Bill:
 
 
 def training_bill(run: Run, pilot: Pilot, rates: JudgeRates) -> Bill:
-    """Of the steps of one seed, and of its looks at held-out rows, as fast as a step's episodes are played."""
+    """Of the steps of one seed, and of its looks at held-out rows, as fast as a step's episodes are played.
+
+    The judge is asked about its baseline beside them, once before every segment unless it looks changed.
+    """
     steps, samples = run.config.steps, run.config.judge.samples
     seconds = mean_of([step.seconds for step in pilot.steps])
     dialogues = mean_of([float(step.dialogues) for step in pilot.steps])
     hours = seconds * (steps / _HOUR) + _playing(run, pilot) * (_looked_at(run) / _HOUR)
-    return _bill(hours, pilot, dialogues * (steps * samples), rates)
+    segments = math.ceil(steps / run.config.training.segment_steps)
+    asked = dialogues * (steps * samples) + exactly(segments * run.config.judge.baseline.n * samples)
+    return _bill(hours, pilot, asked, rates)
 
 
 def evaluation_bill(run: Run, seeds: int, pilot: Pilot, rates: JudgeRates) -> Bill:

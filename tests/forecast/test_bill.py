@@ -28,7 +28,9 @@ def test_a_steady_pilot_is_multiplied_out(opened: Run) -> None:
     run = with_steps(opened, steps=1000, batch_size=8)
     bill = training_bill(run, Pilot(STEADY, "cuda"), JudgeRates(exactly(1.25), exactly(0.01)))
     assert bill.hours == bill.gpu_hours == exactly(10.0)
-    assert bill.judge_calls == exactly(1000 * 8 * run.config.judge.samples * 1.25)
+    segments = -(-1000 // run.config.training.segment_steps)
+    asked = 1000 * 8 + segments * run.config.judge.baseline.n
+    assert bill.judge_calls == exactly(asked * run.config.judge.samples * 1.25)
     assert bill.usd.value == pytest.approx(0.01 * bill.judge_calls.value)
     assert training_bill(run, Pilot(STEADY, "cpu"), FREE) == Bill(exactly(10.0), NOTHING, NOTHING, NOTHING)
 
