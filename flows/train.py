@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from prefect import State, flow
 from prefect.states import Completed, Failed
@@ -24,6 +24,7 @@ from rc1_lib.learners import ControlKind
 from rc1_lib.preflight.rounds import write_git_state
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.training.asked_for import Seeds, check_control, chosen_seeds
 from rc1_lib.workspace_lock import holding
 from tasks.calibrate import verdict
 from tasks.control import control as control_task
@@ -34,8 +35,6 @@ from tasks.sentences import gate_sentence
 from tasks.train import CACHED, Facts, Segment, keep_best, resume, segment, warm_start
 from tasks.training_report import Story, Trained, report_training
 from tasks.trial import trial
-
-Seeds = Sequence[int] | Literal["all"] | None
 
 
 @flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
@@ -113,11 +112,7 @@ def _controlled(
     run: Run, seeds: Sequence[int], kind: ControlKind, resume_from: str | None, evaluate: bool
 ) -> State[Any]:
     """A control instead of a training: no segment, no report and no checkpoint of a real run."""
-    if resume_from is not None or not evaluate:
-        raise ConfigError(
-            f"--control {kind}: is trained for a few steps and always evaluated, and a killed one goes on by itself; "
-            f"leave out {'--resume-from' if resume_from is not None else '--no-evaluate'}"
-        )
+    check_control(kind, resume_from, evaluate=evaluate)
     run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
     state = control_task(run, kind, seeds, return_state=True)
     result, _, fault = verdict(CONTROL, state)
@@ -155,29 +150,6 @@ def check_trial(seeds: Seeds, resume_from: str | None, control: ControlKind | No
             f"--random-base: is a trial of the first seed, goes on by itself and is never evaluated; leave out "
             f"{', '.join(found)}"
         )
-
-
-def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
-    """The seeds to train.
-
-    Raises:
-        ConfigError: for a seed that the configuration, and so the ticket, does not name; or when one checkpoint is to
-            be resumed by several seeds.
-    """
-    known = run.config.seeds
-    chosen = list(known) if seeds == "all" else list(dict.fromkeys(seeds or known[:1]))
-    unknown = [seed for seed in chosen if seed not in known]
-    if unknown:
-        raise ConfigError(
-            f"seed {unknown[0]} is none of `seeds` ({', '.join(map(str, known))}), which the ticket vouches for; "
-            f"take one of them, or add it with --set seeds=[...] and run the preflight"
-        )
-    if resume_from is not None and len(chosen) > 1:
-        raise ConfigError(
-            f"--resume-from {resume_from}: names the checkpoint of one run, but {len(chosen)} seeds were asked for; "
-            f"name one seed. Without it every run goes on from its own newest checkpoint"
-        )
-    return chosen
 
 
 def trained(run: Run, seed: int, facts: Facts, resume_from: str | None) -> Trained:

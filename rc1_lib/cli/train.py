@@ -100,21 +100,24 @@ def train(
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
     ticket = verify_ticket(run)  # the flow does so too; here the answer is there before a server has started
+    from rc1_lib.training.asked_for import check_control, chosen_seeds, named_checkpoint
+
+    chosen = chosen_seeds(run, "all" if all_seeds else seed, resume_from)
     if profile_step:
         if control or resume_from or all_seeds or not evaluate or len(seed or ()) > 1:
             raise ConfigError("--profile-step: takes --seed once at most, and none of the other flags of a training")
-        return _profile_step(session, replace(run, vouched=vouched_by(ticket)), (seed or run.config.seeds)[0])
+        return _profile_step(session, replace(run, vouched=vouched_by(ticket)), chosen[0])
     if control is not None:
-        return _control(session, run, control, "all" if all_seeds else seed, resume_from, evaluate, verbose)
-    return _train(session, run, "all" if all_seeds else seed, resume_from, evaluate, verbose)
+        check_control(control, resume_from, evaluate=evaluate)
+        return _control(session, run, control, chosen, verbose)
+    if resume_from is not None:
+        named_checkpoint(run, chosen[0], resume_from)
+    return _train(session, run, chosen, resume_from, evaluate, verbose)
 
 
-def _train(
-    session: Session, run: Run, seeds: list[int] | str | None, resume_from: str | None, evaluate: bool, verbose: bool
-) -> int:
+def _train(session: Session, run: Run, seeds: list[int], resume_from: str | None, evaluate: bool, verbose: bool) -> int:
     before = stamps(run, _REPORT, _EVALUATIONS)
-    chosen = list(run.config.seeds) if isinstance(seeds, str) else seeds or [run.config.seeds[0]]
-    session.show(*training_outline(run, chosen, _last_seconds(run), evaluate=evaluate))
+    session.show(*training_outline(run, seeds, _last_seconds(run), evaluate=evaluate))
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
     outcome = run_flow_of(
         session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate
@@ -129,7 +132,7 @@ def _train(
         session.show(f"report: {run.workspace.path(_REPORT)}")
     session.show(outcome.message)
     document = {"training": report, "evaluation": next(iter(fresh.values()), None)}
-    following = after_training(session, run, chosen, evaluate=evaluate, passed=outcome.exit_code == 0)
+    following = after_training(session, run, seeds, evaluate=evaluate, passed=outcome.exit_code == 0)
     return tell_end(session, outcome, document, following=following)
 
 
@@ -147,8 +150,6 @@ def _profile_step(session: Session, run: Run, seed: int) -> int:
     from rc1_lib.training.ppo_run import prepare
     from rc1_lib.training.step_profile import REPORT, TRACE, profile_step
 
-    if seed not in run.config.seeds:
-        raise ConfigError(f"seed {seed} is none of `seeds` ({', '.join(map(str, run.config.seeds))}); take one of them")
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
     with holding(run.workspace, "a profiled step of training"), stages():
         found = profile_step(prepare(run), seed)
@@ -173,21 +174,11 @@ def _parts_table(found: dict[str, Any]) -> Table:
     return table
 
 
-def _control(
-    session: Session,
-    run: Run,
-    kind: ControlKind,
-    seeds: list[int] | str | None,
-    resume_from: str | None,
-    evaluate: bool,
-    verbose: bool,
-) -> int:
+def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], verbose: bool) -> int:
     pattern = f"reports/control_{kind}.json"
     before = stamps(run, pattern)
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
-    outcome = run_flow_of(
-        session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate, control=kind
-    )
+    outcome = run_flow_of(session, run, "train", verbose=verbose, seeds=seeds, control=kind)
     report = written_since(run, before, pattern).get(pattern)
     if report:
         session.show(tables.gates_table("control", [report["gate"]]), *tables.red_lines(report["gate"], ""))

@@ -24,6 +24,7 @@ from rc1_lib.run import Run
 from rc1_lib.step_metrics import HELD_OUT
 from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
+from rc1_lib.training.asked_for import named_checkpoint
 from rc1_lib.training.base_model import base_config, load_tokenizer
 from rc1_lib.training.breakdown import naming_breakdowns
 from rc1_lib.training.callbacks.cap import SpendingCap, paused_at
@@ -38,7 +39,6 @@ from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.load import load_checkpoint
-from rc1_lib.training.checkpoint.named import resolve_named
 from rc1_lib.training.checkpoint.names import folder_name, steps
 from rc1_lib.training.checkpoint.save import finish_interrupted
 from rc1_lib.training.checkpoint.save_rule import SaveRule
@@ -305,7 +305,7 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
         CheckpointError: when there is none, it is damaged, or of another run: naming what differs.
     """
     place = prepared.run.workspace
-    path = _there(prepared.run, seed, name)
+    path = named_checkpoint(prepared.run, seed, name)
     state = load_checkpoint(path)
     check_entered(path, place.path(LEDGER))
     differ = _differences(state, prepared.facts(seed))
@@ -315,20 +315,6 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
             f"or start without resuming"
         )
     return path
-
-
-def _there(run: Run, seed: int, name: str) -> Path:
-    """What a user's name leads to."""
-    kept = run.config.training.checkpoints
-    rule = f"training.checkpoints (keep_last is {kept.keep_last}, keep_every {kept.keep_every})"
-    return resolve_named(
-        name,
-        run.workspace.path(paths_of(run, seed).checkpoints),
-        run.workspace,
-        run.workspace.path(LEDGER),
-        rule,
-        "leave out --resume-from, and the run goes on from its newest",
-    )
 
 
 def _newest(

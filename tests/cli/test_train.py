@@ -77,6 +77,24 @@ def test_flags_that_contradict_each_other_are_refused(ask: Ask) -> None:
     assert (done.code, "give one of them" in done.err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ("--seed 77", "seed 77 is none of `seeds` (20250820"),
+        ("--profile-step --seed 77", "seed 77 is none of `seeds` (20250820"),
+        ("--all-seeds --resume-from latest", "names the checkpoint of one run, but 3 seeds were asked for"),
+        ("--control random --no-evaluate", "leave out --no-evaluate"),
+        ("--resume-from 4", "there is no checkpoint; steps in"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_a_server_has_started(
+    ask: Ask, own: Run, flags: str, sentence: str
+) -> None:
+    done = ask("train", *flags.split())
+    assert (done.code, sentence in done.err) == (2, True), done.err
+    assert not own.workspace.path(".prefect").exists()
+
+
 @pytest.mark.parametrize("flag", ["--profile-step", "--no-evaluate", "--all-seeds"])
 def test_a_trial_takes_no_flag_of_a_training(ask: Ask, flag: str) -> None:
     done = ask("train", "--random-base", flag)
