@@ -121,12 +121,14 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except (BrokenPipeError, typer.Exit):
         raise
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
-        words = _words(error)
-        if isinstance(error, OSError) and error.errno in _NO_RIGHT:
-            code = REFUSED
-        print(f"{'FATAL' if code == FAULT else 'rc1'}: {words}", file=sys.stderr)
-        if log is not None and code == FAULT:
-            _leave("error report", partial(write_error, session.workspace, error, log))
+        if lacking := _lacking_right(error):
+            code, words = REFUSED, lacking
+            print(f"rc1: {words}", file=sys.stderr)
+        else:
+            words = _words(error)
+            print(f"FATAL: {words}", file=sys.stderr)
+            if log is not None:
+                _leave("error report", partial(write_error, session.workspace, error, log))
     packed = log is not None and (code == FAULT or session.started)
     package = _leave("failure package", partial(failure_package, session)) if packed else None
     if not session.documented:
@@ -134,15 +136,20 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     return code
 
 
+def _lacking_right(error: Exception) -> str:
+    """Which place this user may not read or write, and what to do; "" for whatever else went wrong."""
+    if not isinstance(error, OSError) or error.errno not in _NO_RIGHT or not error.filename:
+        return ""
+    path = Path(str(error.filename))
+    place = path.parent if path.suffix == ".tmp" else path  # a temporary file is nobody's name
+    return (
+        f"{place}: cannot be used ({error.strerror}), expected the right to read and write there; give it to yourself, "
+        f"or name another --workspace"
+    )
+
+
 def _words(error: Exception) -> str:
-    """What went wrong, and for a full disk or a missing right what to do."""
-    if isinstance(error, OSError) and error.errno in _NO_RIGHT:
-        path = Path(str(error.filename)) if error.filename else Path()
-        place = path.parent if path.suffix == ".tmp" else path  # a temporary file is nobody's name
-        return (
-            f"{place}: cannot be used ({error.strerror}), expected the right to read and write there; give it to "
-            f"yourself, or name another --workspace"
-        )
+    """What went wrong, and for a full disk what to do."""
     if isinstance(error, OSError) and error.errno in _FULL:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}cannot be written ({error.strerror}); free space or name another --workspace, then run it again"

@@ -92,6 +92,15 @@ def test_a_missing_right_is_the_users_to_mend_and_no_fault(
     assert "FATAL" not in said and not (tmp_path / "reports").exists()
 
 
+def refused_by_the_system(session: Session) -> int:
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_a_right_that_concerns_no_file_is_a_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(refused_by_the_system, options(tmp_path), {}) == 1
+    assert f"FATAL: [Errno {errno.EPERM}] {os.strerror(errno.EPERM)}" in capsys.readouterr().err
+
+
 def refused_twice(session: Session) -> int:
     error = RC1Error("the metric is not there")
     error.add_note("at the end also: the disk is full")
