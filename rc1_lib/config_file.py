@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -173,11 +174,8 @@ def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
     ours, theirs = decisive(config), decisive(published)
     if config.pool.n in _PUBLISHED_ROWS:
         ours["pool.n"] = theirs["pool.n"]
-    return [
-        {"key": key, "value": ours.get(key), "published": theirs.get(key)}
-        for key in sorted(ours.keys() | theirs.keys())
-        if ours.get(key) != theirs.get(key) and not key.startswith("gates.waivers")
-    ]
+    found = sorted(_differing(ours, theirs), key=itemgetter("key"))
+    return [one for one in found if not one["key"].startswith("gates.waivers")]
 
 
 def departures_of_growth(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
@@ -188,7 +186,15 @@ def departures_of_growth(config: RunConfig, published: RunConfig) -> list[dict[s
     ours, theirs = decisive_of_growth(config), decisive_of_growth(published)
     if ours["scale_up.sizes"][:-1] == theirs["scale_up.sizes"][:-1]:
         ours["scale_up.sizes"] = theirs["scale_up.sizes"]
-    return [{"key": key, "value": ours[key], "published": theirs[key]} for key in ours if ours[key] != theirs[key]]
+    return _differing(ours, theirs)
+
+
+def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"key": key, "value": ours.get(key), "published": theirs.get(key)}
+        for key in {**ours, **theirs}
+        if ours.get(key) != theirs.get(key)
+    ]
 
 
 def decisive_of_growth(config: RunConfig) -> dict[str, Any]:

@@ -7,7 +7,7 @@ are typed dicts: they are read, typed and handed on without being copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from operator import ge, gt, le, lt
@@ -352,3 +352,8 @@ class GateResult:
             waits_for=body.get("waits_for", ""),
             given_again=body.get("given_again", False),
         )
+
+
+def waivers_of(results: Iterable[GateResult]) -> dict[str, str]:
+    """Gate -> the reason why it was waived, of those that were; one in red by an error is none of them."""
+    return {result.name: result.waiver for result in results if result.status is Status.WAIVED}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rc1_lib.cli import tables
 from rc1_lib.cli.session import Session
-from rc1_lib.records import GateResult, Status
+from rc1_lib.records import GateResult, Status, waivers_of
 from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def conclude(
         "time": now(),
         "profile": run.config.profile,
         "config_sha256": run.config_sha256,
-        "waived": {result.name: result.waiver for result in results if result.status is Status.WAIVED},
+        "waived": waivers_of(results),
         "thresholds_changed": departures(run.config, published_config()),
         "gates": gates,
         **(further or {}),

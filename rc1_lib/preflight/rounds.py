@@ -14,7 +14,7 @@ from rc1_lib.config_file import departures
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.machine import read_git
 from rc1_lib.preflight.gates import gates_of_round
-from rc1_lib.records import GateResult, Status
+from rc1_lib.records import GateResult, Status, waivers_of
 from rc1_lib.run import Run, published_config
 
 PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
@@ -47,7 +47,7 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
         "config_sha256": run.config_sha256,
         "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
         "files": fingerprints(evidence),
-        "waived": {result.name: result.waiver for result in results if result.status is Status.WAIVED},
+        "waived": waivers_of(results),
         "thresholds_changed": departures(run.config, published_config()),
         "gates": [_summary(result) for result in results],
     }

@@ -8,7 +8,7 @@ from typing import Any
 from rc1_lib.artifacts import now, write_json
 from rc1_lib.config_file import departures, departures_of_growth
 from rc1_lib.gate_report import PLOTS
-from rc1_lib.records import Check, Status
+from rc1_lib.records import Check, waivers_of
 from rc1_lib.run import Run, published_config
 from rc1_lib.scale_up import plot
 from rc1_lib.scale_up.looks import Look
@@ -34,12 +34,7 @@ def write_report(run: Run, looks: Sequence[Look], sentence: str) -> None:
             "profile": run.config.profile,
             "config_sha256": run.config_sha256,
             "sizes": list(run.config.scale_up.sizes),
-            "waived": {
-                result.name: result.waiver
-                for look in looks
-                for result in look.results
-                if result.status is Status.WAIVED
-            },
+            "waived": waivers_of(result for look in looks for result in look.results),
             "thresholds_changed": [
                 *departures(run.config, published := published_config()),
                 *departures_of_growth(run.config, published),

@@ -75,8 +75,7 @@ def config_of(folder: Path) -> PretrainedConfig:
     Raises:
         ConfigError: when its config.json is none.
     """
-    config: PretrainedConfig = _loaded(str(folder.resolve()), lambda: AutoConfig.from_pretrained(folder))
-    return config
+    return _config(str(folder.resolve()))
 
 
 def load_base(model: ModelSection, device: torch.device, precision: Precision) -> PreTrainedModel:
@@ -178,8 +177,12 @@ def base_config(model: ModelSection) -> PretrainedConfig:
     Raises:
         ConfigError: when it cannot be had.
     """
+    return _config(model.base, trust_remote_code=model.trust_remote_code)
+
+
+def _config(base: str, *, trust_remote_code: bool = False) -> PretrainedConfig:
     config: PretrainedConfig = _loaded(
-        model.base, lambda: AutoConfig.from_pretrained(**_named(model.base), trust_remote_code=model.trust_remote_code)
+        base, lambda: AutoConfig.from_pretrained(**_named(base), trust_remote_code=trust_remote_code)
     )
     return config
 

@@ -116,7 +116,8 @@ def estimate_memory(
     number = 4 if device.type == "cpu" else 2
     shards = training.shards
     tokens = min(longest or training.max_tokens, text.max_position_embeddings)
-    rows = min(training.rollout.rows, math.ceil(config.batch_size / shards))
+    played = math.ceil(config.batch_size / shards)
+    rows = min(training.rollout.rows, played)
     matrix = _NF4 if quantised else number
     merges = number == 4 and not quantised
     apart = counted.matrices if quantised else 0 if merges else counted.adapted
@@ -131,9 +132,9 @@ def estimate_memory(
     episodes = math.ceil(taken / (training.update.minibatches * shards))
     at_once = max(training.update.micro_tokens, tokens)
     learned = min(at_once, episodes * tokens)
-    all_read = min(at_once, math.ceil(config.batch_size / shards) * tokens)
+    all_read = min(at_once, played * tokens)
     said = min(training.limits.turns * config.rollout_len, training.limits.tokens)  # at most, in an episode
-    chunk, read_chunk = (min(HEAD_TOKENS, count * said) for count in (episodes, math.ceil(config.batch_size / shards)))
+    chunk, read_chunk = (min(HEAD_TOKENS, count * said) for count in (episodes, played))
     copies_read = _LOGITS_READ + (training.rollout.temperature != 1)
     of_learning = _tile(learned, text.vocab_size, device) if learner.head_by else _LOGITS * chunk * text.vocab_size * 4
     kept = _kept(text, layer, training.gradient_checkpointing)
