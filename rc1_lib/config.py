@@ -17,6 +17,7 @@ from rc1_lib.config_judge import Ablation, Calibration, Judge, Overclarification
 from rc1_lib.config_training import Training
 from rc1_lib.config_values import BucketShares, Positive, Section, Seed, Share, TaskName, WrittenPath, sums_to_one
 from rc1_lib.learners import ENGINES, STRATEGIES, names_of, own_name
+from rc1_lib.step_metrics import ANSWERED, HELD_OUT, SAME_ANSWER
 from rc1_lib.thresholds import Gates
 
 
@@ -125,6 +126,7 @@ class RunConfig(Section):
         self._check_engine()
         self._check_minibatches()
         self._check_schedule()
+        self._check_early_stop()
         self._check_stores()
         if self.profile == "prod" and self.gates.waivers:
             raise ValueError(f"profile prod allows no waivers, found {', '.join(sorted(self.gates.waivers))}")
@@ -177,6 +179,19 @@ class RunConfig(Section):
         if warm_up >= self.steps:
             raise ValueError(
                 f"training.lr_schedule.warmup_steps is {warm_up}, expected fewer than steps ({self.steps}); lower it"
+            )
+
+    def _check_early_stop(self) -> None:
+        """A share among so few answers is never measured, so that it would end no run."""
+        metric, look = self.training.early_stop.metric or "", self.training.eval_shadow.prompts
+        if metric.removeprefix(HELD_OUT) != SAME_ANSWER:
+            return
+        looked = metric.startswith(HELD_OUT)
+        key, episodes = ("training.eval_shadow.prompts", look) if looked else ("batch_size", self.batch_size)
+        if episodes < ANSWERED:
+            raise ValueError(
+                f"training.early_stop.metric is '{metric}', which is measured among {ANSWERED} answers or more, and "
+                f"{key} is {episodes}, so that it would never have a value; raise {key} or name another metric"
             )
 
     def _check_engine(self) -> None:

@@ -13,10 +13,14 @@ from rc1_lib.learners import ENGINES, LearnsFrom, own_name
 
 HELD_OUT = "eval/"
 """Before the name of what a look at held-out rows measures."""
+SAME_ANSWER = "env/same_answer"
+"""The share of the most frequent answer."""
+ANSWERED = 16
+"""Answers among which one that is frequent says something; of fewer it is not measured."""
 EPISODE_FIGURES = frozenset(
     {
         "env/success", "env/success_needed", "env/success_clear", "env/lucky", "env/asked_needed", "env/asked_clear",
-        "env/malformed", "env/tool_errors", "env/same_answer", "num_turns/mean", "tool_call_counts/mean",
+        "env/malformed", "env/tool_errors", SAME_ANSWER, "num_turns/mean", "tool_call_counts/mean",
         "response_length/clip_ratio",
     }
 )  # fmt: skip

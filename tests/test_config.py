@@ -35,6 +35,16 @@ def test_who_alters_what_was_read_alters_nothing_for_the_next_reader(tmp_path: P
     assert read_yaml(path) == {"a": {"b": [3]}}
 
 
+@pytest.mark.parametrize(
+    ("metric", "key"), [("env/same_answer", "batch_size"), ("eval/env/same_answer", "training.eval_shadow.prompts")]
+)
+def test_a_run_is_not_ended_by_a_share_among_too_few_answers(metric: str, key: str) -> None:
+    settings = (f"training.early_stop.metric={metric}", "training.eval_shadow.every_steps=12")
+    with pytest.raises(ConfigError, match=rf"'{metric}', which is measured among 16 .* and {key} is 15, so that"):
+        load_config(LOCAL, [*settings, f"{key}=15"])
+    load_config(LOCAL, [*settings, f"{key}=16"])
+
+
 def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> None:
     config = load_config(LOCAL, ["pool.n=600", "gates.mix.tolerance_pp=2.5"])
     copy = tmp_path / "effective.yaml"

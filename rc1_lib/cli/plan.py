@@ -13,6 +13,7 @@ from rc1_lib.cli.options import Sources, overrides, source
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
+from rc1_lib.errors import ConfigError
 from rc1_lib.workspace_lock import holding
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 _REPORT = "reports/train_plan.json"
-_PILOT = 4
+_PILOT, _FEWEST = 4, 2
 _OVER_CAP = 2
 
 
@@ -32,7 +33,14 @@ def plan(
     evaluate: Annotated[
         bool, typer.Option("--evaluate/--no-evaluate", help="With the evaluation on the held-out prompts.")
     ] = True,
-    pilot_steps: Annotated[int, typer.Option(min=2, help="Steps that are timed, behind one to warm up.")] = _PILOT,
+    pilot_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=_FEWEST,
+            help=f"Steps that are timed, behind one to warm up; at most as many as there are. Default: {_PILOT}, or "
+            f"`steps` where these are fewer.",
+        ),
+    ] = None,
     sources: Sources = None,
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
 ) -> int:
@@ -42,6 +50,7 @@ def plan(
     episodes. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.
     """
     run = session.open(overrides({"sources.use": source(sources), "pool.seed": pool_seed}))
+    timed = _timed_steps(run, pilot_steps)
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
@@ -54,7 +63,7 @@ def plan(
     from rc1_lib.training.ppo_run import prepare
 
     with holding(run.workspace, "a pilot of training"), stages():
-        pilot = run_pilot(prepare(run), run.config.seeds[0], pilot_steps)
+        pilot = run_pilot(prepare(run), run.config.seeds[0], timed)
     rates, seeds = judge_rates(run), len(run.config.seeds) if all_seeds else 1
     one = training_bill(run, pilot, rates)
     parts = {"training": one * seeds, **({"evaluation": evaluation_bill(run, seeds, pilot, rates)} if evaluate else {})}
@@ -66,6 +75,21 @@ def plan(
     session.show(f"report: {run.workspace.path(_REPORT)}")
     session.document({"exit_code": code, **body})
     return code
+
+
+def _timed_steps(run: Run, asked: int | None) -> int:
+    """How many steps the pilot times: as many as were asked for, else a few; an interval needs two of them.
+
+    Raises:
+        ConfigError: for more than the training has, which would take longer than what it is to foretell.
+    """
+    most = max(_FEWEST, run.config.steps)
+    if asked is not None and asked > most:
+        raise ConfigError(
+            f"--pilot-steps: found {asked:,}, but the training that is planned has `steps` {run.config.steps:,}; give "
+            f"a number from {_FEWEST} to {most:,}"
+        )
+    return min(_PILOT, most) if asked is None else asked
 
 
 def _body(run: Run, pilot: Pilot, parts: dict[str, Bill], seeds: int) -> dict[str, Any]:

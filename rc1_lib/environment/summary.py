@@ -6,10 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
-
-SAME_ANSWER = "env/same_answer"
-_ANSWERED = 16
-"""Answers among which one that is frequent says something."""
+from rc1_lib.step_metrics import ANSWERED, SAME_ANSWER
 
 
 def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
@@ -43,7 +40,7 @@ def _figures(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float | None]:
 
 def _most_frequent(answers: Sequence[str]) -> float | None:
     """The share of one answer among all, however it is spelt in upper and lower case; None where there are few."""
-    if len(answers) < _ANSWERED:
+    if len(answers) < ANSWERED:
         return None
     return max(Counter(answer.strip().casefold() for answer in answers).values()) / len(answers)
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from rc1_lib.artifacts import read_json
+from rc1_lib.cli.plan import _timed_steps
+from rc1_lib.errors import ConfigError
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
 
@@ -32,3 +37,13 @@ def test_a_plan_is_a_table_and_a_report_and_needs_the_ticket(rc1: Rc1, own: Run)
     assert (refused.code, "the ticket is refused" in refused.err) == (2, True)
     short = rc1(*call[:-1], "1")
     assert short.code == 2 and "pilot-steps" in short.err
+
+
+@pytest.mark.parametrize(("steps", "asked", "timed"), [(48, None, 4), (3, None, 3), (1, None, 2), (1, 2, 2), (9, 9, 9)])
+def test_a_pilot_is_no_longer_than_the_training_but_an_interval_needs_two_steps(
+    opened: Run, steps: int, asked: int | None, timed: int
+) -> None:
+    run = replace(opened, config=opened.config.model_copy(update={"steps": steps}))
+    assert _timed_steps(run, asked) == timed
+    with pytest.raises(ConfigError, match=f"found 99, but the training that is planned has `steps` {steps}; give"):
+        _timed_steps(run, 99)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rc1_lib.config_course import Collapse
-from rc1_lib.environment.summary import SAME_ANSWER
+from rc1_lib.step_metrics import SAME_ANSWER
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.diverged import CollapsedError
 from rc1_lib.training.metrics_log import MetricsLog
