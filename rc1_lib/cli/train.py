@@ -187,8 +187,11 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
 
 
 def _trial(session: Session, run: Run, verbose: bool) -> int:
-    before = stamps(run, _TRIAL)
+    from rc1_lib.training.trial.trial import look_at_base
+
     quieten(hub=False)
+    look_at_base(run)  # the flow does so too; here the answer is there before a server starts
+    before = stamps(run, _TRIAL)
     outcome = run_flow_of(session, run, "train", verbose=verbose, evaluate=False, random_base=True)
     report = written_since(run, before, _TRIAL).get(_TRIAL)
     session.show(outcome.message)

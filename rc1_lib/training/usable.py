@@ -15,6 +15,27 @@ from rc1_lib.training.base_model import model_without_weights, refuse_attention_
 from rc1_lib.training.rollout.decoding import check_decoding, check_shape
 from rc1_lib.training.rollout.settings import Decoding
 
+_FIGURES = (
+    "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "vocab_size",
+)  # fmt: skip
+"""What a shape is told by: its widths, and what its memory is estimated from."""
+
+
+def check_figures(shape: PretrainedConfig) -> None:
+    """Refuse a model whose shape is not told by the figures that Llama, Qwen3 and most others have.
+
+    Raises:
+        ConfigError: naming those that are missing.
+    """
+    text = shape.get_text_config()
+    missing = [name for name in _FIGURES if not isinstance(getattr(text, name, None), int)]
+    if missing:
+        raise ConfigError(
+            f"base_model: the config.json of '{shape.name_or_path}' (model_type '{shape.model_type}') has no number "
+            f"for {', '.join(missing)}, by which RC1 tells what a model takes; give a base that is built as Qwen3 or "
+            f"Llama are"
+        )
+
 
 def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.device) -> None:
     """Refuse what an engine of episodes would only stumble over when the warm start has been made.
@@ -25,13 +46,15 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
         device: where it will be.
 
     Raises:
-        RC1Error: when the device lacks the decoder, the decoder cannot sample with such a base, states of it cannot be
-            computed again, or its adapter would be one of what is no linear layer or is the embedding too.
+        RC1Error: when the device lacks the decoder, the decoder cannot sample with such a base, its shape is told by
+            other figures, states of it cannot be computed again, or its adapter would be one of what is no linear
+            layer or is the embedding too.
     """
     training = config.training
     decoder, targets = Decoding(training.rollout.decoder), training.adapter.targets
     check_decoding(decoder, device)
     check_shape(decoder, shape)
+    check_figures(shape)
     if training.gradient_checkpointing:
         refuse_attention_dropout(shape)
     refuse_strange_targets(targets, config.base_model, model_without_weights(shape))

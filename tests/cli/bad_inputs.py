@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,19 @@ def local(old: str, new: str) -> Make:
     return lambda root: (root / "mine.yaml").write_text(
         (PROJECT_ROOT / "configs/local.yaml").read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8"
     )
+
+
+def shipped_base(name: str, text: str | None) -> Make:
+    """The embedded base without its weights, as `{w}/base`, one file of which says something else or is gone."""
+
+    def make(root: Path) -> None:
+        shipped, base = PROJECT_ROOT / "models/embedded", root / "base"
+        shutil.copytree(shipped, base, ignore=shutil.ignore_patterns("*.safetensors"))
+        (base / name).unlink()
+        if text is not None:
+            (base / name).write_text(text, encoding="utf-8")
+
+    return make
 
 
 def message(**more: object) -> dict[str, object]:

@@ -10,6 +10,7 @@ from transformers import PretrainedConfig, Qwen3Config
 from rc1_lib.errors import ConfigError
 from rc1_lib.hub_name import name_and_commit
 from rc1_lib.training.base_model import config_of
+from rc1_lib.training.usable import check_figures
 
 _KNOWN: dict[str, dict[str, Any]] = {
     "Qwen/Qwen3-4B-Thinking-2507": {
@@ -33,7 +34,7 @@ def shape_of(base: str, narrower: int = 1, layers: int | None = None) -> Pretrai
         layers: how many of them there are; None: all.
 
     Raises:
-        ConfigError: when the shape is not known, cannot be divided so, or has fewer layers.
+        ConfigError: when the shape is not known, is told by other figures, cannot be divided so, or has fewer layers.
     """
     name, _ = name_and_commit(base)
     if (Path(base) / "config.json").is_file():
@@ -45,6 +46,7 @@ def shape_of(base: str, narrower: int = 1, layers: int | None = None) -> Pretrai
             f"base_model: the shape of '{base}' is not known without its config.json; known are "
             f"{', '.join(_KNOWN)} and every model in a folder"
         )
+    check_figures(config)
     return _with_layers(_narrowed(config, narrower), layers)
 
 

@@ -12,16 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer
+from transformers import PretrainedConfig
 
 from rc1_lib.artifacts import PROJECT_ROOT, write_json
 from rc1_lib.run import Run
+from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.beside import run_beside
-from rc1_lib.training.chat_format import format_of
+from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import get_device
 from rc1_lib.training.memory_estimate import check_memory, estimate_memory
 from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.models import model_section
 from rc1_lib.training.ppo_run import Prepared, advance, prepare
 from rc1_lib.training.ranks.processes import on_one_device, processes_of
 from rc1_lib.training.rows import select_rows
@@ -30,12 +32,29 @@ from rc1_lib.training.trial.random_base import write_random_base
 from rc1_lib.training.trial.rows import write_trial_rows
 from rc1_lib.training.trial.shapes import shape_of
 from rc1_lib.training.trial_mark import RANDOM_BASE
+from rc1_lib.training.usable import check_usable
 
 REPORT = "reports/trial_random_base.json"
 SAYS = "trial on random weights: no policy, no evaluation, no ticket"
 """What every view of a trial says."""
 _BASE = "base"
 _EMBEDDED = "models/embedded"
+
+
+def look_at_base(run: Run) -> tuple[PretrainedConfig, ChatFormat]:
+    """What a trial takes of the configured base: its shape, narrowed, and its tokenizer's chat format.
+
+    Nothing is written, so that a command asks before it starts a server; `prepare_trial` asks again.
+
+    Raises:
+        RC1Error: when the shape is not known, cannot be had or is none that can be trained so, or the tokenizer cannot
+            be loaded or has no chat template.
+    """
+    trial = run.config.training.trial
+    shape = shape_of(_named(run), trial.narrower, trial.layers)
+    check_usable(run.config, shape, get_device())
+    tokenizer = load_tokenizer(model_section(run.config, str(_tokenizer_of(run))))
+    return shape, format_of(tokenizer, run.config.training)
 
 
 def prepare_trial(run: Run) -> Prepared:
@@ -45,18 +64,16 @@ def prepare_trial(run: Run) -> Prepared:
         run: whose shape and settings are tried out.
 
     Raises:
-        ConfigError: when the shape of its base is not known, or does not fit into memory.
+        RC1Error: as `look_at_base`; or when the shape does not fit into memory.
     """
-    beside, trial = _beside(run), run.config.training.trial
-    shape = shape_of(_named(run), trial.narrower, trial.layers)
-    tokenizer = AutoTokenizer.from_pretrained(_tokenizer_of(run))
+    shape, form = look_at_base(run)
+    beside = _beside(run)
     write_trial_rows(beside.workspace, beside.config, run.workspace.find(run.config.pool.templates_dir))
-    form = format_of(tokenizer, run.config.training)
     device, longest = get_device(), select_rows(beside, form).longest
     memory = estimate_memory(beside.config, shape, device, longest)
     sharing = on_one_device(processes_of(beside.config.training))
     check_memory(memory, device, sharing)  # before gigabytes of weights are written
-    write_random_base(beside.workspace.path(_BASE), shape, tokenizer, run.config.seeds[0])
+    write_random_base(beside.workspace.path(_BASE), shape, form.tokenizer, run.config.seeds[0])
     return prepare(beside, trial=RANDOM_BASE)
 
 
