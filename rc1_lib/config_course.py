@@ -61,7 +61,7 @@ class Cap(Section):
     hours: Annotated[float, Field(gt=0)] | None
     """Most hours of its steps; null sets no bound."""
     usd: Annotated[float, Field(gt=0)] | None
-    """Most USD that the judge of its episodes is paid; null sets no bound."""
+    """Most USD that the judge of its episodes is paid, also for looking whether it has changed; null sets no bound."""
 
 
 class ShadowLook(Section):

@@ -130,8 +130,12 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
     return body
 
 
-def drift_verdict(run: Run) -> GateResult:
+def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     """Ask the judge about the fixed set again, past everything that is stored, and compare.
+
+    Args:
+        run: whose judge and baseline.
+        where: path of the store that takes what is asked, below the workspace; default: the one beside the baseline.
 
     Raises:
         RC1Error: when there is no baseline of this judge, or the judge cannot be asked or stopped early.
@@ -142,7 +146,7 @@ def drift_verdict(run: Run) -> GateResult:
         )
     body, thresholds = _read(run), run.config.gates.drift
     dialogues = [one["messages"] for one in body["dialogues"]]
-    judged, lines = asked_anew(run, dialogues, asked_store(run))
+    judged, lines = asked_anew(run, dialogues, where or asked_store(run))
     again = _samples(judged, tuple(body["dimensions"]))
     both = [
         (one["scores"], again[name])

@@ -95,6 +95,13 @@ class _Effort:
     bad: Got | None = None
 
 
+def blank_ask(spec: JudgeSpec, config: JudgeConfig, messages: Sequence[Message], sample: int) -> Ask:
+    """What is sent for one sample of a dialogue, without the ids of an attempt."""
+    prompt = write_prompt(spec, messages, sample)
+    sampling = Sampling(**config.sampling.model_dump())
+    return Ask(prompt.system, prompt.user, spec.schema_of_reply, sampling, "", "", messages)
+
+
 @dataclass(slots=True)
 class Desk:
     """What every attempt of a run needs.
@@ -135,11 +142,7 @@ class Desk:
             Stopped: when the run is ending.
         """
         config = self.config.limits
-        prompt = write_prompt(self.spec, wanted.messages, wanted.sample)
-        blank = Ask(
-            prompt.system, prompt.user, self.spec.schema_of_reply,
-            Sampling(**self.config.sampling.model_dump()), "", "", wanted.messages,
-        )  # fmt: skip
+        blank = blank_ask(self.spec, self.config, wanted.messages, wanted.sample)
         effort = _Effort()
         try:
             for _ in range(config.bad_reply_attempts):

@@ -142,10 +142,10 @@ def _wanted(judge: Judge, reply: Reply) -> Wanted | None:
     if reply.sample >= judge.config.samples or judge.key(reply.dialogue, reply.sample) != reply.ask_key:
         return None
     messages = judge.store.dialogue(reply.dialogue)
-    return None if messages is None else Wanted(reply.ask_key, reply.dialogue, _as_asked(messages), reply.sample)
+    return None if messages is None else Wanted(reply.ask_key, reply.dialogue, as_asked(messages), reply.sample)
 
 
-def _as_asked(messages: list[dict[str, Any]]) -> list[Message]:
+def as_asked(messages: list[dict[str, Any]]) -> list[Message]:
     """Kept dialogues name their tool calls without the wrapping of the chat format; put it back."""
     return [
         cast("Message", {**message, "tool_calls": [_wrapped(call) for call in message["tool_calls"]]})

@@ -101,6 +101,11 @@ class EpisodeJudge:
             }
         )
 
+    @property
+    def run(self) -> Run:
+        """In whose workspace it keeps what it was told, wherever the episodes are played."""
+        return self._run
+
     def score(self, dialogues: Sequence[Sequence[Message]], seed: int) -> EpisodeScores:
         """Score the dialogues of one step, all at once; those of a step that was scored before, as it was then.
 

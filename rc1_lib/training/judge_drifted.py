@@ -6,7 +6,10 @@ The nightly would see it, but a training does not wait for one, and learns from 
 
 from __future__ import annotations
 
-from rc1_lib.artifacts import FileState
+from collections.abc import Mapping
+from typing import Any
+
+from rc1_lib.artifacts import FileState, sha256_json
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
 from rc1_lib.errors import RC1Error
 from rc1_lib.file_hashes import sha256_file
@@ -14,8 +17,16 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.vouched import check_vouched
 
+CHECKS = "checks"
+"""The folder of what was asked so, beside the replies about episodes: a store for every run, which tells its cost."""
 
-def check_grades(run: Run) -> str:
+
+def checks_of(run: Run, facts: Mapping[str, Any]) -> str:
+    """The store of all that a run's checks have asked, below the workspace; `facts` decide which run it is."""
+    return f"{run.config.training.reward.scores}/{CHECKS}/{sha256_json(facts)}.sqlite"
+
+
+def check_grades(run: Run, where: str) -> str:
     """Ask a live judge again about the dialogues of its baseline, and compare by the gate `judge_drift`.
 
     A long training has hundreds of segments, and now and then noise alone looks like a change: what is red is asked
@@ -23,6 +34,7 @@ def check_grades(run: Run) -> str:
 
     Args:
         run: whose judge and baseline. Without a ticket, and without a baseline, there is nothing to compare with.
+        where: the store that takes what is asked, as `checks_of` names it.
 
     Returns:
         What was found, for the log; empty where nobody was asked.
@@ -37,9 +49,9 @@ def check_grades(run: Run) -> str:
     if run.vouched is None and JUDGE_BASELINE.state(run) is FileState.MISSING:
         return ""
     check_vouched(run, JUDGE_BASELINE.name, path, sha256_file(path) if path.is_file() else None)
-    gate = drift_verdict(run)
+    gate = drift_verdict(run, where)
     if gate.failures:
-        gate = drift_verdict(run)
+        gate = drift_verdict(run, where)
     if gate.failures:
         check = gate.failures[0]
         raise RC1Error(

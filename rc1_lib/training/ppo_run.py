@@ -8,7 +8,7 @@ trained in one go, in segments, or killed and begun again in between.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,14 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
+from rc1_lib.scoring.paid import paid_in
 from rc1_lib.step_metrics import HELD_OUT
 from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.asked_for import named_checkpoint
 from rc1_lib.training.base_model import base_config, load_tokenizer
 from rc1_lib.training.breakdown import naming_breakdowns
-from rc1_lib.training.callbacks.cap import SpendingCap, paused_at
+from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.collapse import CollapseGuard
 from rc1_lib.training.callbacks.early_stop import EarlyStop
@@ -48,7 +49,7 @@ from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.derived import CHECKPOINT
 from rc1_lib.training.device import get_device
 from rc1_lib.training.episode_judge import EpisodeJudge
-from rc1_lib.training.judge_drifted import check_grades
+from rc1_lib.training.judge_drifted import check_grades, checks_of
 from rc1_lib.training.kept_checkpoints import keep_rule_of
 from rc1_lib.training.memory_estimate import check_memory, check_warm_start, estimate_memory
 from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
@@ -244,6 +245,15 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         return folder / folder_name(last)
     log, early = TrainLog(run.workspace.path(LOG)), _early_stop(config.training.early_stop)
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
+    judging = run if prepared.judge is None else prepared.judge.run  # a lost checkpoint is trained again elsewhere
+    checks = checks_of(judging, facts)
+    cap = SpendingCap(config.training.cap, run.workspace.path(places.metrics), lambda: paid_in(judging, checks))
+
+    def pause(step: int, reason: str) -> PausedError:
+        paused = paused_at(step, config.steps, reason, folder)
+        log.line(f"seed {seed}: {paused}")
+        return paused
+
     trainer = Trainer(
         make_engine(config.training.engine, EpisodeSetup, notice),
         prepared.setup(seed),
@@ -261,29 +271,32 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
                 trackers_of(config.training.tracking, run.workspace.path(TRACKERS), f"seed {seed}"),
             ),
             CollapseGuard(config.training.collapse, run.workspace.path(places.metrics)),
-            SpendingCap(config.training.cap, run.workspace.path(places.metrics)),
+            cap,
             Checkpoints(folder, run.workspace.path(LEDGER), rule, keep_rule_of(config), log),
         ],
         config.steps,
         seed,
         facts | {"process": process_values() | {"threads": config.training.threads}},
     )
-    asked = check_grades(run) if prepared.judge is not None else ""
-    if asked:
-        log.line(f"seed {seed}: {asked}")
+    begin = 0 if state is None else state.step
+    if not _has_ended(early, state):
+        if reason := cap.reached(begin):
+            raise pause(begin, reason)  # before anybody is asked
+        if prepared.judge is not None and (asked := check_grades(judging, checks)):
+            log.line(f"seed {seed}: {asked}")
+            if reason := cap.reached(begin):
+                raise pause(begin, reason)
     began = time.monotonic()
     if config.training.rollout.sampler == "vllm":
         log.line(f"seed {seed}: vLLM samples; another try goes on from the same state, not with the same tokens")
-    log.line(f"seed {seed}: from step {0 if state is None else state.step} to {last} of {config.steps}")
+    log.line(f"seed {seed}: from step {begin} to {last} of {config.steps}")
     with naming_breakdowns(folder):
         trainer.fit(state)
     if trainer.step < last and any(one.stopped for one in early):
         log.line(f"seed {seed}: ended at step {trainer.step} of {config.steps}: {trainer.stop_reason}")
         return folder / folder_name(trainer.step)
     if trainer.step < last:
-        paused = paused_at(trainer, folder)
-        log.line(f"seed {seed}: {paused}")
-        raise paused
+        raise pause(trainer.step, str(trainer.stop_reason))
     log.line(f"seed {seed}: step {last} after {time.monotonic() - began:.0f} s")
     return folder / folder_name(last)
 
@@ -291,6 +304,15 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
 def _early_stop(asked: EarlyStopping) -> list[EarlyStop]:
     """The callback that the configuration asks for; without one no checkpoint names it."""
     return [] if asked.metric is None else [EarlyStop(**asked.model_dump(), key="training.early_stop.metric")]
+
+
+def _has_ended(early: Sequence[EarlyStop], state: CheckpointState | None) -> bool:
+    """Whether `training.early_stop` has ended the run with this checkpoint, so that nothing more is spent on it."""
+    if state is None:
+        return False
+    for one in early:
+        one.load_state_dict(state.tree("callbacks")[one.name])
+    return any(one.ends(state.step) for one in early)
 
 
 def resumable(prepared: Prepared, seed: int, name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import random
@@ -11,12 +12,16 @@ import time
 from collections.abc import Callable, Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from unittest.mock import patch
 
+from rc1_lib.scoring.usage_lines import Line
 from tests.forks import Forks
 
 FEW = {"train": (0, 1, 3), "warm": (0, 0, 1)}
 """When there is a kill: after so many steps measured, or folders begun. At once, half way, near the end."""
 MANY = 60
+LOOKED = 20
+"""Replies that a look at the judge has had when it is killed."""
 
 
 def until_done(forks: Forks, what: str, workspace: Path, *overrides: str, many: bool = False) -> int:
@@ -86,6 +91,23 @@ def score_and_be_killed(root: str, *overrides: str) -> None:
     run = open_run(profile="local", workspace=Path(root), overrides=overrides)
     EpisodeJudge(run).score(dialogues(2), run.config.seeds[0])
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def look_and_be_killed(root: str, where: str, *overrides: str) -> None:
+    """Ask the judge about its baseline, and be gone half way."""
+    from rc1_lib.run import open_run
+    from rc1_lib.scoring.store import Store
+    from rc1_lib.training.judge_drifted import check_grades
+
+    end, ended = Store.end, itertools.count(1)
+
+    def end_and_count(self: Store, line: Line, **more: str) -> None:
+        end(self, line, **more)
+        if next(ended) == LOOKED:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with patch.object(Store, "end", end_and_count):
+        check_grades(open_run(profile="local", workspace=Path(root), overrides=overrides), where)
 
 
 def main(what: str, how: str, root: str, *overrides: str) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict, record_baseline
@@ -14,11 +17,17 @@ from rc1_lib.file_hashes import sha256_file
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.scoring.given import JUDGE_SPEC
+from rc1_lib.scoring.judge import open_store
+from rc1_lib.scoring.paid import paid_in
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from rc1_lib.training.judge_drifted import check_grades
+from tests.forks import Forks
+from tests.training.killed import LOOKED
 
 USUAL = Behaviour(delay="zero")
 N = 30
+ASKED = "data/judge/episodes/checks/of_a_run.sqlite"
+PRICES = "judge.prices={input: 1, output: 2}"
 
 
 @pytest.fixture
@@ -33,15 +42,38 @@ def live(fresh_copy: Callable[..., Run], server: JudgeServer) -> Run:
     return fresh_copy(
         f"judge.baseline.n={N}", "judge.provider=openai", f"judge.base_url={server.base_url}",
         "judge.model=rc1-test-double-1", "judge.limits.rps=1000", "judge.limits.max_rps=1000",
-        "judge.baseline.path=data/judge/baseline/of_this.json",
+        "judge.baseline.path=data/judge/baseline/of_this.json", PRICES,
     )  # fmt: skip
 
 
 def test_the_same_judge_is_asked_again_and_may_go_on(live: Run, server: JudgeServer) -> None:
     record_baseline(live)
     before = server.stats().answered
-    assert check_grades(live).startswith("the judge grades as in its baseline")
+    assert check_grades(live, ASKED).startswith("the judge grades as in its baseline")
     assert server.stats().answered - before == N * live.config.judge.samples
+    once = paid_in(live, ASKED)
+    check_grades(live, ASKED)
+    assert once > 0 and paid_in(live, ASKED) == pytest.approx(2 * once, rel=0.01), "each is paid for by itself"
+    assert paid_in(live, "data/judge/episodes/checks/of_another.sqlite") == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_a_killed_process_paid_for_a_broken_look_counts(live: Run, server: JudgeServer, forks: Forks) -> None:
+    record_baseline(live)
+    before = server.stats().answered
+    killed = forks.start("tests.training.killed.look_and_be_killed", live.workspace.root, ASKED, *live.overrides)
+    assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
+    with open_store(live, ASKED) as store:
+        log = store.log()
+    lost = log.filter(pl.col("cost_usd").is_null())
+    assert log.height - lost.height >= LOOKED and set(lost["outcome"]) <= {"interrupted"}
+    known, broken = float(log["cost_usd"].sum()), paid_in(live, ASKED)
+    assert broken >= known > 0 and (broken > known) == (lost.height > 0)
+    asked = server.stats().answered
+    assert LOOKED <= asked - before < N * live.config.judge.samples
+    check_grades(live, ASKED)
+    assert server.stats().answered - asked == N * live.config.judge.samples, "a broken look tells nothing: a whole one"
+    assert paid_in(live, ASKED) == pytest.approx(broken + known / (log.height - lost.height) * 90, rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +92,7 @@ def test_one_that_has_changed_ends_the_training(
     record_baseline(live)
     server.behaviour = behaviour
     with pytest.raises(RC1Error, match=rf"is not the one of its baseline any more: .*{sentence}"):
-        check_grades(live)
+        check_grades(live, ASKED)
 
 
 def test_what_is_red_once_is_asked_about_again(live: Run, server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,30 +100,31 @@ def test_what_is_red_once_is_asked_about_again(live: Run, server: JudgeServer, m
     red = GateResult("judge_drift", (at_most("moved", 1.0, 0.5, "it moved"),))
     verdicts = [red]
     monkeypatch.setattr(
-        "rc1_lib.training.judge_drifted.drift_verdict", lambda run: verdicts.pop() if verdicts else drift_verdict(run)
+        "rc1_lib.training.judge_drifted.drift_verdict",
+        lambda run, where: verdicts.pop() if verdicts else drift_verdict(run, where),
     )
     before = server.stats().answered
-    assert check_grades(live).startswith("the judge grades as in its baseline")
+    assert check_grades(live, ASKED).startswith("the judge grades as in its baseline")
     assert server.stats().answered - before == N * live.config.judge.samples
 
 
 def test_without_a_ticket_and_a_baseline_nobody_is_asked_and_with_a_ticket_it_has_to_be_there(
     live: Run, server: JudgeServer
 ) -> None:
-    assert check_grades(live) == ""
+    assert check_grades(live, ASKED) == ""
     with pytest.raises(TicketError, match=r"of_this\.json is gone"):
-        check_grades(replace(live, vouched={JUDGE_BASELINE.name: "0" * 64}))
+        check_grades(replace(live, vouched={JUDGE_BASELINE.name: "0" * 64}), ASKED)
     record_baseline(live)
     named = {
         JUDGE_BASELINE.name: sha256_file(JUDGE_BASELINE.path(live)),
         JUDGE_SPEC.name: sha256_file(JUDGE_SPEC.path(live)),
     }
-    check_grades(replace(live, vouched=named))
+    check_grades(replace(live, vouched=named), ASKED)
     asked = server.stats().answered
     with pytest.raises(TicketError, match=r"of_this\.json has changed since the ticket"):
-        check_grades(replace(live, vouched={**named, JUDGE_BASELINE.name: "0" * 64}))
+        check_grades(replace(live, vouched={**named, JUDGE_BASELINE.name: "0" * 64}), ASKED)
     assert server.stats().answered == asked
 
 
 def test_the_local_rubric_is_no_provider_that_could_change(built: Run) -> None:
-    assert check_grades(built) == ""
+    assert check_grades(built, ASKED) == ""

@@ -13,14 +13,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.environment.summary import summary
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.run import Run
+from rc1_lib.scoring.paid import paid_in
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training import memory_estimate
@@ -34,11 +37,12 @@ from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.retention import prune
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.diverged import DivergedError
+from rc1_lib.training.judge_drifted import checks_of
 from rc1_lib.training.ppo_run import Prepared, advance, configured_facts, prepare, resumable
 from rc1_lib.training.retrain import _put_back, reach
 from rc1_lib.training.run_paths import LEDGER, SFT, paths_of
 from tests.forks import Forks
-from tests.scoring.bench import overrides
+from tests.scoring.bench import dialogues, overrides
 from tests.training.killed import until_done
 from tests.training.tiny_world import ENGINES, tiny_run
 from tests.training.weighed import weigh
@@ -70,6 +74,10 @@ def first_seed(prepared: Prepared) -> int:
 
 def measured(root: Path) -> list[int]:
     return [json.loads(line)["step"] for line in (root / "reports/metrics.jsonl").read_text().splitlines()]
+
+
+def metrics_of(run: Run) -> list[str]:
+    return (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()
 
 
 def end_of(root: Path) -> str:
@@ -257,14 +265,21 @@ def test_a_judged_run_ends_with_the_same_bytes_in_segments(tiny: Tiny, whole: Pa
     assert all(json.loads(line)["reward/judge"] > 0 and json.loads(line)["judge/scored"] == 1 for line in lines)
 
 
-def test_a_lost_checkpoint_of_a_judged_run_is_trained_again_by_the_same_weights(tiny: Tiny) -> None:
+def test_a_lost_checkpoint_of_a_judged_run_is_trained_again_by_the_same_weights(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = judged(tiny, "one")
     go(run, 4)
     lost = run.workspace.root / "checkpoints/rc1/step_00002"
     before = fingerprint(lost)
     shutil.rmtree(lost)
-    prepared = prepare(run)
+    prepared, looked = prepare(run), list[tuple[Path, str]]()
+    monkeypatch.setattr(
+        "rc1_lib.training.ppo_run.check_grades", lambda run, where: looked.append((run.workspace.root, where)) or ""
+    )
     assert fingerprint(reach(prepared, first_seed(prepared), 2, lambda _: None)) == before
+    facts = prepared.facts(first_seed(prepared))
+    assert looked == [(run.workspace.root, checks_of(run, facts))], "its baseline lies there, and its cost counts"
 
 
 def test_a_judged_run_that_is_begun_again_learns_from_the_scores_that_it_had(tiny: Tiny) -> None:
@@ -297,7 +312,7 @@ def test_a_segment_that_is_paid_for_scores_begins_with_a_look_at_the_judge(
 ) -> None:
     looked: list[Run] = []
 
-    def drifted(run: Run) -> str:
+    def drifted(run: Run, where: str) -> str:
         looked.append(run)
         raise RC1Error("the judge grades otherwise")
 
@@ -309,6 +324,58 @@ def test_a_segment_that_is_paid_for_scores_begins_with_a_look_at_the_judge(
         go(run, 1)
     assert len(looked) == 1
     assert not list(run.workspace.path("checkpoints").glob("rc1/step_*"))
+
+
+def looked_at(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, url: str, *more: str) -> Run:
+    """A run whose episodes a live judge scores, who has a baseline of 30 dialogues and is paid."""
+    run = tiny(
+        "training.reward.judge=1", "training.reward.success=0.5", "judge.baseline.n=30",
+        "judge.prices={input: 1, output: 2}", *overrides(url), *more,
+    )  # fmt: skip
+    rows = pl.DataFrame([{"id": str(place), "messages": messages} for place, messages in enumerate(dialogues(30))])
+    monkeypatch.setattr("rc1_lib.calibration.judge_baseline.rows_of", lambda run, kind: rows)
+    record_baseline(run)
+    return weigh(run, dict(run.config.reward.old_weights), [MODEL])
+
+
+def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        run = looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=1e-6")
+        before, look = server.stats().answered, 30 * run.config.judge.samples
+        nothing = r"paused at step 0 of 4: \$\S+ are spent on the judge, and training.cap.usd is 1e-06. Nothing was"
+        for _ in range(2):
+            with pytest.raises(PausedError, match=nothing):
+                go(run, 4)
+            assert server.stats().answered - before == look, "the first look reaches the cap, and there is no second"
+        looks = checks_of(run, prepare(run).facts(run.config.seeds[0]))
+        paid = paid_in(run, looks)
+        # Two looks fit, and with the first steps' episodes they do not.
+        run = looked_at(tiny, monkeypatch, server.base_url, f"training.cap.usd={2.02 * paid}")
+        with pytest.raises(PausedError, match=r"paused at step 1 of 4: .* What was learned is kept in rc1/step_00001"):
+            go(run, 4)
+        asked, steps_usd = server.stats().answered, json.loads(metrics_of(run)[0])["costs/judge_usd"]
+        assert paid_in(run, looks) == pytest.approx(2 * paid, rel=0.01)
+        assert steps_usd > 0 and asked - before > 2 * look
+        with pytest.raises(PausedError, match="paused at step 1 of 4"):
+            go(run, 4)
+        assert server.stats().answered == asked
+        assert go(looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=9"), 4) == ["goes on from step_00001"]
+
+
+def test_a_run_that_has_ended_by_itself_is_neither_looked_at_again_nor_paused(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        run = looked_at(tiny, monkeypatch, server.base_url, EARLY)
+        prepared = prepare(run)
+        assert advance(prepared, first_seed(prepared), 4, lambda _: None).name == "step_00003"
+        asked = server.stats().answered
+        for capped in (run, looked_at(tiny, monkeypatch, server.base_url, EARLY, "training.cap.usd=1e-6")):
+            prepared = prepare(capped)
+            assert advance(prepared, first_seed(prepared), 4, lambda _: None).name == "step_00003"
+        assert server.stats().answered == asked
 
 
 WEIGHTS = "base/model.safetensors"

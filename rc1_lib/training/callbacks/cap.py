@@ -2,13 +2,14 @@
 
 What was spent is read off the metrics, a line a step, and not off checkpoints: two equal runs have the same of those.
 Steps that a killed process has to train again count once, and what their judge was paid stands with their scores, so
-that it counts although the line was lost.
+that it counts although the line was lost. What was paid for looking whether the judge has changed is told by the usage
+log of these looks, every one of which was paid for by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +30,13 @@ class PausedError(RC1Error):
     """A run that has reached its cap: what it has learned is kept, and it goes on under a higher one."""
 
 
-def paused_at(trainer: Trainer, folder: Path) -> PausedError:
-    """What to say of a run that has stopped before its segment's end."""
+def paused_at(step: int, steps: int, reason: str, folder: Path) -> PausedError:
+    """What to say of a run that has stopped before its segment's end, at a step whose checkpoint `folder` holds."""
+    kept = f"What was learned is kept in {folder.name}/{folder_name(step)}. To go on from there"
+    begin = "Nothing was learned yet. To begin"
     return PausedError(
-        f"paused at step {trainer.step} of {trainer.max_steps}: {trainer.stop_reason}. What was learned is kept in "
-        f"{folder.name}/{folder_name(trainer.step)}. To go on from there raise the cap, run the preflight again for a "
-        f"ticket that holds it, and train again"
+        f"paused at step {step} of {steps}: {reason}. {kept if step else begin} raise the cap, run the preflight again "
+        f"for a ticket that holds it, and train again"
     )
 
 
@@ -77,13 +79,17 @@ class SpendingCap(Quiet):
 
     name = "cap"
 
-    def __init__(self, cap: Cap, metrics: Path) -> None:
-        """Under this cap, for the run whose metrics lie there."""
-        self._cap, self._log, self._spent = cap, MetricsLog(metrics), Spent()
+    def __init__(self, cap: Cap, metrics: Path, looks: Callable[[], float] = lambda: 0.0) -> None:
+        """Under this cap, for the run whose metrics lie there; `looks` tells USD paid beside its steps."""
+        self._cap, self._log, self._looks, self._spent = cap, MetricsLog(metrics), looks, Spent()
+
+    def reached(self, step: int) -> str:
+        """Which bound a run has reached that goes on behind this step, in words; "" where none is."""
+        return self._spent_until(step).reaches(self._cap)
 
     def on_start(self, trainer: Trainer) -> None:
         """A run that has reached its cap does no further step."""
-        self._spent = spent_in(self._log.read(), trainer.step)
+        self._spent = self._spent_until(trainer.step)
         self._judge(trainer)
 
     def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
@@ -91,6 +97,10 @@ class SpendingCap(Quiet):
         self._spent = self._spent.and_a_step(metrics)
         if trainer.stop_reason is None and trainer.step < trainer.max_steps:
             self._judge(trainer)
+
+    def _spent_until(self, step: int) -> Spent:
+        spent = spent_in(self._log.read(), step)
+        return replace(spent, usd=spent.usd + self._looks())
 
     def _judge(self, trainer: Trainer) -> None:
         if reason := self._spent.reaches(self._cap):

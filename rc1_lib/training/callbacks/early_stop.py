@@ -95,8 +95,12 @@ class EarlyStop(Quiet):
                 f"{', '.join(there)}"
             )
 
+    def ends(self, step: int) -> bool:
+        """Whether what was measured until this step ends the run with it."""
+        return self._failed >= self._patience and step >= self._not_before
+
     def _judge(self, trainer: Trainer) -> None:
-        self.stopped = self._failed >= self._patience and trainer.step >= self._not_before
+        self.stopped = self.ends(trainer.step)
         if self.stopped:
             best = "no finite value" if self._best is None else f"{self._best:.6g}"
             trainer.stop(f"{self._metric} did not become better than {best} in {self._failed} measurements")
