@@ -39,7 +39,7 @@ _FIGURE, _NUMBER, _ESCAPE = map(re.compile, (FIGURE, NUMBER, ESCAPE))
 
 def numbers(text: str) -> list[str]:
     """The numbers that `text` says, in figures and in words, in reading order."""
-    return [_spelling(number) for number in _NUMBER.findall(unicodedata.normalize("NFKC", text))]
+    return [spelling(number) for number in _NUMBER.findall(unicodedata.normalize("NFKC", text))]
 
 
 def operands(arguments: str) -> list[str]:
@@ -48,7 +48,7 @@ def operands(arguments: str) -> list[str]:
     Args:
         arguments: a call's arguments as they stand, well-formed JSON or not.
     """
-    return [_spelling(number) for number in _FIGURE.findall(unicodedata.normalize("NFKC", _ESCAPE.sub(" ", arguments)))]
+    return [spelling(number) for number in _FIGURE.findall(unicodedata.normalize("NFKC", _ESCAPE.sub(" ", arguments)))]
 
 
 def numbers_of(text: pl.Expr) -> pl.Expr:
@@ -62,7 +62,8 @@ def operands_of(arguments: pl.Expr) -> pl.Expr:
     return plain.str.extract_all(FIGURE).list.eval(_spelled(pl.element()))
 
 
-def _spelling(number: str) -> str:
+def spelling(number: str) -> str:
+    """One number, in figures or as a word, in its one spelling."""
     lowered = number.lower()
     spelled = WORDS.get(lowered, lowered).replace(",", "").lstrip("0")
     return spelled.rstrip("0").rstrip(".") if "." in spelled else spelled

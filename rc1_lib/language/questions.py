@@ -10,6 +10,8 @@ import re
 import unicodedata
 from enum import StrEnum
 
+from rc1_lib.language.open_references import asks_quantity
+
 _AUXILIARIES = "am is are was were do does did has have had can could may might must shall should will would".replace(
     " ", "|"
 )
@@ -40,6 +42,7 @@ _NUMBER = re.compile(
     + r"|(?:what|which) (?:year|number|amount))\b|多少|几[个年天只名人岁尺里]|哪(?:一)?年",
     re.I,
 )
+_WHAT_IT_IS = re.compile(r"\bwhat\s+(?:is|are|was|were|would|will)\s+(?!the\s+names?\b)|差", re.I)
 _CHOICE = re.compile(r"\bor\b|还是", re.I)
 
 
@@ -67,3 +70,11 @@ def question_kind(question: str) -> QuestionKind:
     if polar:
         return QuestionKind.YES_OR_NO
     return QuestionKind.NUMBER if _NUMBER.search(text) else QuestionKind.THING
+
+
+def may_be_a_sum(question: str) -> bool:
+    """Whether something calculated can answer a question: not one that asks who, where or which, or for yes or no."""
+    kind = question_kind(question)
+    if kind is not QuestionKind.THING:
+        return kind is not QuestionKind.YES_OR_NO
+    return asks_quantity(question) or bool(_WHAT_IT_IS.search(unicodedata.normalize("NFKC", question)))

@@ -124,17 +124,17 @@ def reached(statements: Sequence[Statement], start: Mentions, *, apart: Collecti
     return found
 
 
-def parts(statements: Sequence[Statement], asked: Collection[str]) -> int:
-    """Into how many parts these statements divide the names asked about, where a statement joins what it speaks of.
+def groups(statements: Sequence[Statement], asked: Collection[str]) -> list[frozenset[str]]:
+    """The groups of names that these statements join, each with one that is asked about at least.
 
-    Names that no statement speaks of do not count.
+    A statement joins what it speaks of. Names that no statement speaks of are in none.
     """
-    groups: list[set[str]] = []
+    joined_up: list[set[str]] = []
     for statement in statements:
         spoken = set(statement.spoken.names)
         if not spoken or statement.lists:
             continue
-        joined = [group for group in groups if group & spoken]
-        groups = [group for group in groups if not group & spoken]
-        groups.append(spoken.union(*joined))
-    return sum(bool(group & set(asked)) for group in groups)
+        joined = [group for group in joined_up if group & spoken]
+        joined_up = [group for group in joined_up if not group & spoken]
+        joined_up.append(spoken.union(*joined))
+    return [frozenset(group) for group in joined_up if group & set(asked)]

@@ -8,26 +8,28 @@ the same things. A wrong answer from right steps looks supported; docs/reward.md
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from rc1_lib.language.numerals import numbers, operands
 from rc1_lib.language.open_references import asks_quantity, is_open, refers_openly
-from rc1_lib.language.questions import QuestionKind, question_kind
+from rc1_lib.language.quantities import counted
+from rc1_lib.language.questions import QuestionKind, may_be_a_sum, question_kind
 from rc1_lib.language.statements import (
     Mentions,
     Statement,
+    groups,
     is_cut_off,
     mentions,
     names_in,
-    parts,
     reached,
     read_statements,
     says,
     sentences,
 )
 from rc1_lib.records import Message
+from rc1_lib.reward.sums import Worked, chosen_side, worked
 from rc1_lib.rows.counts import ASK
 from rc1_lib.scoring.economy import brevity, economy, is_verdict, pieces
 from rc1_lib.scoring.transcript import CALC, Call, Transcript, read
@@ -41,8 +43,12 @@ ONLY_SAID = 0.5
 """What a quantity is worth that the user's own message names, where a quantity is asked for: it is seldom that."""
 HALF_TOLD = 0.5
 """What a bare yes or no is worth that what was read does not bear out."""
+ONE_NUMBER = 0.5
+"""What a sum of a single number that was told is worth, as `7 * n`, and a comparison with the question's own number."""
 UNMARKED = 0.5
 """The most that a message without a mark for its answer is worth: it commits itself to nothing definite."""
+_NO_QUANTITIES = frozenset({"", "1"})
+"""Numbers that are mostly no quantity: "one" of several things, and nothing."""
 _YES, _NO = frozenset({"yes", "true", "是", "对"}), frozenset({"no", "false", "否", "不"})
 
 
@@ -83,7 +89,7 @@ class Grounds:
             return 0.0
         if given and len(self._tokens) <= 3:
             return self._number_supported(given)
-        return float(self._name_supported())
+        return self._name_supported()
 
     @cached_property
     def resolved(self) -> float:
@@ -121,14 +127,34 @@ class Grounds:
 
     def _verdict_supported(self, *, yes: bool) -> float:
         if self._compared:
-            return float(_verdict(tokenize(self._compared[-1].result))[0] == yes)
+            agrees = _verdict(tokenize(self._compared[-1].result))[0] == yes
+            return self._comparison_bears(worked(self._up_to(self._compared[-1]))) if agrees else 0.0
+        asked = self._question_mentions
+        return self._spoken_of * (HALF_TOLD if asked.names and self._is_doubtful(asked, yes=yes) else 1.0)
+
+    @cached_property
+    def _looked_into(self) -> float:
+        """The share of what the question names, and the user's words beside it point to, that statements speak of.
+
+        A title in a list and a sentence that breaks off point to a page; what it says is known once it was read.
+        """
+        asked = self._question_mentions.names
+        beside = [text for place, text in enumerate(self._asked) if place != self._question_place]
+        pointed = asked & mentions(" ".join(beside), self._names).names
+        if not pointed:
+            return self._spoken_of if asked else 1.0
+        told = {name for one in self._statements if not one.lists for name in one.spoken.names}
+        return len(pointed & told) / len(pointed)
+
+    @cached_property
+    def _spoken_of(self) -> float:
+        """How much of what the question names, or of its pairs of Han characters, statements speak of; in [0, 1]."""
         asked = self._question_mentions
         told = [statement.spoken for statement in self._statements if not statement.lists]
         # Half of the names is enough: the others mostly tell which thing of that name is meant.
         if asked.names:
             found = asked.names & {name for spoken in told for name in spoken.names}
-            doubt = HALF_TOLD if self._is_doubtful(asked, yes=yes) else 1.0
-            return doubt * min(1.0, 2 * len(found) / len(asked.names))
+            return min(1.0, 2 * len(found) / len(asked.names))
         pairs = asked.pairs & {pair for spoken in told for pair in spoken.pairs}
         return min(1.0, 3 * len(pairs) / len(asked.pairs)) if asked.pairs else 0.0
 
@@ -139,16 +165,15 @@ class Grounds:
         """
         if sum(bool(numbers(text)) for text in self._led_to) > 1:
             return True
-        divided = parts(self._statements, asked.names)
+        divided = len(groups(self._statements, asked.names))
         return divided > 0 and (divided == 1) != yes
 
     def _number_supported(self, given: Sequence[str]) -> float:
         if len(set(given)) > 1:
             return 0.0
-        results = [numbers(call.result) for call in self._sums if not is_verdict(call)]
-        worked = [found for found in results if found]
-        if worked:
-            return float(worked[-1][-1] == given[0])
+        came_to = [call for call in self._sums if not is_verdict(call) and numbers(call.result)]
+        if came_to:
+            return self._sum_supported(worked(self._up_to(came_to[-1])), given[0])
         if any(given[0] in numbers(text) for text in self._found):
             return 1.0
         if not any(given[0] in numbers(text) for text in self._stated):
@@ -156,16 +181,52 @@ class Grounds:
         linked = any(given[0] in numbers(text) for text in self._led_to)
         return (ONLY_SAID if asks_quantity(self._question) else 1.0) * linked
 
-    def _name_supported(self) -> bool:
+    def _sum_supported(self, made: Worked, given: str) -> float:
+        """Of a sum that bears on the question, the share of what was told of that which it is made of."""
+        if made.result != given or made.is_idle or not may_be_a_sum(self._question):
+            return 0.0
+        texts = [*self._stated, self._question, *(reply for _, _, reply in self._exchanges)]
+        if len(self._sides) < 2:
+            texts += self._led_to
+        titles = {number for call in self._looked_up for number in operands(call.said)}
+        share = self._bears(made, {number for text in texts for number in operands(text)} - titles)
+        return share * (1.0 if len(self._numbers_told.intersection(made.made_of)) > 1 else ONE_NUMBER)
+
+    def _comparison_bears(self, made: Worked) -> float:
+        """As `_bears`, of the question's own numbers; less where these are compared with a single other one."""
+        own = operands(self._question)
+        return self._bears(made, own) * (1.0 if len(set(made.made_of).difference(own)) > 1 else ONE_NUMBER)
+
+    def _bears(self, made: Worked, at_hand: Collection[str]) -> float:
+        """The share of numbers at hand that a sum is made of, and of names asked about that are spoken of.
+
+        Nothing where a number of its own was never told, or where all are told of one of several things asked about.
+        """
+        own = set(made.made_of)
+        one_sided = len(self._sides) > 1 and sum(not side.isdisjoint(own) for side in self._sides) < 2
+        if one_sided or not made.is_told(self._numbers_told) or made.mixes(counted([*self._found, *self._asked])):
+            return 0.0
+        wanted = set(at_hand) - _NO_QUANTITIES
+        used = len(wanted & own) / len(wanted) if wanted else 1.0
+        return used * self._looked_into
+
+    def _name_supported(self) -> float:
         holding = [text for text in self._told if says(text, self._tokens)]
         if self._compared:
-            compared = operands(self._compared[-1].arguments)
-            return any(number in numbers(text) for text in holding for number in compared)
+            return self._named_by_comparison({number for text in holding for number in numbers(text)})
         if says(self._question, self._tokens):
-            return self._chosen([text for text in holding if numbers(text)])
+            return float(self._chosen([text for text in holding if numbers(text)]))
         if any(tokenize(call.said) == self._tokens for call in self._looked_up):
-            return False
-        return any(says(text, self._tokens) for text in self._led_to)
+            return 0.0
+        return float(any(says(text, self._tokens) for text in self._led_to))
+
+    def _named_by_comparison(self, own: Set[str]) -> float:
+        """Of an answer that has a number of the last comparison; half where the verdict speaks for the other side."""
+        sums = self._up_to(self._compared[-1])
+        if own.isdisjoint(worked(sums).made_of):
+            return 0.0
+        better = chosen_side(sums)
+        return self._comparison_bears(worked(sums)) * (HALF_TOLD if better and own.isdisjoint(better) else 1.0)
 
     def _chosen(self, holding: Sequence[str]) -> bool:
         """Whether something that the question names was chosen by a number, against another that it names."""
@@ -222,6 +283,25 @@ class Grounds:
     @cached_property
     def _sums(self) -> list[Call]:
         return [call for call in self.dialogue.calls if call.name == CALC]
+
+    def _up_to(self, last: Call) -> list[Call]:
+        return self._sums[: self._sums.index(last) + 1]
+
+    @cached_property
+    def _numbers_told(self) -> frozenset[str]:
+        return frozenset(number for text in (*self._found, *self._asked) for number in numbers(text))
+
+    @cached_property
+    def _sides(self) -> list[frozenset[str]]:
+        """The numbers told of each group of things asked about; groups of which none is told are left out."""
+        told = [
+            [statement.text for statement in self._statements if not group.isdisjoint(statement.spoken.names)]
+            for group in groups(self._statements, self._question_mentions.names)
+        ]
+        # Chinese names are not known from other words, but titles are.
+        told = told or [[call.result] for call in self._looked_up if says(self._question, tokenize(call.said))]
+        sides = [frozenset(number for text in texts for number in numbers(text)) for texts in told]
+        return [side for side in sides if side]
 
     @cached_property
     def _compared(self) -> list[Call]:
