@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.language.questions import QuestionKind, question_kind
+from rc1_lib.language.questions import QuestionKind, may_be_a_sum, question_kind
 from rc1_lib.language.statements import sentences
 
 
@@ -53,3 +53,25 @@ def test_public_sums_are_seldom_taken_for_yes_or_no_questions(shared_data: Path)
     lines = (shared_data / "gsm8k/train.jsonl").read_text(encoding="utf-8").splitlines()
     found = kinds([sentences(json.loads(line)["question"])[-1] for line in lines])
     assert found[QuestionKind.YES_OR_NO] < 0.001 * len(lines)
+
+
+@pytest.mark.parametrize(
+    ("question", "may"),
+    [
+        ("How many nuts are left?", True),
+        ("By how many years do they differ?", True),
+        ("What is the difference in pages?", True),
+        ("What total do they reach?", True),
+        ("两人相差多少岁？", True),
+        ("结果差什么？", True),
+        ("Who owns the bags?", False),
+        ("Which ship is longer?", False),
+        ("What town was she born in?", False),
+        ("What is the name of the ship?", False),
+        ("谁拿着钥匙？", False),
+        ("Is it older?", False),
+        ("Count them.", True),
+    ],
+)
+def test_a_sum_answers_what_asks_for_a_quantity(question: str, may: bool) -> None:
+    assert may_be_a_sum(question) is may

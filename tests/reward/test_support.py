@@ -10,7 +10,7 @@ import pytest
 
 from rc1_lib.evidence import Evidence
 from rc1_lib.reward.rules import add_rules
-from rc1_lib.reward.support import HALF_TOLD, ONLY_SAID, UNMARKED, Grounds
+from rc1_lib.reward.support import HALF_TOLD, ONE_NUMBER, ONLY_SAID, UNMARKED, Grounds
 
 Message = dict[str, Any]
 MILL = "The mill of Tarnow was built by Hedda Brask. Its wheel is blue."
@@ -95,12 +95,105 @@ def test_a_number_that_a_page_or_a_reply_gives_is_supported() -> None:
     assert supported(asked, answer="Answer: 1702") == 0.0
 
 
+MILLS = "Is the mill of Tarnow older than the mill of Velmo?"
+BOTH_MILLS = [
+    *call("wiki", "Tarnow", "Tarnow has a mill. It dates from 1702. Its wheel has 12 spokes."),
+    *call("wiki", "Velmo", "Velmo has a mill. It dates from 1750."),
+]
+
+
 def test_a_verdict_agrees_with_the_last_comparison() -> None:
-    asked = "Is the mill of Tarnow older than the mill of Velmo?"
-    compared = [*call("wiki", "Tarnow", "Tarnow's mill: 1702."), *call("calc", "1702<1750", "yes")]
-    assert supported(asked, *compared, answer="Answer: yes") == 1.0
-    assert supported(asked, *compared, answer="Answer: no") == 0.0
-    assert supported(asked, *compared, answer="Answer: yes and no") == 0.0
+    compared = [*BOTH_MILLS, *call("calc", "1702<1750", "yes")]
+    assert supported(MILLS, *compared, answer="Answer: yes") == 1.0
+    assert supported(MILLS, *compared, answer="Answer: no") == 0.0
+    assert supported(MILLS, *compared, answer="Answer: yes and no") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("expression", "result", "worth"),
+    [
+        ("1702<1750", "yes", 1.0),
+        ("1<2", "yes", 0.0),  # numbers that nobody said
+        ("1702<1760", "yes", 0.0),
+        ("12<1702", "yes", 0.0),  # both of one mill
+    ],
+)
+def test_a_comparison_bears_on_a_question_of_two_things_by_a_number_of_each(
+    expression: str, result: str, worth: float
+) -> None:
+    assert supported(MILLS, *BOTH_MILLS, *call("calc", expression, result), answer=f"Answer: {result}") == worth
+
+
+def test_a_comparison_with_a_page_that_was_pointed_to_and_not_read_is_worth_less() -> None:
+    asked = "Pages: Tarnow, Velmo. The mill of Velmo dates from… " + MILLS
+    one = [*BOTH_MILLS[:2], *call("calc", "12<1702", "yes")]
+    assert supported(asked, *one, answer="Answer: yes") == 0.5
+    assert supported(asked, *BOTH_MILLS, *call("calc", "1702<1750", "yes"), answer="Answer: yes") == 1.0
+
+
+def test_a_comparison_uses_the_numbers_of_the_question_and_not_these_alone() -> None:
+    asked = "Anna was born in 1702. The mill dates from 1750. Was Anna more than 40 years old then?"
+    whole = [*call("calc", "1750-1702", "48"), *call("calc", "48>40", "yes")]
+    assert supported(asked, *whole, answer="Answer: yes") == 1.0
+    assert supported(asked, *call("calc", "40<1702", "yes"), answer="Answer: yes") == ONE_NUMBER
+    assert supported(asked, *call("calc", "1702<1750", "yes"), answer="Answer: yes") == 0.0
+
+
+def test_of_two_things_the_one_is_named_that_the_comparison_speaks_for() -> None:
+    asked = "Which mill is older, that of Tarnow or that of Velmo?"
+    for expression, result in (("1702<1750", "yes"), ("1750<1702", "no")):
+        compared = [*BOTH_MILLS, *call("calc", expression, result)]
+        assert supported(asked, *compared, answer="Answer: Tarnow") == 1.0
+        assert supported(asked, *compared, answer="Answer: Velmo") == HALF_TOLD
+    assert supported(asked, *BOTH_MILLS, *call("calc", "12<1702", "yes"), answer="Answer: Tarnow") == 0.0
+
+
+NUTS = "Anna has 3 bags with 40 nuts each. She buys 7 nuts. How many nuts does Anna have?"
+
+
+@pytest.mark.parametrize(
+    ("sums", "worth"),
+    [
+        ([("3*40", "120"), ("120+7", "127")], 1.0),
+        ([("3*40+7", "127")], 1.0),
+        ([("3*40", "120")], 2 / 3),  # what is left out is paid by its share
+        ([("40+0", "40")], 0.0),  # gives back what it was given
+        ([("40*1", "40")], 0.0),
+        ([("40", "40")], 0.0),
+        ([("40+7", "47"), ("47-7", "40")], 0.0),
+        ([("3*41", "123"), ("123+7", "130")], 0.0),  # nobody said 41
+        ([("40*7", "280")], 0.0),  # nuts times nuts
+        ([("3+40", "43"), ("43+7", "50")], 0.0),  # bags and nuts
+        ([("40*2", "80")], ONE_NUMBER / 3),  # a single number of three
+    ],
+)
+def test_a_sum_is_worth_what_it_takes_of_what_was_told(sums: list[tuple[str, str]], worth: float) -> None:
+    made = [message for expression, result in sums for message in call("calc", expression, result)]
+    assert supported(NUTS, *made, answer=f"Answer: {sums[-1][1]}") == pytest.approx(worth)
+
+
+def test_a_sum_answers_no_question_for_a_name() -> None:
+    told = "Anna has 3 bags. Each holds 40 nuts. "
+    made = call("calc", "3*40", "120")
+    assert supported(told + "How many nuts does Anna have?", *made, answer="Answer: 120") == 1.0
+    assert supported(told + "Who owns the bags?", *made, answer="Answer: 120") == 0.0
+    assert supported(told + "Which town does Anna live in?", *made, answer="Answer: 120") == 0.0
+
+
+def test_a_difference_of_two_things_takes_a_number_of_each() -> None:
+    asked = "By how many years do the mill of Tarnow and the mill of Velmo differ?"
+    assert supported(asked, *BOTH_MILLS, *call("calc", "1750-1702", "48"), answer="Answer: 48") == 1.0
+    assert supported(asked, *BOTH_MILLS, *call("calc", "1702-12", "1690"), answer="Answer: 1690") == 0.0
+
+
+def test_chinese_things_are_told_apart_by_their_pages() -> None:
+    pages = [
+        *call("wiki", "米斯卡", "米斯卡的人口是572。到处有12座桥。"),
+        *call("wiki", "费隆姆", "费隆姆的人口是317。"),
+    ]
+    asked = "米斯卡和费隆姆的人数差多少？"
+    assert supported(asked, *pages, *call("calc", "572-317", "255"), answer="答案：255") == 1.0
+    assert supported(asked, *pages, *call("calc", "572-12", "560"), answer="答案：560") == 0.0
 
 
 def test_a_verdict_without_a_comparison_counts_half_where_what_was_read_does_not_bear_it_out() -> None:
@@ -162,11 +255,12 @@ def test_a_supported_answer_is_worth_less_after_calls_that_brought_nothing() -> 
 
 
 def test_solved_dialogues_of_the_pool_are_supported_and_wrong_names_are_not(evidence: Evidence) -> None:
-    """What the rule is good for, and where it is blind: a wrong yes or no from right steps looks supported."""
+    """What the rule is good for; a wrong yes or no from right steps looks supported."""
     rows = add_rules(evidence.rows("pool"), ["supported", "resolved"])
     means = rows.group_by("task", "solved").agg(pl.col("supported").mean()).iter_rows()
     worth = {(task, solved): mean for task, solved, mean in means}
     assert min(mean for (_, solved), mean in worth.items() if solved) > 0.9
     assert worth["hotpotqa", False] < 0.2
+    assert worth["gsm8k", False] < 0.2, "their sums take a number that nobody said"
     silent = rows.filter("needs_clarification", pl.col("asked") == 0)
     assert silent["resolved"].mean() < 0.05
