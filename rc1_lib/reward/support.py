@@ -1,8 +1,9 @@
 """Does the answer follow from what the user and the tools said: the rule dimensions that read a dialogue's evidence.
 
-They see messages and nothing else. What they cannot know: whether a sum was the right one to make, whether a yes or no
-without a comparison is the right way round, and whether a page that was read answers the question or only speaks of
-the same things. A wrong answer from right steps looks supported; docs/reward.md says how far each can be trusted.
+They see messages and nothing else. What they cannot know: which sign a sum should have taken, which way round a
+comparison was asked about, whether a yes or no without a comparison is right, and whether a page that was read answers
+the question or only speaks of the same things. A wrong answer from right steps looks supported; docs/reward.md says how
+far each can be trusted.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class Grounds:
         A yes or no: agrees with the last comparison; without one, how much of what the question names is spoken of. A
         number: the last sum's, or one that a tool or a reply gave. A name: the question leads to a statement that holds
         it, and it is no mere stop on the way; of two things that are compared, both have to be known by a number.
+        Sums and comparisons count by how far they bear on the question (`_bears`).
         A message without a mark for its answer: half the share of its names and numbers, beside those that the user
         gave, that were found.
         """
