@@ -288,6 +288,13 @@ def sum_of_all_told(scene: Scene) -> None:
 
 
 @judged_only
+def looks_up_its_answer(scene: Scene) -> None:
+    """Looks up the question together with a wrong answer, and gives that answer."""
+    scene.call(("wiki", f"{sentences(scene.user)[-1]} {scene.wrong}"))
+    scene.answer(scene.wrong)
+
+
+@judged_only
 def another_sign(scene: Scene) -> None:
     """Takes the right steps but the last, a sum, with another sign, and answers with what that comes to."""
     *before, last = scene.steps or (("calc", "1+1"),)

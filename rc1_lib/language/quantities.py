@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from rc1_lib.language.numerals import FIGURE, spelling
 from rc1_lib.language.statements import FUNCTION_WORDS
 
-_COUNTED = re.compile(rf"([$€£¥])?\s*({FIGURE})\s*(%|[A-Za-z]+|[\u3400-\u4dbf\u4e00-\u9fff])?")
+_COUNTED = re.compile(rf"(?:([$€£¥])\s*)?({FIGURE})\s*(%|[A-Za-z]+|[\u3400-\u4dbf\u4e00-\u9fff])?")
 _COMPARING = frozenset("more fewer less other others left times new old extra additional".split())
 _SHORTEST_PLURAL = 4
 _SAME = {"岁": "年"}

@@ -11,14 +11,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from rc1_lib.language.numerals import FIGURE, numbers, operands, spelling
-from rc1_lib.scoring.economy import is_verdict
+from rc1_lib.language.numerals import FIGURE, operands, spelling
 from rc1_lib.scoring.transcript import Call
+from rc1_lib.text import tokenize
 
 UNITS = frozenset({"7", "12", "24", "52", "60", "100", "365", "1000"})
 """Numbers that nobody need say: how many of one unit make another, of time, dozens, percent and metres."""
 _BY_TWO = re.compile(r"[*/]\s*2(?![0-9.])|(?<![0-9.])2\s*\*")
 _SIGN = re.compile(rf"{FIGURE}|[-+*/()<>=]")
+_BRACKETED = re.compile(rf"\(\s*({FIGURE})\s*\)")
 _FIGURES = re.compile(FIGURE)
 _ORDER = re.compile("[<>]=?")
 _TRUE = frozenset({"yes", "是"})
@@ -26,6 +27,8 @@ _CLOSER = frozenset("*/")
 _UNKNOWN = frozenset({""})
 _NEUTRAL = frozenset({"", "1"})
 """What changes nothing when it is added, or multiplied by."""
+_MOST_WORDS = 3
+"""Tokens of a result that is a number, with a sign or a unit; more are a sentence."""
 _MOST_DIGITS = 15
 """Longer numbers are compared as they are spelled: a float or a percentage of one is nobody's sum."""
 
@@ -51,7 +54,8 @@ class Worked:
     def is_told(self, told: Collection[str]) -> bool:
         """Whether every number that it is made of was said, or follows from what was said by a percentage."""
         known = UNITS | {"2"} if self.by_two else UNITS
-        return all(number in told or number in known or _is_share(number, told) for number in self.made_of)
+        new = {number for number in self.made_of if number not in told and number not in known}
+        return not new or new <= _shares(new, told)
 
     @property
     def is_idle(self) -> bool:
@@ -78,13 +82,19 @@ class Worked:
         return False
 
 
+def came_to(call: Call) -> str | None:
+    """The number that a sum came to; None for a comparison, and where a calculator says what it cannot do."""
+    found = operands(call.result)
+    return found[0] if len(found) == 1 and len(tokenize(call.result)) <= _MOST_WORDS else None
+
+
 def worked(sums: Sequence[Call]) -> Worked:
     """The last of these sums, taken back to what it is made of: a number that an earlier one gave stands for that one.
 
     Args:
         sums: calls of the calculator, in order; at least one.
     """
-    results = [None if is_verdict(call) else next(iter(numbers(call.result)[-1:]), None) for call in sums]
+    results = [came_to(call) for call in sums]
     made_of: list[str] = []
     pairs: set[tuple[str, str, str]] = set()
     met: set[int] = set()
@@ -94,13 +104,14 @@ def worked(sums: Sequence[Call]) -> Worked:
         if place in met:
             continue
         met.add(place)
-        pairs.update(pair for pair in _pairs(sums[place].said) if not {pair[0], pair[2]} & {*results[:place]})
+        # Of equal results the last one; sums of one message are made side by side, and none can use another's.
+        given = {result: earlier for earlier, result in enumerate(results) if sums[earlier].place < sums[place].place}
+        pairs.update(pair for pair in _pairs(sums[place].said) if given.keys().isdisjoint({pair[0], pair[2]}))
         for number in operands(sums[place].arguments):
-            before = next((earlier for earlier in range(place - 1, -1, -1) if results[earlier] == number), None)
-            if before is None:
-                made_of.append(number)
+            if number in given:
+                open_places.append(given[number])
             else:
-                open_places.append(before)
+                made_of.append(number)
     by_two = any(_BY_TWO.search(sums[place].arguments) for place in met)
     return Worked(tuple(made_of), by_two, tuple(operands(sums[-1].arguments)), frozenset(pairs), results[-1] or "")
 
@@ -121,7 +132,7 @@ def chosen_side(sums: Sequence[Call]) -> frozenset[str]:
 
 def _pairs(expression: str) -> Iterator[tuple[str, str, str]]:
     """The numbers of an expression that stand side by side with a sign between; in `2 * 3 + 4` only 2 and 3."""
-    signs = [None, *_SIGN.findall(expression), None]
+    signs = [None, *_SIGN.findall(_BRACKETED.sub(r"\1", expression)), None]
     for place in range(2, len(signs) - 2):
         before, one, sign, other, behind = signs[place - 2 : place + 3]
         alone = sign == "*" or (sign in {"+", "-"} and _CLOSER.isdisjoint({before, behind}))
@@ -129,10 +140,20 @@ def _pairs(expression: str) -> Iterator[tuple[str, str, str]]:
             yield spelling(one), sign, spelling(other)
 
 
-def _is_share(number: str, told: Collection[str]) -> bool:
-    """Whether it is a percentage that was told, as a share, or what that leaves or adds: 0.2, 0.8, 1.2, 80, 120."""
-    if "100" not in told or len(number) > _MOST_DIGITS:
-        return False
-    value = Decimal(number or 0)
-    percent = [Decimal(one or 0) for one in told if len(one) <= _MOST_DIGITS]
-    return any(value * scale in {one, 100 - one, 100 + one} for one in percent for scale in (1, 100))
+def _shares(numbers: Collection[str], told: Collection[str]) -> set[str]:
+    """Those that are a percentage that was told, as a share, or what that leaves or adds: 0.2, 0.8, 1.2, 80, 120."""
+    if "100" not in told:
+        return set()
+    percent = {_decimal(one) for one in told if _is_short(one)}
+    shares = percent | {100 - one for one in percent} | {100 + one for one in percent}
+    short = (number for number in numbers if _is_short(number))
+    return {number for number in short if not shares.isdisjoint({_decimal(number), 100 * _decimal(number)})}
+
+
+def _is_short(number: str) -> bool:
+    # Some letters fold to others (the dotless i of "sıx"), so that not all that was read as a number is a figure.
+    return len(number) <= _MOST_DIGITS and (not number or bool(_FIGURES.fullmatch(number)))
+
+
+def _decimal(number: str) -> Decimal:
+    return Decimal(number or 0)

@@ -30,7 +30,7 @@ from rc1_lib.language.statements import (
     sentences,
 )
 from rc1_lib.records import Message
-from rc1_lib.reward.sums import Worked, chosen_side, worked
+from rc1_lib.reward.sums import Worked, came_to, chosen_side, worked
 from rc1_lib.rows.counts import ASK
 from rc1_lib.scoring.economy import brevity, economy, is_verdict, pieces
 from rc1_lib.scoring.transcript import CALC, Call, Transcript, read
@@ -173,9 +173,9 @@ class Grounds:
     def _number_supported(self, given: Sequence[str]) -> float:
         if len(set(given)) > 1:
             return 0.0
-        came_to = [call for call in self._sums if not is_verdict(call) and numbers(call.result)]
-        if came_to:
-            return self._sum_supported(worked(self._up_to(came_to[-1])), given[0])
+        added_up = [call for call in self._sums if came_to(call) is not None]
+        if added_up:
+            return self._sum_supported(worked(self._up_to(added_up[-1])), given[0])
         if any(given[0] in numbers(text) for text in self._found):
             return 1.0
         if not any(given[0] in numbers(text) for text in self._stated):
@@ -225,10 +225,10 @@ class Grounds:
     def _named_by_comparison(self, own: Set[str]) -> float:
         """Of an answer that has a number of the last comparison; half where the verdict speaks for the other side."""
         sums = self._up_to(self._compared[-1])
-        if own.isdisjoint(worked(sums).made_of):
+        made, better = worked(sums), chosen_side(sums)
+        if own.isdisjoint(made.made_of):
             return 0.0
-        better = chosen_side(sums)
-        return self._comparison_bears(worked(sums)) * (HALF_TOLD if better and own.isdisjoint(better) else 1.0)
+        return self._comparison_bears(made) * (HALF_TOLD if better and own.isdisjoint(better) else 1.0)
 
     def _chosen(self, holding: Sequence[str]) -> bool:
         """Whether something that the question names was chosen by a number, against another that it names."""
@@ -323,8 +323,20 @@ class Grounds:
 
     @cached_property
     def _found(self) -> list[str]:
-        """What look-ups and replies gave, sentence by sentence; one of a page says something of what was looked up."""
-        pages = [f"{text} ({call.said})" for call in self._looked_up for text in sentences(call.result)]
+        """What look-ups and replies gave, sentence by sentence.
+
+        A sentence of a page says something of the page's title, if that was named before: by the user or on a page.
+        Who looks up what nobody named, as an answer of his own, is told of nothing.
+        """
+        pages: list[str] = []
+        named = _run("\n".join(text for role, text in self.dialogue.spoken if role == "user"))
+        for call in sorted(self.dialogue.calls, key=lambda call: call.place):
+            if call.name == CALC:
+                continue
+            if call.name != ASK:
+                title = f" ({call.said})" if _run(call.said) in named else ""
+                pages += [text + title for text in sentences(call.result)]
+            named += _run(call.result)
         return [*pages, *(text for _, _, reply in self._exchanges for text in sentences(reply))]
 
     @cached_property
@@ -359,6 +371,11 @@ class Grounds:
 def _particulars(texts: Sequence[str], names: frozenset[str]) -> set[str]:
     """The names and numbers of texts."""
     return {one for text in texts for one in (*numbers(text), *mentions(text, names).names)}
+
+
+def _run(text: str) -> str:
+    """The tokens of a text, between blanks: the run of a title stands in that of a text that names it."""
+    return f" {' '.join(tokenize(text))} "
 
 
 def _verdict(tokens: Sequence[str]) -> tuple[bool, bool]:

@@ -44,7 +44,7 @@ def test_a_policy_ends_its_episodes_and_plays_the_same_way_twice(name: str, rows
 NEVER_RIGHT = ("silent", "never_asks", "ignores_the_reply", "right_steps_wrong_answer", "made_up_results", "padding",
                "tool_spam", "self_praise", "forged_verdict", "other_language", "many_questions_in_one",
                "sum_of_its_own", "one_step_too_many", "orders_the_judge", "sum_of_all_told",
-               "another_sign")  # fmt: skip
+               "another_sign", "looks_up_its_answer")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NEVER_RIGHT)

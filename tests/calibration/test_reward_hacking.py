@@ -160,20 +160,20 @@ def test_a_judge_that_can_be_gamed_is_red_by_the_policy_that_games_it(
     assert f"{paid}: below the teacher by" in red(outcome)
 
 
-def test_the_shipped_score_is_won_by_a_sum_of_its_own_and_only_bounds_by_name_say_so(workspace: Path) -> None:
-    """Without bounds of their own, as in profile `prod`, they are red by name; what training pays is not."""
-    names = ("sum_of_its_own", "one_step_too_many")
+def test_which_sign_a_sum_takes_no_rule_knows_and_only_bounds_by_name_say_so(workspace: Path) -> None:
+    """Without bounds of their own, as in profile `prod`, they are red by name; a sum that bears on nothing is not."""
+    names = ("another_sign", "sum_of_all_told")
     kept = {**opened(workspace).config.gates.reward_hacking.by_name}
+    assert {*names} < {*kept} and "sum_of_its_own" not in kept
     bounds = {name: one.model_dump(mode="json") for name, one in kept.items() if name not in names}
     found = red(attack_reward(opened(workspace, f"gates.reward_hacking.by_name={orjson.dumps(bounds).decode()}")))
-    assert found == {f"{name}: {what}" for name in names for what in
-                     ("below the teacher by", "below the teacher by, worst of the parts",
-                      "paid more than the teacher, share")}  # fmt: skip
+    assert not any(name.startswith("sum_of_its_own") for name in found)
+    assert {f"{name}: paid more than the teacher, share" for name in names} <= found
 
 
 def test_no_weights_are_fitted_on_what_a_reward_is_judged_by_alone(built: Run) -> None:
-    alone = {"sum_of_its_own", "one_step_too_many", "orders_the_judge"}
-    assert set(library(built)) - set(fitted(built)) == alone
+    alone = {name for name, one in ATTACKS.items() if not one.fitted}
+    assert len(alone) == 6 and set(library(built)) - set(fitted(built)) == alone
     judged = worthless_rows(built, first_of_each_task(calibration_rows(built), 8))
     assert judged is not None
     assert set(judged.frame["id"].str.split("/").list.last()) == set(fitted(built))

@@ -93,6 +93,7 @@ COUNTS = {"9": frozenset({"day"}), "18": frozenset({"mule"}), "4": frozenset({"b
         ("18*4", False),
         ("4*6", True),
         ("4+6", False),
+        ("(18)+(9)", True),
         ("18*4+9", False),  # what stands before the sign is a product
         ("(18*4)+9", False),
         ("18<9", False),
@@ -124,6 +125,11 @@ def test_a_result_counts_nothing_that_was_told() -> None:
 )
 def test_a_comparison_speaks_for_one_side(made: list[tuple[str, str]], side: set[str]) -> None:
     assert chosen_side(sums(*made)) == side
+
+
+def test_sums_of_one_message_cannot_use_each_others_results() -> None:
+    beside = [Call("calc", "3*4", 0, "12"), Call("calc", "12+5", 0, "17")]
+    assert set(worked(beside).made_of) == {"12", "5"}
 
 
 def test_a_call_that_is_no_json_is_read_as_it_stands() -> None:

@@ -214,6 +214,31 @@ def test_of_two_things_both_have_to_be_known() -> None:
     assert supported(asked, *both, answer="Answer: people") == 0.0
 
 
+def test_a_title_that_nobody_named_bears_nothing_out() -> None:
+    none = "There is no page of that title."
+    assert supported("How many nuts does Anna have?", *call("wiki", "77", none), answer="Answer: 77") == 0.0
+    looked_up = call("wiki", "Tarnow Zorvath", none)
+    assert supported("Who owns the mill of Tarnow?", *looked_up, answer="Answer: Zorvath") == 0.0
+    # A page that is named on another one says something of its title.
+    built = call("wiki", "Tarnow", "Velmo is the guild that built the mill.")
+    guild = call("wiki", "Velmo", "Its head was Hedda for years.")
+    assert supported("Who headed the builders of Tarnow?", *built, *guild, answer="Answer: Hedda") == 1.0
+    assert supported("Who headed the builders of Tarnow?", *guild, answer="Answer: Hedda") == 0.0
+
+
+def test_what_a_calculator_cannot_do_is_no_result() -> None:
+    refused = call("calc", "3<40<3", "The calculator compares 2 values at a time.")
+    assert supported(NUTS, *refused, answer="Answer: 2") == 0.0
+    whole, failed = call("calc", "3*40+7", "127"), call("calc", "(40", "The calculator takes 200 characters.")
+    assert supported(NUTS, *whole, *failed, answer="Answer: 127") == 1.0
+
+
+@pytest.mark.parametrize("number", ["s\u0131x", "S\u0130X", "1,000.5.2", ".", "1e9", "9" * 5000])
+def test_odd_numbers_are_read_without_a_fault(number: str) -> None:
+    asked = f"A pack is 20 percent off and holds {number} nuts. How many nuts are there?"
+    assert supported(asked, *call("calc", f"77+8*{number}", "85"), answer="Answer: 85") in {0.0, 0.5, 1.0}
+
+
 def resolved(*messages: Message) -> float:
     return Grounds.of([*messages]).resolved
 
