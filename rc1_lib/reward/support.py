@@ -130,7 +130,7 @@ class Grounds:
     def _verdict_supported(self, *, yes: bool) -> float:
         if self._compared:
             agrees = _verdict(tokenize(self._compared[-1].result))[0] == yes
-            return self._comparison_bears(worked(self._up_to(self._compared[-1]))) if agrees else 0.0
+            return self._comparison_bears(worked(self._to_comparison)) if agrees else 0.0
         asked = self._question_mentions
         return self._spoken_of * (HALF_TOLD if asked.names and self._is_doubtful(asked, yes=yes) else 1.0)
 
@@ -145,20 +145,16 @@ class Grounds:
         pointed = asked & mentions(" ".join(beside), self._names).names
         if not pointed:
             return self._spoken_of if asked else 1.0
-        told = {name for one in self._statements if not one.lists for name in one.spoken.names}
-        return len(pointed & told) / len(pointed)
+        return len(pointed & self._told_of.names) / len(pointed)
 
     @cached_property
     def _spoken_of(self) -> float:
         """How much of what the question names, or of its pairs of Han characters, statements speak of; in [0, 1]."""
         asked = self._question_mentions
-        told = [statement.spoken for statement in self._statements if not statement.lists]
         # Half of the names is enough: the others mostly tell which thing of that name is meant.
         if asked.names:
-            found = asked.names & {name for spoken in told for name in spoken.names}
-            return min(1.0, 2 * len(found) / len(asked.names))
-        pairs = asked.pairs & {pair for spoken in told for pair in spoken.pairs}
-        return min(1.0, 3 * len(pairs) / len(asked.pairs)) if asked.pairs else 0.0
+            return min(1.0, 2 * len(asked.names & self._told_of.names) / len(asked.names))
+        return min(1.0, 3 * len(asked.pairs & self._told_of.pairs) / len(asked.pairs)) if asked.pairs else 0.0
 
     def _is_doubtful(self, asked: Mentions, *, yes: bool) -> bool:
         """Whether numbers were left uncompared, or what was read does not join what is asked about as the answer does.
@@ -224,8 +220,7 @@ class Grounds:
 
     def _named_by_comparison(self, own: Set[str]) -> float:
         """Of an answer that has a number of the last comparison; half where the verdict speaks for the other side."""
-        sums = self._up_to(self._compared[-1])
-        made, better = worked(sums), chosen_side(sums)
+        made, better = worked(self._to_comparison), chosen_side(self._to_comparison)
         if own.isdisjoint(made.made_of):
             return 0.0
         return self._comparison_bears(made) * (HALF_TOLD if better and own.isdisjoint(better) else 1.0)
@@ -288,6 +283,18 @@ class Grounds:
 
     def _up_to(self, last: Call) -> list[Call]:
         return self._sums[: self._sums.index(last) + 1]
+
+    @cached_property
+    def _to_comparison(self) -> list[Call]:
+        """The sums up to the last comparison, of which there is one."""
+        return self._up_to(self._compared[-1])
+
+    @cached_property
+    def _told_of(self) -> Mentions:
+        """All that statements speak of; lists say nothing."""
+        told = [statement.spoken for statement in self._statements if not statement.lists]
+        names, pairs = (one.names for one in told), (one.pairs for one in told)
+        return Mentions(frozenset().union(*names), frozenset().union(*pairs))
 
     @cached_property
     def _numbers_told(self) -> frozenset[str]:
