@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and end the process.
+    """Run one command and end the process, whoever reads what it prints.
 
     Exit codes: 0 all passed; 1 a fault of the program or the machine; 2 a gate, a ticket, a configuration, an input or
     a flag was refused; 130 interrupted.
@@ -16,6 +16,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: default: those of the process.
     """
+    from rc1_lib.cli.streams import STDOUT, lasting_streams
+
+    try:
+        with lasting_streams():
+            _run(arguments)
+    except OSError as error:  # of a help page, or of the last words; a command says so by itself
+        if error.filename != STDOUT:
+            raise
+        print(f"FATAL: {STDOUT}: cannot be written ({error.strerror})", file=sys.stderr)
+        sys.exit(1)
+
+
+def _run(arguments: Sequence[str] | None) -> None:
     from rc1_lib.cli.app import app
     from rc1_lib.cli.command import INTERRUPTED, REFUSED
 

@@ -19,6 +19,7 @@ from rc1_lib.cli.failures import failure_package
 from rc1_lib.cli.logbook import logbook
 from rc1_lib.cli.options import Options, shared
 from rc1_lib.cli.session import Session, root_of
+from rc1_lib.cli.streams import STDOUT
 from rc1_lib.error_report import write_error
 from rc1_lib.errors import RC1Error
 
@@ -118,7 +119,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     except KeyboardInterrupt:
         code, words = INTERRUPTED, "interrupted"
         print("rc1: interrupted; files are written whole or not at all, so run the command again", file=sys.stderr)
-    except (BrokenPipeError, typer.Exit):
+    except typer.Exit:
         raise
     except Exception as error:  # the boundary: whatever else happens is a fault, reported and packed
         if lacking := _lacking_right(error):
@@ -152,7 +153,8 @@ def _words(error: Exception) -> str:
     """What went wrong, and for a full disk what to do."""
     if isinstance(error, OSError) and error.errno in _FULL:
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}cannot be written ({error.strerror}); free space or name another --workspace, then run it again"
+        other = "send it elsewhere" if error.filename == STDOUT else "name another --workspace"
+        return f"{where}cannot be written ({error.strerror}); free space or {other}, then run it again"
     return str(error) or type(error).__name__
 
 

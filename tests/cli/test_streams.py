@@ -1,0 +1,88 @@
+"""Standard streams that nobody reads, that are closed or lead to a full disk: the exit code is the command's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import PROJECT_ROOT
+
+from .conftest import call
+
+FULL = Path("/dev/full")
+RC1 = "from rc1_lib.cli import main; main()"
+
+
+def ended(command: str, streams: str, workspace: Path) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own, its streams as a shell gives them."""
+    line = f'exec "$0" -c "$1" {command} --workspace "$2" {streams}'
+    given = ["sh", "-c", line, sys.executable, RC1, str(workspace)]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+    return subprocess.run(given, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def left_behind(workspace: Path) -> list[Path]:
+    return [*workspace.glob("reports/ERROR_*"), *workspace.glob("reports/rc1/FAIL_*")]
+
+
+@pytest.mark.parametrize(("command", "code"), [("config show", 0), ("ticket show", 2)])
+@pytest.mark.parametrize("streams", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_no_exit_code(tmp_path: Path, command: str, code: int, streams: str) -> None:
+    done = ended(command, streams, tmp_path)
+    assert done.returncode == code, done.stderr
+    assert left_behind(tmp_path) == []
+    (log,) = tmp_path.glob("logs/ops_*.log")
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert lines[0].endswith(f"--workspace {tmp_path}") and len(lines) > 1, "the log has what nobody could read"
+
+
+@pytest.mark.parametrize(("command", "code"), [("config show", 0), ("config show --json", 0), ("--help", 0)])
+def test_a_reader_that_leaves_early_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, code: int
+) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    with open(writes, "w", encoding="utf-8") as nobody:
+        monkeypatch.setattr(sys, "stdout", nobody)
+        words = command.split()
+        assert call(*words, *(() if command == "--help" else ("--workspace", str(tmp_path)))) == code
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["config show", "config show --json", "--help"])
+def test_a_full_disk_behind_the_output_is_a_fault_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    with FULL.open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        words = command.split()
+        assert call(*words, *(() if command == "--help" else ("--workspace", str(tmp_path)))) == 1
+    said = capsys.readouterr().err
+    assert "FATAL: standard output: cannot be written (No space left on device)" in said and "Traceback" not in said
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_the_messages_changes_no_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FULL.open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        assert call("ticket", "show", "--workspace", str(tmp_path)) == 2
+        assert call("config", "show", "--workspace", str(tmp_path)) == 0
+
+
+def test_a_pipe_that_breaks_within_a_command_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A worker that is gone, say: it was taken for a reader that had left, and nothing was said."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("rc1_lib.cli.session.Session.open", broken)
+    assert call("config", "show", "--workspace", str(tmp_path)) == 1
+    assert "FATAL: [Errno 32] Broken pipe" in capsys.readouterr().err
+    assert len(left_behind(tmp_path)) == 2
