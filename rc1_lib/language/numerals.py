@@ -35,6 +35,7 @@ ESCAPE = r"\\u[0-9a-fA-F]{4}"
 """A character in JSON's spelling, whose digits are no number: `\\u00d7`."""
 
 _FIGURE, _NUMBER, _ESCAPE = map(re.compile, (FIGURE, NUMBER, ESCAPE))
+_BELOW_ZERO = re.compile(rf"(?:(?<![\w)])[-\u2212]|负)[$€£¥]?({FIGURE})")
 
 
 def numbers(text: str) -> list[str]:
@@ -48,7 +49,17 @@ def operands(arguments: str) -> list[str]:
     Args:
         arguments: a call's arguments as they stand, well-formed JSON or not.
     """
-    return [spelling(number) for number in _FIGURE.findall(unicodedata.normalize("NFKC", _ESCAPE.sub(" ", arguments)))]
+    return [spelling(number) for number in _FIGURE.findall(plain(arguments))]
+
+
+def plain(arguments: str) -> str:
+    """The arguments of a sum in ASCII's figures and signs, as far as they have them; a JSON escape is a blank."""
+    return unicodedata.normalize("NFKC", _ESCAPE.sub(" ", arguments))
+
+
+def below_zero(text: str) -> frozenset[str]:
+    """The numbers in figures with a sign of their own: `-3`, `$-3`, `负3`, and neither `17-18` nor `17 - 18`."""
+    return frozenset(map(spelling, _BELOW_ZERO.findall(unicodedata.normalize("NFKC", text))))
 
 
 def numbers_of(text: pl.Expr) -> pl.Expr:

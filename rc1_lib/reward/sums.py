@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from rc1_lib.language.numerals import FIGURE, operands, spelling
+from rc1_lib.language.numerals import FIGURE, operands, plain, spelling
+from rc1_lib.reward.dependence import depends_on
 from rc1_lib.scoring.transcript import Call
 from rc1_lib.text import tokenize
 
@@ -39,6 +40,7 @@ class Worked:
 
     Attributes:
         made_of: the numbers that no earlier sum gave, in the order in which they are met.
+        bearing: those of them on which what it comes to depends.
         by_two: whether anything is halved or doubled, which a text seldom says with a number.
         last: the numbers of the sum itself.
         pairs: each pair of those numbers that is added, subtracted or multiplied as it was told, with the sign.
@@ -46,6 +48,7 @@ class Worked:
     """
 
     made_of: tuple[str, ...]
+    bearing: frozenset[str]
     by_two: bool
     last: tuple[str, ...]
     pairs: frozenset[tuple[str, str, str]]
@@ -61,11 +64,24 @@ class Worked:
     def is_idle(self) -> bool:
         """Whether it gives back one of its numbers as it was: `n`, `n + 0`, `1 * n`, or `n + m` and from that `- m`.
 
-        That a sum happens to come to a number that it is made of (`6 - 3`) says nothing against it.
+        So does one that depends on no number, or on that alone which it comes to. That a sum happens to come to a
+        number that it is made of (`6 - 3`) says nothing against it.
         """
         if self.result in self.last and (len(self.last) == 1 or not _NEUTRAL.isdisjoint(self.last)):
             return True
-        return not self.made_of or (self.result in self.made_of and len(set(self.made_of)) < len(self.made_of))
+        again = len(set(self.made_of)) < len(self.made_of)
+        return self.bearing <= {self.result} or (again and self.result in self.made_of)
+
+    def takes(self, wanted: Collection[str], told: Collection[str]) -> float:
+        """The share of these numbers on which it depends; a percentage that was told may be taken as a share.
+
+        Args:
+            wanted: numbers that bear on the question; 1 where there are none.
+            told: all that was told.
+        """
+        of_its_own = self.bearing.difference(told)
+        taken = {one for one in wanted if one in self.bearing or _shares(of_its_own, {one, "100"} & set(told))}
+        return len(taken) / len(wanted) if wanted else 1.0
 
     def mixes(self, counts: Mapping[str, frozenset[str]]) -> bool:
         """Whether it adds up what differs, as nights and pages, or multiplies pages by pages.
@@ -88,35 +104,65 @@ def came_to(call: Call) -> str | None:
     return found[0] if len(found) == 1 and len(tokenize(call.result)) <= _MOST_WORDS else None
 
 
-def worked(sums: Sequence[Call]) -> Worked:
+def worked(sums: Sequence[Call], told: Mapping[str, int]) -> Worked:
     """The last of these sums, taken back to what it is made of: a number that an earlier one gave stands for that one.
 
     Args:
         sums: calls of the calculator, in order; at least one.
+        told: how often each number was told.
     """
+    texts = [plain(call.said) for call in sums]
     results = [came_to(call) for call in sums]
-    made_of: list[str] = []
-    pairs: set[tuple[str, str, str]] = set()
+    sources = list(_sources(sums, texts, results, told))
     met: set[int] = set()
     open_places = [len(sums) - 1]
     while open_places:
         place = open_places.pop()
-        if place in met:
-            continue
-        met.add(place)
-        # Of equal results the last one; sums of one message are made side by side, and none can use another's.
-        given = {result: earlier for earlier, result in enumerate(results) if sums[earlier].place < sums[place].place}
-        pairs.update(pair for pair in _pairs(sums[place].said) if given.keys().isdisjoint({pair[0], pair[2]}))
-        for number in operands(sums[place].arguments):
-            if number in given:
-                open_places.append(given[number])
-            else:
-                made_of.append(number)
-    by_two = any(_BY_TWO.search(sums[place].arguments) for place in met)
-    return Worked(tuple(made_of), by_two, tuple(operands(sums[-1].arguments)), frozenset(pairs), results[-1] or "")
+        if place not in met:
+            met.add(place)
+            open_places += [source for source in sources[place] if source is not None]
+    places = sorted(met)
+    ranks = {place: rank for rank, place in enumerate(places)}
+    chain = [(texts[place], [None if one is None else ranks[one] for one in sources[place]]) for place in places]
+    made_of = [
+        number
+        for place in places
+        for number, source in zip(operands(texts[place]), sources[place], strict=True)
+        if source is None
+    ]
+    given = {results[source] for place in places for source in sources[place] if source is not None}
+    pairs = {pair for place in places for pair in _pairs(texts[place]) if given.isdisjoint({pair[0], pair[2]})}
+    return Worked(
+        made_of=tuple(made_of),
+        bearing=depends_on(chain, told),
+        by_two=any(_BY_TWO.search(texts[place]) for place in places),
+        last=tuple(operands(texts[-1])),
+        pairs=frozenset(pairs),
+        result=results[-1] or "",
+    )
 
 
-def chosen_side(sums: Sequence[Call]) -> frozenset[str]:
+def _sources(
+    sums: Sequence[Call], texts: Sequence[str], results: Sequence[str | None], told: Mapping[str, int]
+) -> Iterator[list[int | None]]:
+    """Of each number of each sum the place of the sum that gave it: of equal results the last; None for one of its own.
+
+    A result that was used already stands for a number that was told, if there is one. Sums of one message are made
+    side by side, and none can use another's.
+    """
+    taken: set[int] = set()
+    for call, text in zip(sums, texts, strict=True):
+        given = {result: place for place, result in enumerate(results) if sums[place].place < call.place}
+        found: list[int | None] = []
+        for number in operands(text):
+            source = given.get(number)
+            found.append(None if source in taken and number in told else source)
+            if source is not None:
+                taken.add(source)
+        yield found
+
+
+def chosen_side(sums: Sequence[Call], told: Mapping[str, int]) -> frozenset[str]:
     """What the side is made of that the last of these sums speaks for, a comparison: its left one if it came to yes.
 
     Nothing where it compares more than two, or asks whether two are equal. That "yes" stands for the left side is how
@@ -127,7 +173,7 @@ def chosen_side(sums: Sequence[Call]) -> frozenset[str]:
     if len(right) != 1:
         return frozenset()
     side = left if last.result.strip().lower() in _TRUE else right[0]
-    return frozenset(worked([*before, replace(last, arguments=side)]).made_of)
+    return worked([*before, replace(last, arguments=side)], told).bearing
 
 
 def _pairs(expression: str) -> Iterator[tuple[str, str, str]]:

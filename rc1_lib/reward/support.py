@@ -9,11 +9,12 @@ far each can be trusted.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from rc1_lib.language.numerals import numbers, operands
+from rc1_lib.language.numerals import below_zero, numbers, operands
 from rc1_lib.language.open_references import asks_quantity, is_open, refers_openly
 from rc1_lib.language.quantities import counted
 from rc1_lib.language.questions import QuestionKind, may_be_a_sum, question_kind
@@ -130,7 +131,7 @@ class Grounds:
     def _verdict_supported(self, *, yes: bool) -> float:
         if self._compared:
             agrees = _verdict(tokenize(self._compared[-1].result))[0] == yes
-            return self._comparison_bears(worked(self._to_comparison)) if agrees else 0.0
+            return self._comparison_bears(worked(self._to_comparison, self._numbers_told)) if agrees else 0.0
         asked = self._question_mentions
         return self._spoken_of * (HALF_TOLD if asked.names and self._is_doubtful(asked, yes=yes) else 1.0)
 
@@ -171,7 +172,11 @@ class Grounds:
             return 0.0
         added_up = [call for call in self._sums if came_to(call) is not None]
         if added_up:
-            return self._sum_supported(worked(self._up_to(added_up[-1])), given[0])
+            made, result = worked(self._up_to(added_up[-1]), self._numbers_told), added_up[-1].result
+            fits = made.result == given[0] and below_zero(self._answer) == below_zero(result)
+            return self._sum_supported(made) if fits else 0.0
+        if below_zero(self._answer) and not any(given[0] in below_zero(text) for text in self._told):
+            return 0.0
         if any(given[0] in numbers(text) for text in self._found):
             return 1.0
         if not any(given[0] in numbers(text) for text in self._stated):
@@ -179,34 +184,37 @@ class Grounds:
         linked = any(given[0] in numbers(text) for text in self._led_to)
         return (ONLY_SAID if asks_quantity(self._question) else 1.0) * linked
 
-    def _sum_supported(self, made: Worked, given: str) -> float:
+    def _sum_supported(self, made: Worked) -> float:
         """Of a sum that bears on the question, the share of what was told of that which it is made of."""
-        if made.result != given or made.is_idle or not may_be_a_sum(self._question):
+        if made.is_idle or not may_be_a_sum(self._question):
             return 0.0
         texts = [*self._stated, self._question, *(reply for _, _, reply in self._exchanges)]
         if len(self._sides) < 2:
             texts += self._led_to
         titles = {number for call in self._looked_up for number in operands(call.said)}
         share = self._bears(made, {number for text in texts for number in operands(text)} - titles)
-        return share * (1.0 if len(self._numbers_told.intersection(made.made_of)) > 1 else ONE_NUMBER)
+        return share * (1.0 if len(made.bearing.intersection(self._numbers_told)) > 1 else ONE_NUMBER)
 
     def _comparison_bears(self, made: Worked) -> float:
-        """As `_bears`, of the question's own numbers; less where these are compared with a single other one."""
+        """As `_bears`, of the question's own numbers; less where these are compared with a single other one.
+
+        Nothing where a single number decides, as in `a + b > a`.
+        """
+        if len(made.bearing) < 2:
+            return 0.0
         own = operands(self._question)
-        return self._bears(made, own) * (1.0 if len(set(made.made_of).difference(own)) > 1 else ONE_NUMBER)
+        return self._bears(made, own) * (1.0 if len(made.bearing.difference(own)) > 1 else ONE_NUMBER)
 
     def _bears(self, made: Worked, at_hand: Collection[str]) -> float:
         """The share of numbers at hand that a sum is made of, and of names asked about that are spoken of.
 
         Nothing where a number of its own was never told, or where all are told of one of several things asked about.
         """
-        own = set(made.made_of)
-        one_sided = len(self._sides) > 1 and sum(not side.isdisjoint(own) for side in self._sides) < 2
+        met = sum(not side.isdisjoint(made.bearing) for side in self._sides)
+        one_sided = len(self._sides) > 1 and met < 2
         if one_sided or not made.is_told(self._numbers_told) or made.mixes(counted([*self._found, *self._asked])):
             return 0.0
-        wanted = set(at_hand) - _NO_QUANTITIES
-        used = len(wanted & own) / len(wanted) if wanted else 1.0
-        return used * self._looked_into
+        return made.takes(set(at_hand) - _NO_QUANTITIES, self._numbers_told) * self._looked_into
 
     def _name_supported(self) -> float:
         holding = [text for text in self._told if says(text, self._tokens)]
@@ -220,8 +228,9 @@ class Grounds:
 
     def _named_by_comparison(self, own: Set[str]) -> float:
         """Of an answer that has a number of the last comparison; half where the verdict speaks for the other side."""
-        made, better = worked(self._to_comparison), chosen_side(self._to_comparison)
-        if own.isdisjoint(made.made_of):
+        made = worked(self._to_comparison, self._numbers_told)
+        better = chosen_side(self._to_comparison, self._numbers_told)
+        if own.isdisjoint(made.bearing):
             return 0.0
         return self._comparison_bears(made) * (HALF_TOLD if better and own.isdisjoint(better) else 1.0)
 
@@ -297,8 +306,9 @@ class Grounds:
         return Mentions(frozenset().union(*names), frozenset().union(*pairs))
 
     @cached_property
-    def _numbers_told(self) -> frozenset[str]:
-        return frozenset(number for text in (*self._found, *self._asked) for number in numbers(text))
+    def _numbers_told(self) -> Counter[str]:
+        """How often each number was told; what is said in the same words again tells nothing more."""
+        return Counter(number for text in {*self._found, *self._asked} for number in numbers(text))
 
     @cached_property
     def _sides(self) -> list[frozenset[str]]:

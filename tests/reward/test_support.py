@@ -137,6 +137,8 @@ def test_a_comparison_uses_the_numbers_of_the_question_and_not_these_alone() -> 
     assert supported(asked, *whole, answer="Answer: yes") == 1.0
     assert supported(asked, *call("calc", "40<1702", "yes"), answer="Answer: yes") == ONE_NUMBER
     assert supported(asked, *call("calc", "1702<1750", "yes"), answer="Answer: yes") == 0.0
+    # What stands on both sides decides nothing.
+    assert supported(asked, *call("calc", "40+1702>1702", "yes"), answer="Answer: yes") == 0.0
 
 
 def test_of_two_things_the_one_is_named_that_the_comparison_speaks_for() -> None:
@@ -165,11 +167,23 @@ NUTS = "Anna has 3 bags with 40 nuts each. She buys 7 nuts. How many nuts does A
         ([("40*7", "280")], 0.0),  # nuts times nuts
         ([("3+40", "43"), ("43+7", "50")], 0.0),  # bags and nuts
         ([("40*2", "80")], ONE_NUMBER / 3),  # a single number of three
+        ([("(7-7)*3+40+40-40", "40")], 0.0),  # takes all of them and depends on one
+        ([("3*40+7*(40-40)", "120")], 2 / 3),
     ],
 )
 def test_a_sum_is_worth_what_it_takes_of_what_was_told(sums: list[tuple[str, str]], worth: float) -> None:
     made = [message for expression, result in sums for message in call("calc", expression, result)]
     assert supported(NUTS, *made, answer=f"Answer: {sums[-1][1]}") == pytest.approx(worth)
+
+
+@pytest.mark.parametrize(
+    ("answer", "worth"), [("Answer: -4", 1.0), ("Answer: −4", 1.0), ("Answer: $-4", 1.0), ("Answer: 4", 0.0)]
+)
+def test_a_result_is_given_with_its_sign(answer: str, worth: float) -> None:
+    asked = "It was 3 degrees in Velmo. It got colder by 7 degrees. How many degrees is it in Velmo?"
+    assert supported(asked, *call("calc", "3-7", "-4"), answer=answer) == worth
+    assert supported(asked, *call("calc", "7-3", "4"), answer=answer) == 1.0 - worth
+    assert supported(f"It is -4 degrees in Velmo. {asked}", answer=answer) == (ONLY_SAID if worth else 0.0)
 
 
 def test_a_sum_answers_no_question_for_a_name() -> None:
