@@ -175,14 +175,17 @@ class Grounds:
             made, result = worked(self._up_to(added_up[-1]), self._numbers_told), added_up[-1].result
             fits = made.result == given[0] and below_zero(self._answer) == below_zero(result)
             return self._sum_supported(made) if fits else 0.0
-        if below_zero(self._answer) and not any(given[0] in below_zero(text) for text in self._told):
-            return 0.0
-        if any(given[0] in numbers(text) for text in self._found):
+        if any(self._gives(text, given[0]) for text in self._found):
             return 1.0
-        if not any(given[0] in numbers(text) for text in self._stated):
+        if not any(self._gives(text, given[0]) for text in self._stated):
             return 0.0
-        linked = any(given[0] in numbers(text) for text in self._led_to)
+        linked = any(self._gives(text, given[0]) for text in self._led_to)
         return (ONLY_SAID if asks_quantity(self._question) else 1.0) * linked
+
+    def _gives(self, text: str, number: str) -> bool:
+        """Whether a text says the answer's number, with the sign that it has there."""
+        below = number in below_zero(self._answer)
+        return number in numbers(text) and (number in below_zero(text)) == below
 
     def _sum_supported(self, made: Worked) -> float:
         """Of a sum that bears on the question, the share of what was told of that which it is made of."""
