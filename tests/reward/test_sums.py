@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rc1_lib.reward.sums import Worked, chosen_side, worked
+from rc1_lib.reward.sums import chosen_side, worked
 from rc1_lib.scoring.transcript import Call
 
 
