@@ -5,6 +5,7 @@ Another is put in a number's place and the chain is reckoned again; what then co
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,9 +19,9 @@ _COMPARES = re.compile("[<>=!]=?")
 _OPEN_TO_DOUBT = re.compile(r"[(%]|//")
 """What a sum needs to depend on less than all of its numbers, where each stands in it once and none is zero."""
 _ZERO = ""
-_OTHERS = (Fraction(737, 100), Fraction(100, 737))
-"""What a number is multiplied by to become another: up and down, since a remainder or a whole quotient may stay."""
-_STEP = Fraction(61, 100)
+_UP, _DOWN = 7, Fraction(1, 7)
+"""What a number is multiplied by to become another: both ways, since a remainder or a whole quotient may stay."""
+_STEP = 3
 
 Link = tuple[str, Sequence[int | None]]
 """The text of a sum; of each of its figures, in reading order, the place in the chain of the sum that gave it."""
@@ -51,11 +52,11 @@ def depends_on(chain: Sequence[Link], told: Mapping[str, int]) -> frozenset[str]
     if any(_value(_with_figures(text, _figures(text))) is None for text, _ in chain):
         return numbers
     differences = [(_difference(text), given) for text, given in chain]
-    as_it_is = _reckoned(differences, (), 1)
+    as_it_is = _reckoned(differences, (), _UP)
     return frozenset(
         number
         for number, spots in _told_apart(own, told)
-        if any(other not in {None, as_it_is} for other in (_reckoned(differences, spots, by) for by in _OTHERS))
+        if any(other not in {None, as_it_is} for other in (_reckoned(differences, spots, by) for by in (_UP, _DOWN)))
     )
 
 
@@ -83,7 +84,7 @@ def _reckoned(chain: Sequence[Link], changed: Collection[_Spot], by: Fraction | 
             # The sign of a result stands before the figure, if it was taken along.
             f"({abs(values[source])})"
             if source is not None
-            else f"({Fraction(figure) * by + _STEP})"
+            else f"({_another(figure, by)})"
             if (place, at) in changed
             else figure
             for at, (figure, source) in enumerate(zip(_figures(text), given, strict=True))
@@ -93,6 +94,12 @@ def _reckoned(chain: Sequence[Link], changed: Collection[_Spot], by: Fraction | 
             return None
         values.append(value)
     return values[-1]
+
+
+def _another(figure: str, by: Fraction | int) -> Number:
+    """Another number in its place, a whole one for a whole one: `n % 1` comes to nothing for all of those."""
+    number = Fraction(figure)
+    return number * by + _STEP if number.denominator > 1 else math.floor(number * by) + _STEP
 
 
 def _figures(text: str) -> list[str]:

@@ -28,6 +28,8 @@ from rc1_lib.reward.dependence import Link, depends_on
         ("17%5", {"17", "5"}),
         ("17//5", {"17", "5"}),
         ("7//4", {"7", "4"}),
+        ("7+9%1", {"7", "1"}),  # 9 gives nothing, whatever stands in its place
+        ("50*.2", {"50", ".2"}),
         ("1,000*2-1,000*2", set()),
         ("(" + "9" * 90 + "-" + "9" * 90 + ")*2", {"9" * 90, "2"}),  # too large for the calculator: no word on it
         ("2 pages * 3", {"2", "3"}),
