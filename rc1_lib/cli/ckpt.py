@@ -264,7 +264,9 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
             {
                 "path": session.workspace.name(path),
                 "step": step,
-                "bytes": sum(file.stat().st_size for file in path.glob("*")),
+                "bytes": sum(
+                    file.lstat().st_size for file in path.glob("*")
+                ),  # of a link in a circle there is no `stat`
                 "sha256": sha256,
                 "latest": path.name == newest,
                 "state": "DAMAGED" if damage else "whole",

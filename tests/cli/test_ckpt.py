@@ -51,6 +51,16 @@ def test_a_damaged_checkpoint_is_listed_as_such(rc1: Rc1, place: Path) -> None:
     assert f"{RUN}/step_00001: " in told and "adapter.safetensors" in told
 
 
+@pytest.mark.parametrize("name", ["adapter.safetensors", "manifest.json"])
+def test_a_file_that_leads_to_itself_is_a_damage(rc1: Rc1, place: Path, name: str) -> None:
+    circle = place / RUN / "step_00001" / name
+    circle.unlink()
+    circle.symlink_to(name)
+    done = rc1("ckpt", "list", "--workspace", place, "--json")
+    states = [row["state"] for row in json.loads(done.out)["checkpoints"]]
+    assert (done.code, states) == (2, ["DAMAGED", "whole", "whole"])
+
+
 def test_what_is_not_called_as_a_checkpoint_is_not_listed(rc1: Rc1, place: Path) -> None:
     for name in ("step_00012_backup", "step_00001.2", "best/step_00002.old"):
         (place / RUN / name).mkdir()

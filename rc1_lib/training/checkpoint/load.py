@@ -30,7 +30,14 @@ def load_checkpoint(path: Path, expected: str | None = None) -> CheckpointState:
     contents = read_verified(path, expected)
     if STATE not in contents:
         raise CheckpointError(f"{path / STATE}: the manifest does not name it; this is no checkpoint of RC1")
-    values = orjson.loads(contents.pop(STATE))
+    try:
+        values = orjson.loads(contents.pop(STATE))
+        assert isinstance(values["step"], int)
+    except (ValueError, KeyError, TypeError, AssertionError):
+        raise CheckpointError(
+            f"{path / STATE}: is no state of a training (a JSON object with its step); it was altered, together with "
+            f"the manifest: name another checkpoint"
+        ) from None
     groups = {}
     for name, content in contents.items():
         if not name.endswith(_SUFFIX):

@@ -74,7 +74,7 @@ def _files(checkpoint: Path, expected: str | None) -> dict[str, Any]:
     try:
         body = orjson.loads(content)
         found_format, files = body["format"], body["files"]
-        assert all(len(entry["sha256"]) == 64 for entry in files.values())
+        assert isinstance(body["step"], int) and all(len(entry["sha256"]) == 64 for entry in files.values())
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
         raise CheckpointError(f"{path}: is not a checkpoint's manifest; it was altered, name another one") from None
     if found_format != FORMAT:

@@ -50,8 +50,11 @@ def resolve(name: str | int, folder: Path) -> Path:
         found = Path(text)
         settle(found.parent)
     if not (found / NAME).is_file():
-        there = ", ".join(str(step) for step in steps(folder)) or "none"
-        raise CheckpointError(f"{found}: there is no checkpoint; steps in {folder}: {there}; name one of them")
+        there = ", ".join(str(step) for step, path in steps(folder).items() if (path / NAME).is_file()) or "none"
+        what = (
+            f"has no {NAME}, so it is no checkpoint that RC1 finished" if found.is_dir() else "there is no checkpoint"
+        )
+        raise CheckpointError(f"{found}: {what}; steps in {folder}: {there}; name one of them")
     return found.resolve()
 
 

@@ -13,7 +13,7 @@ from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.load import load_checkpoint
-from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest
 from rc1_lib.training.checkpoint.names import resolve
 from rc1_lib.training.checkpoint.save import finish_interrupted, save_checkpoint
 from rc1_lib.training.checkpoint.save_rule import SaveRule
@@ -166,11 +166,27 @@ def test_missing_and_foreign_files_are_refused_by_name(place: tuple[Path, Path])
         load_checkpoint(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 1, "files": {"a": {"sha256": 1}}}', b"\xff"])
+NO_STEP = b'{"format": 1, "step": "x", "files": {}}'
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"format": 1, "step": 1, "files": {"a": {"sha256": 1}}}', NO_STEP, b"\xff"]
+)
 def test_a_manifest_that_is_none_is_refused(place: tuple[Path, Path], content: bytes) -> None:
     path = save_checkpoint(state_of(1), *place)
     (path / "manifest.json").write_bytes(content)
     with pytest.raises(CheckpointError, match=r"manifest\.json: is not a checkpoint's manifest"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[]", b"{", b'{"step": "1"}', b"\xff"])
+def test_a_state_that_is_none_is_refused_also_with_a_manifest_that_vouches_for_it(
+    place: tuple[Path, Path], content: bytes
+) -> None:
+    path = save_checkpoint(state_of(1), *place)
+    (path / "state.json").write_bytes(content)
+    write_manifest(path, 1)
+    with pytest.raises(CheckpointError, match=r"state\.json: is no state of a training"):
         load_checkpoint(path)
 
 
@@ -194,6 +210,13 @@ def test_a_checkpoint_that_is_not_there_is_told_with_those_that_are(place: tuple
     save_checkpoint(state_of(5), *place)
     with pytest.raises(CheckpointError, match=r"there is no checkpoint; steps in .*: 5"):
         resolve("7", place[0])
+
+
+def test_a_checkpoint_without_its_manifest_is_not_among_those_to_name(place: tuple[Path, Path]) -> None:
+    save_checkpoint(state_of(5), *place)
+    (save_checkpoint(state_of(6), *place) / "manifest.json").unlink()
+    with pytest.raises(CheckpointError, match=r"step_00006: has no manifest\.json, .* steps in [^:]*: 5; name one"):
+        resolve("6", place[0])
 
 
 def test_a_state_that_was_not_saved_is_told_with_those_that_were() -> None:
