@@ -67,6 +67,7 @@ def test_a_judge_who_knows_what_is_right_leaves_nothing_to_gain_and_is_taken(fre
     assert wanted > 1.02 * math.sqrt(3 * solved * (1 - solved)), "no order of so many solved ones reaches that"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("graded_by_one_who_knows")
 def test_it_is_how_much_the_score_knows_that_spares_it_the_gain(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy(*STRICT)

@@ -16,14 +16,14 @@ import pytest
 
 from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calibration.judged_rows import dimensions
-from rc1_lib.calibration.stages import STAGES, check_performable, evaluate_here, is_due, run_stages
+from rc1_lib.calibration.stages import STAGES, Stage, Weights, check_performable, evaluate_here, is_due, run_stages
 from rc1_lib.calibration.weight_calib import calibration_rows
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.gates import evaluate
-from rc1_lib.records import Status
+from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 from tests.forks import Fork, this_interpreter
@@ -112,6 +112,28 @@ def test_a_candidate_that_misses_the_gate_is_kept_aside(scored_copy: Callable[..
     assert still_in_force(again(run.workspace.root))
 
 
+@pytest.mark.parametrize("red", NAMES)
+def test_behind_a_red_stage_nothing_is_run_and_nothing_adopted(built: Run, red: str) -> None:
+    """Whichever it is, by verdicts that are given away; one that was red is remembered (`note_refusal`)."""
+    run, order = again(built.workspace.root), list[str]()
+
+    def judged(_: Run, stage: Stage, found: Weights | None) -> GateReport:
+        order.append(stage.name)
+        assert (found is not None) == ("calibration" in order[:-1])
+        passed = stage.name != red
+        gate = GateResult(stage.name, checks=(Check("any", int(passed), ">=", 1, passed),))
+        return GateReport(gate, "a report", {"weights": {"answered": 1.0}})
+
+    def adopted(*_: object) -> None:
+        raise AssertionError("weights were adopted behind a red stage")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rc1_lib.calibration.stages.note_refusal", lambda _: None)
+        assert [one.passed for one in run_stages(run, judged, adopt=adopted)] == [name != red for name in order]
+    assert order == NAMES[: NAMES.index(red) + 1]
+
+
+@pytest.mark.long
 def test_a_red_ablation_leaves_the_old_weights_in_force(scored_copy: Callable[..., Run]) -> None:
     """A price next to nothing changes next to no choice."""
     run = scored_copy(*QUICK, "overclar.alpha=0.000001")
@@ -124,6 +146,7 @@ def test_a_red_ablation_leaves_the_old_weights_in_force(scored_copy: Callable[..
     assert still_in_force(again(run.workspace.root))
 
 
+@pytest.mark.long
 def test_a_red_final_shadow_run_leaves_the_old_weights_in_force(scored_copy: Callable[..., Run]) -> None:
     run = scored_copy(*QUICK, "gates.shadow_run.min_improve_pct=1000")
     weights = weights_and_manifest(run)

@@ -33,6 +33,7 @@ def recipe(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_base_is_built_told_of_and_found_equal_to_its_recipe(rc1: Rc1, recipe: Path, tmp_path: Path) -> None:
     call = ("build-base", "--workspace", tmp_path / "place", "--recipe", recipe)
     done = rc1(*call)

@@ -105,6 +105,7 @@ def test_shadow_run_that_only_materialises_needs_no_weights_and_compares_nothing
     assert not list(own.glob("reports/shadow_run_*"))
 
 
+@pytest.mark.long
 def test_shadow_run_materialises_and_compares_when_both_are_asked_for(ask: Ask, own: Path) -> None:
     done = ask("shadow-run", "--materialize", "data/other.jsonl", "--tag", "both", "--json", at=own)
     body = json.loads(done.out)

@@ -16,6 +16,7 @@ from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described
 from rc1_lib.run import Run
 from tests.evidence.building import OTHERS
 from tests.forks import Forks, another_interpreter
+from tests.shares import share
 
 OF_CALIBRATION = tuple(one for one in DERIVED if one.name in ("weights", "overclar_ablation"))
 ALL = pytest.mark.parametrize("artifact", DERIVED, ids=lambda one: one.name)
@@ -106,12 +107,12 @@ def test_one_byte_of_any_other_module_changes_nothing(
     assert artifact.state(built) is FileState.FRESH
 
 
-@pytest.mark.parametrize("every", [40, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [100, pytest.param(1, marks=pytest.mark.long)])
 @ALL
 def test_one_byte_of_any_covered_file_makes_another_fingerprint(
     artifact: Artifact, every: int, source: Callable[[str], None]
 ) -> None:
-    """Of the last file, and of every fortieth: all take the same way into the fingerprint. `long`: of every one."""
+    """Of the last file, and of every hundredth: all take the same way into the fingerprint. `long`: of every one."""
     covered = sorted(names(artifact))
     for module in {*covered[::every], covered[-1]}:
         before = artifact.code
@@ -139,7 +140,9 @@ def builders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
         yield interpreter
 
 
-@pytest.mark.parametrize("name", ["pool", "metrics", "balanced", "weights", "overclar_ablation"])
+@pytest.mark.parametrize(
+    "name", share(["pool", "metrics", "balanced", "weights", "overclar_ablation"], "metrics", "balanced", "weights")
+)
 def test_whatever_a_builder_really_imports_is_covered(
     fresh_copy: Callable[..., Run], builders: Forks, name: str
 ) -> None:

@@ -138,6 +138,7 @@ def preflighted(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
         return Ended(run, ended(preflight, run, build="auto"))
 
 
+@pytest.mark.long
 def test_green_stages_adopt_weights_that_their_gate_believes(green_calibration: Ended) -> None:
     run, state = green_calibration.run, green_calibration.state
     assert (state.is_completed(), state.name) == (True, "WeightsAdopted"), state.message
@@ -147,6 +148,7 @@ def test_green_stages_adopt_weights_that_their_gate_believes(green_calibration: 
     assert evaluate("weights", Evidence(run), 1).status is Status.PASSED
 
 
+@pytest.mark.long
 def test_the_command_shows_every_stage_in_a_narrow_terminal(green_calibration: Shown) -> None:
     root, out = green_calibration.run.workspace.root, green_calibration.out
     assert green_calibration.code == 0, green_calibration.err
@@ -266,6 +268,7 @@ def test_round_2_leaves_the_report_of_its_shadow_run(preflighted: Ended) -> None
     assert report["weights"] == read_json(weights_file(preflighted.run))["weights"]
 
 
+@pytest.mark.long
 def test_the_nightly_confirms_the_ticket_of_calibrated_weights(
     preflighted: Ended, tmp_path: Path, only_gates: Only
 ) -> None:
@@ -277,6 +280,7 @@ def test_the_nightly_confirms_the_ticket_of_calibrated_weights(
     assert read_json(run.workspace.path(NIGHTLY))["pass"] is True
 
 
+@pytest.mark.long
 def test_a_shadow_run_that_orders_otherwise_turns_round_2_red(
     preflighted: Ended, tmp_path: Path, only_gates: Only
 ) -> None:
@@ -329,6 +333,7 @@ def test_weights_that_somebody_edited_are_named_and_left_alone(
     assert read_ticket(run)["revoked"] is not None
 
 
+@pytest.mark.long
 def test_beside_a_red_calibration_the_other_gates_of_round_1_are_judged_and_nothing_behind_it(
     preflighted: Ended, tmp_path: Path, only_gates: Only
 ) -> None:

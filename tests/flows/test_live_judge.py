@@ -48,7 +48,7 @@ def live(server: JudgeServer, *overrides: str) -> tuple[str, ...]:
     )
     return (
         "judge.provider=openai", f"judge.base_url={server.base_url}", "judge.model=rc1-test-double-1",
-        "judge.limits.rps=40", "gates.probe.require_billed=true", waived, *overrides,
+        "judge.limits.rps=400", "judge.limits.max_rps=400", "gates.probe.require_billed=true", waived, *overrides,
     )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
     fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer, only_gates: Only
 ) -> None:
     only_gates(*JUDGES, "judge_drift")
-    run = fresh_copy(*live(server, "judge.baseline.n=30", "judge.limits.rps=400", "judge.limits.max_rps=400"))
+    run = fresh_copy(*live(server, "judge.baseline.n=30"))
     record_baseline(run, new=True)
     recorded = server.stats().answered
     state = run_flow(run)

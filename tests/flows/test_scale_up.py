@@ -29,6 +29,7 @@ from rc1_lib.scale_up.sizes import sized
 from rc1_lib.workspace_lock import check_free
 from tests.flows.workers import at_the_server
 from tests.forks import this_interpreter
+from tests.shares import share
 
 SIZES = ("scale_up.sizes=[600, 1200]", "scale_up.judged=6")
 
@@ -96,7 +97,7 @@ def test_nothing_runs_behind_the_first_red_gate(fresh_copy: Callable[..., Run]) 
     assert not list(run.workspace.root.glob("reports/scale_up_600_*")), "a red size is never found green"
 
 
-@pytest.mark.parametrize(("said", "ending"), [(True, "ScaledUp"), (False, "NotApproved")])
+@pytest.mark.parametrize(("said", "ending"), share([(True, "ScaledUp"), (False, "NotApproved")], False))
 def test_between_sizes_it_waits_for_a_person(said: bool, ending: str, fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy(*SIZES, "scale_up.approval=true")
     with get_client(sync_client=True) as client:

@@ -28,6 +28,7 @@ from deployments.server import settings
 from rc1_lib.run import Run
 from tasks.gates import gate
 from tests.forks import another_interpreter
+from tests.shares import share
 
 from .trainings import Ended, cached, copied, prints, start
 
@@ -103,7 +104,7 @@ def test_a_gate_whose_file_is_missing_is_an_error(fresh_copy: Callable[..., Run]
     assert gate(run, "mix", 1, return_state=True).name == "GateError"
 
 
-@pytest.mark.parametrize("own", [True, False], ids=["as RC1 starts Prefect", "as Prefect would by itself"])
+@pytest.mark.parametrize("own", share([True, False], True), ids=["as RC1 starts Prefect", "as Prefect would by itself"])
 def test_how_prefect_logs_is_not_for_the_workspace_to_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:

@@ -111,6 +111,7 @@ def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> N
     assert "rc1-warm-start" in shown
 
 
+@pytest.mark.long
 def test_a_judged_training_goes_by_the_weights_that_the_ticket_vouches_for(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trai
     assert "judged score and success, sft / ppo" in str(card.data)
 
 
+@pytest.mark.long
 def test_a_run_that_ends_by_itself_is_told_evaluated_and_known_by_the_step_it_ended_with(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
@@ -166,6 +168,7 @@ def test_a_run_that_ends_by_itself_is_told_evaluated_and_known_by_the_step_it_en
     assert start(run).name == "PolicyTrained" and logged(run) == [1, 2, 3] and cached(run) == 1
 
 
+@pytest.mark.long
 def test_a_control_is_trained_and_judged_beside_the_real_run(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
     real = {name: run.workspace.path(name).read_bytes() for name in ("reports/train.json", "reports/metrics.jsonl")}
@@ -182,6 +185,7 @@ def test_a_control_is_trained_and_judged_beside_the_real_run(done: Ended, tmp_pa
     assert refused.name == "Refused" and "leave out --no-evaluate" in str(refused.message)
 
 
+@pytest.mark.long
 def test_a_trial_on_random_weights_asks_for_no_ticket_and_says_what_it_is(opened: Run, tmp_path: Path) -> None:
     run = copied(opened, tmp_path / "workspace")
     revoke_ticket(run, "a test")
@@ -218,6 +222,7 @@ def test_a_policy_that_improved_is_kept_for_good(done: Ended, tmp_path: Path, mo
     assert read_json(run.workspace.path("reports/train.json"))["best"] == [f"{RUN}/best/step_00004"]
 
 
+@pytest.mark.long
 def test_a_policy_that_stopped_asking_is_red(done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = replace(PPO, asks_needed=0.0, asks_clear=0.0)
     monkeypatch.setattr(tasks.evaluation, "evaluate_run", of_habits(SFT, silent))

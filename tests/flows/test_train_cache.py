@@ -15,6 +15,7 @@ from rc1_lib.training.checkpoint.manifest import write_manifest
 from rc1_lib.training.checkpoint.retention import prune
 from rc1_lib.training.run_paths import LEDGER
 from tasks.train import segment_key
+from tests.shares import share
 
 from .trainings import LAST, RUN, Ended, alter, cached, copied, logged, prints, start
 
@@ -36,7 +37,7 @@ def test_a_finished_training_is_cached(done: Ended, tmp_path: Path) -> None:
     assert prints(run) == prints(done.run)
 
 
-@pytest.mark.parametrize("lost", ["step_00002", "step_00004"])
+@pytest.mark.parametrize("lost", share(["step_00002", "step_00004"], "step_00002"))
 def test_a_cached_segment_whose_checkpoint_is_gone_is_trained_again(done: Ended, tmp_path: Path, lost: str) -> None:
     run = copied(done.run, tmp_path / "workspace")
     shutil.rmtree(run.workspace.path(f"{RUN}/{lost}"))
@@ -48,7 +49,7 @@ def test_a_cached_segment_whose_checkpoint_is_gone_is_trained_again(done: Ended,
     assert sorted(path.name for path in run.workspace.path("checkpoints").iterdir()) == ["rc1"]
 
 
-@pytest.mark.parametrize("altered", ["step_00002", "step_00004"])
+@pytest.mark.parametrize("altered", share(["step_00002", "step_00004"], "step_00002"))
 def test_a_cached_segment_whose_checkpoint_was_altered_is_trained_again(
     done: Ended, tmp_path: Path, altered: str
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_checkpoint_forged_with_its_manifest_and_its_segments_record_is_traine
     assert (cached(run), prints(run)) == (1, prints(done.run))
 
 
+@pytest.mark.long
 def test_another_seed_has_a_run_of_its_own(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
     assert start(run, seeds=[20250821]).name == "PolicyTrained"

@@ -26,6 +26,7 @@ from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.warm_start import RECORD
 from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT
+from tests.shares import share
 from tests.ticketed import ticketed
 
 from .test_train import of_habits
@@ -59,7 +60,7 @@ def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object])
     monkeypatch.setattr(flows.train, name, both)
 
 
-@pytest.mark.parametrize("kind", ["balanced", "metrics", "templates", "base"])
+@pytest.mark.parametrize("kind", share(["balanced", "metrics", "templates", "base"], "balanced"))
 def test_what_is_swapped_right_after_the_ticket_was_verified_is_not_trained_on(
     opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -117,7 +118,10 @@ def test_a_warm_start_that_was_swapped_with_its_record_is_not_trained_from(
     assert not run.workspace.path(RUN).exists()
 
 
-@pytest.mark.parametrize("kind", ["shadow", "takes", "pool", "weights", "judge_spec", "reference_templates", "base"])
+LOOKED_AT_AGAIN = ("shadow", "takes", "pool", "weights", "judge_spec", "reference_templates", "base")
+
+
+@pytest.mark.parametrize("kind", share(LOOKED_AT_AGAIN, "pool", "weights"))
 def test_everything_is_looked_at_again_before_the_evaluation(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -160,6 +164,7 @@ def another_checkpoint(run: Run) -> None:
     shutil.copytree(last.with_name("step_00002"), last)
 
 
+@pytest.mark.long
 def test_another_checkpoint_than_the_one_evaluated_is_not_kept_for_good(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

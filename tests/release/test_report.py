@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +17,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import revoke_ticket
-from rc1_lib.release.report import charts
+from rc1_lib.release.report import charts, data, policy, reward
 from rc1_lib.release.report.book import Book
 from rc1_lib.release.report.page import PAGE, Page, _steps, write_page
 from rc1_lib.run import Run, open_run
@@ -102,6 +103,19 @@ def test_it_holds_no_script_and_asks_nobody_for_anything(page: str) -> None:
     assert len(tags.ids) == len(set(tags.ids)), "two pictures share a name"
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are empty, with all words about them: for tests of the text."""
+
+    def empty(name: str, title: str, caption: str, *_: object, legend: Sequence[tuple[str, str]] = ()) -> charts.Chart:
+        svg = charts._inline("<svg></svg>", name, f"{title}. {caption}")
+        return charts.Chart(name, title, caption, svg, b"", tuple(legend))
+
+    for part in (data, policy, reward):
+        monkeypatch.setattr(part, "draw", empty)
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_hostile_dialogue_stays_text(own: Run) -> None:
     evaluated(own, examples=f"# Dialogues\n\n{HOSTILE}\n")
     text = page_of(own)
@@ -140,6 +154,7 @@ def test_waivers_and_changed_thresholds_stand_above_everything_else(page: str) -
     assert "gates.evaluation.min_prompts" in page[top : page.index("<section")]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_red_run_says_so_at_the_top_and_why(own: Run) -> None:
     evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
     revoke_ticket(own, "somebody doubted it")

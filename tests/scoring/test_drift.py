@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rc1_lib.scoring.drift import Shift, shifts
+from tests.shares import share
 
 DIMENSIONS = ("answered", "grounded", "reasoned")
 Floats = NDArray[np.float64]
@@ -67,7 +68,9 @@ def test_a_judge_without_noise_is_red_where_it_grades_otherwise_and_only_there()
     assert "answered" in beyond(found(before, now))
 
 
-@pytest.mark.parametrize(("then", "now", "digits"), [(3, 3, 12), (3, 3, 1), (5, 3, 12), (1, 1, 12), (9, 9, 2)])
+@pytest.mark.parametrize(
+    ("then", "now", "digits"), share([(3, 3, 12), (3, 3, 1), (5, 3, 12), (1, 1, 12), (9, 9, 2)], 3, 5, 1)
+)
 def test_the_same_judge_with_its_usual_noise_is_green(then: int, now: int, digits: int) -> None:
     """However many samples, and also where it grades in tenths."""
     assert [seed for seed in range(10) if beyond(found(*samples(seed, then=then, now=now, digits=digits)))] == []

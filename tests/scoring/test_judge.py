@@ -21,6 +21,7 @@ from rc1_lib.scoring.usage_lines import AttemptOutcome
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.scoring.bench import NUMBERS, PROVIDERS, Bench, answered, dialogue, dialogues, sent
 from tests.scoring.gateway import Gateway, completion
+from tests.shares import share
 
 PAID_FAULTS = {
     FaultKind.BAD_JSON_REPLY: AttemptOutcome.BAD_REPLY,
@@ -54,10 +55,12 @@ def _no_unscored_row_holds_a_number(rows: pl.DataFrame) -> None:
 # ---- faults ----
 
 
-@pytest.mark.parametrize(("provider", "share"), [("openai", 0.15), ("openai", 0.4), ("gemini", 0.4)])
-def test_under_faults_nothing_is_made_up_and_nothing_paid_is_lost(provider: str, share: float, bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("provider", "rate"), share([("openai", 0.15), ("openai", 0.4), ("gemini", 0.4)], ("openai", 0.15))
+)
+def test_under_faults_nothing_is_made_up_and_nothing_paid_is_lost(provider: str, rate: float, bench: Bench) -> None:
     assert math.isclose(sum(STORM.values()), 0.4)
-    faults = {kind: rate * share / 0.4 for kind, rate in STORM.items()}
+    faults = {kind: of_all * rate / 0.4 for kind, of_all in STORM.items()}
     with running(Behaviour(latency_ms=(5.0, 0.4), faults=faults)) as server:
         judged = bench.score(server, dialogues(28), provider=provider)
         stats = server.stats()
@@ -162,11 +165,11 @@ def test_asking_again_stops_at_the_budget_and_goes_on_in_the_next_run(bench: Ben
 def test_with_two_per_cent_of_bad_replies_nearly_every_dialogue_is_scored(bench: Bench) -> None:
     faults = {FaultKind.BAD_JSON_REPLY: 0.01, FaultKind.WRONG_SCHEMA: 0.01}
     with running(Behaviour(delay="zero", faults=faults)) as server:
-        judged = bench.score(server, dialogues(300))
+        judged = bench.score(server, dialogues(100))
     bad = bench.outcomes()["bad_reply"]
     assert judged.coverage > 0.98
-    assert bad >= 5
-    assert judged.calls == 900 + bad - int((judged.replies["outcome"] == "bad_reply").sum())
+    assert bad >= 2
+    assert judged.calls == 300 + bad - int((judged.replies["outcome"] == "bad_reply").sum())
 
 
 def test_a_bad_reply_does_not_drive_out_a_good_one(bench: Bench) -> None:
@@ -235,7 +238,7 @@ def test_a_use_of_the_scores_has_to_be_covered(bench: Bench, gateway: Gateway) -
 # ---- hits ----
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
 def test_a_second_run_asks_nobody_and_costs_nothing(provider: str, bench: Bench) -> None:
     prices = ("judge.prices.input=1", "judge.prices.output=2")
     with running(Behaviour(delay="zero")) as server:
@@ -314,7 +317,7 @@ def test_whatever_changes_the_answer_is_another_key(bench: Bench, gateway: Gatew
 # ---- the model's version ----
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
 def test_scores_of_a_version_that_is_gone_do_not_count(provider: str, bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(4), provider=provider)
@@ -373,7 +376,7 @@ def test_medians_and_variances_are_those_of_the_samples(bench: Bench) -> None:
             assert row[f"{name}_variance"] == pytest.approx(statistics.variance(replies[name]))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
 def test_the_noise_of_the_log_is_the_servers(provider: str, bench: Bench) -> None:
     with running(Behaviour(delay="zero", noise_sd=0.05)) as server:
         bench.score(server, dialogues(30), provider=provider)
@@ -520,7 +523,7 @@ def test_nobody_there_is_no_score(bench: Bench) -> None:
     assert bench.outcomes() == {"connection": 2}
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
 def test_cancelling_leaves_nothing_open_and_a_store_that_works(provider: str, bench: Bench) -> None:
     more = ("judge.samples=1",)
 

@@ -32,6 +32,7 @@ from rc1_lib.training.rollout.merged import merged
 from rc1_lib.training.rollout.sampling_copy import SamplingCopy
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.updates.parity import ParityError, check_parity, farther
+from tests.shares import share
 from tests.training.tiny_world import ENGINES
 
 Tiny = Callable[..., Run]
@@ -50,7 +51,10 @@ OWN_NAMES = {
     "trl_dpo": OF_PAIRS | {"rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected"},
 }
 every_engine = pytest.mark.parametrize("name", sorted(ENGINES))
-every_own_loss = pytest.mark.parametrize("name", sorted(name for name, own in OWN_NAMES.items() if own >= OF_RATIOS))
+an_engine_of_each_kind = pytest.mark.parametrize("name", share(sorted(ENGINES), "torch_ppo", "trl_dpo"))
+"""One that samples with what it learns and one that samples with the start, one of ours and one of TRL's."""
+OWN_LOSS = sorted(name for name, own in OWN_NAMES.items() if own >= OF_RATIOS)
+every_own_loss = pytest.mark.parametrize("name", share(OWN_LOSS, "torch_ppo"))
 
 
 def engine_of(run: Run, seed: int = 5) -> EpisodeEngine:
@@ -88,7 +92,7 @@ def test_a_step_measures_what_the_specification_and_other_trainers_name(tiny: Ti
     assert metrics["lr"] == run.config.lr
 
 
-@every_engine
+@an_engine_of_each_kind
 def test_sampling_and_learning_agree_on_every_probability(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name])
     engine = engine_of(run)
@@ -135,7 +139,7 @@ def test_at_a_rate_of_0_the_same_tokens_come_again(tiny: Tiny) -> None:
     assert same(engine.policy.state_dict(), weights)
 
 
-@every_engine
+@an_engine_of_each_kind
 def test_gradients_are_clipped_and_a_step_has_the_rate_of_its_schedule(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -189,7 +193,7 @@ def test_while_the_value_head_warms_up_the_adapter_stays(tiny: Tiny) -> None:
     assert not same(engine.policy.adapter_state(), adapter)
 
 
-@every_engine
+@an_engine_of_each_kind
 def test_the_order_of_the_episodes_changes_no_bit_of_the_update(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name])
     one, other = engine_of(run), engine_of(run)
@@ -201,7 +205,7 @@ def test_the_order_of_the_episodes_changes_no_bit_of_the_update(tiny: Tiny, name
     assert same(one.policy.adapter_state(), other.policy.adapter_state())
 
 
-@every_engine
+@an_engine_of_each_kind
 def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny, name: str) -> None:
     # One minibatch, so that every figure is of the gradients before a step: a step of Adam blows rounding up.
     key = tiny(*ENGINES[name]).config.training.update_key
@@ -215,7 +219,8 @@ def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny, name: 
     assert all(right[each] == pytest.approx(value, abs=1e-5) for each, value in left.items())
 
 
-@pytest.mark.parametrize("name", ["torch_ppo", "trl_dpo", "trl_grpo"])  # the others learn as torch_ppo does
+# The others learn as torch_ppo does.
+@pytest.mark.parametrize("name", share(["torch_ppo", "trl_dpo", "trl_grpo"], "torch_ppo"))
 def test_states_computed_again_give_the_same_bits(tiny: Tiny, name: str) -> None:
     kept, again = (tiny(*ENGINES[name], f"training.gradient_checkpointing={way}") for way in (0, 1))
     one, other = engine_of(kept), engine_of(again)
@@ -234,7 +239,7 @@ def test_a_base_that_drops_out_attention_is_refused_where_states_are_computed_ag
         engine_of(run)
 
 
-@every_engine
+@an_engine_of_each_kind
 def test_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name])
     one, other = engine_of(run), engine_of(run)
@@ -259,7 +264,7 @@ def test_the_state_of_another_adapter_is_refused(tiny: Tiny) -> None:
         engine_of(tiny("training.adapter.rank=2")).load_state_dict(state)
 
 
-@every_engine
+@an_engine_of_each_kind
 def test_evaluating_changes_nothing(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name])
     engine = engine_of(run)
@@ -296,7 +301,7 @@ def test_four_bit_weights_learn_on_a_cpu(tiny: Tiny) -> None:
     assert all(torch.equal(layer.weight, old) for layer, old in zip(packed, weights, strict=True))
 
 
-@pytest.mark.parametrize("name", ["trl_dpo", "trl_grpo"])
+@pytest.mark.parametrize("name", share(["trl_dpo", "trl_grpo"], "trl_dpo"))
 def test_trl_leaves_the_adapter_as_it_is_beside_a_base_in_four_bits(tiny: Tiny, name: str) -> None:
     """Rounded to bf16, as TRL advises for its own loop, the policy would not be the one that other engines train."""
     theirs, ours = (
@@ -310,12 +315,9 @@ COPIED = (
     "training.parity.far_share=0.05",
 )  # fmt: skip
 """Four bits that are sampled with in 16, within the published bounds."""
-OTHERS = sorted(ENGINES.keys() - {"torch_ppo", "trl_dpo"})
 
 
-@pytest.mark.parametrize(
-    "name", ["torch_ppo", "trl_dpo", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
-)
+@an_engine_of_each_kind
 def test_a_copy_samples_within_the_published_bounds_and_ratios_begin_at_1(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name], *COPIED, f"{tiny(*ENGINES[name]).config.training.update_key}.minibatches=1")
     engine = engine_of(run)

@@ -338,6 +338,7 @@ def looked_at(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, url: str, *more: str)
     return weigh(run, dict(run.config.reward.old_weights), [MODEL])
 
 
+@pytest.mark.long
 def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +365,7 @@ def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
         assert go(looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=9"), 4) == ["goes on from step_00001"]
 
 
+@pytest.mark.long
 def test_a_run_that_has_ended_by_itself_is_neither_looked_at_again_nor_paused(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -567,6 +569,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
     assert [line["step"] for line in read_ledger(root / LEDGER) if "removed" in line] == [1]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("name", ["torch_grpo", *LONG])
 def test_a_run_of_every_other_engine_survives_kills_with_the_same_bytes_too(

@@ -27,6 +27,7 @@ from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 from rc1_lib.training.supervised_run import setup_of, train_small
 from rc1_lib.training.train_config_file import load_train_config
+from tests.shares import share
 from tests.training.tiny import write_base
 from tests.training.tiny_world import ENGINES as RUNS
 
@@ -165,7 +166,7 @@ def test_an_engine_of_ones_own_trains_and_is_evaluated_by_its_name_in_a_run(
     assert state.values["config"]["training"]["engine"] == "keeps"
 
 
-@pytest.mark.parametrize("engine", sorted({*RUNS, "trl_ppo"} - {"torch_ppo"}))
+@pytest.mark.parametrize("engine", share(sorted({*RUNS, "trl_ppo"} - {"torch_ppo"}), "trl_dpo"))
 def test_the_evaluation_plays_with_the_trained_adapter(tiny: Tiny, engine: str) -> None:
     """`trl_ppo` is `torch_ppo`; `trl_dpo` learns from the start's takes, and is evaluated by what it learned."""
     before, after = asked(tiny(*RUNS.get(engine, ()), f"training.engine={engine}", "steps=2"))

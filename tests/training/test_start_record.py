@@ -20,6 +20,7 @@ from rc1_lib.evaluation.start_record import FOLDER, Start, start_of
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
+from tests.shares import share
 from tests.training.tiny_world import tiny_run
 
 AGAIN = 3
@@ -123,7 +124,7 @@ FORGERIES: dict[str, Callable[[list[dict[str, Any]]], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", DAMAGES)
+@pytest.mark.parametrize("kind", share(DAMAGES, "a byte", "no record", "another record"))
 def test_a_damaged_record_is_not_believed(prepared: Prepared, player: Player, first: Start, kind: str) -> None:
     record, episodes = record_of(prepared)
     DAMAGES[kind](record, episodes)

@@ -14,6 +14,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.spans import Part, span, start_timing, stop_timing
 from rc1_lib.training.step_profile import REPORT, REST, TRACE, profile_step
+from tests.shares import share
 
 Tiny = Callable[..., Run]
 
@@ -32,7 +33,7 @@ def test_spans_are_kept_only_while_they_are_asked_for() -> None:
         stop_timing()
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", share([1, 2], 1))
 def test_a_steps_seconds_add_up_and_no_part_lies_in_another(tiny: Tiny, processes: int) -> None:
     run = tiny("training.shards=2", f"training.processes={processes}")
     report = profile_step(prepare(run), run.config.seeds[0])

@@ -29,6 +29,7 @@ from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.supervised_run import SmallResult, train_small
 from rc1_lib.workspace_lock import holding
 from tests.forks import Forks
+from tests.shares import share
 from tests.training.tiny import write_base
 
 SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
@@ -125,7 +126,7 @@ def test_everything_that_was_promised_is_written(undisturbed: Path) -> None:
     assert written == {"adapter.safetensors", "optimizer.safetensors", "rng.safetensors", "state.json", "manifest.json"}
 
 
-@pytest.mark.parametrize("step", [2, 4])
+@pytest.mark.parametrize("step", share([2, 4], 2))
 def test_resumed_from_any_checkpoint_the_end_is_the_same(
     undisturbed: Path, base: Path, tmp_path: Path, step: int
 ) -> None:
@@ -140,6 +141,7 @@ def test_resumed_from_any_checkpoint_the_end_is_the_same(
     assert [(line["step"], line["loss"]) for line in after] == [(line["step"], line["loss"]) for line in before]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted({*names_of(ENGINES, LearnsFrom.ROWS)} - {"trl_sft"}))
 def test_every_other_engine_ends_the_same_too_when_it_is_resumed(base: Path, tmp_path: Path, name: str) -> None:
     whole, parted, engine = tmp_path / "whole", tmp_path / "parted", f"engine.name={name}"
@@ -157,7 +159,7 @@ CALLBACKS = (
 )
 
 
-@pytest.mark.parametrize("name", names_of(ENGINES, LearnsFrom.ROWS))
+@pytest.mark.parametrize("name", share(names_of(ENGINES, LearnsFrom.ROWS), "trl_sft"))
 def test_every_callback_works_with_every_engine_of_rows(base: Path, tmp_path: Path, name: str) -> None:
     settings = (f"engine.name={name}", CALLBACKS, "engine.max_grad_norm=null", "run.eval_steps=2")
     done = train(tmp_path, base, *settings)
@@ -185,7 +187,7 @@ def killed_in_a_checkpoint(workspace: str, base: str, name: str) -> None:
     train_small(SHIPPED, Workspace(Path(workspace)), None, [f"model.base={base}", *SHORT, f"engine.name={name}"])
 
 
-@pytest.mark.parametrize("name", names_of(ENGINES, LearnsFrom.ROWS))
+@pytest.mark.parametrize("name", share(names_of(ENGINES, LearnsFrom.ROWS), "trl_sft"))
 def test_killed_within_a_checkpoint_and_resumed_in_a_new_process_the_end_is_the_same(
     undisturbed: Path, base: Path, tmp_path: Path, forks: Forks, name: str
 ) -> None:

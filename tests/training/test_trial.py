@@ -60,6 +60,7 @@ def test_every_trace_of_a_trial_says_what_it_is(done: Run) -> None:
     assert {name for name in beside if not name.startswith(f"{TRIAL}/")} == {REPORT}
 
 
+@pytest.mark.long
 def test_a_step_of_the_narrowed_shape_in_four_bits_learns(prepared: Prepared) -> None:
     engine, strategy = TorchPPO(), prepared.strategy(5)
     engine.setup(prepared.setup(5))
@@ -79,6 +80,7 @@ def test_a_step_of_the_narrowed_shape_in_four_bits_learns(prepared: Prepared) ->
     assert float((rows.of(targets.advantages) * moved).sum()) > 0, "what paid is no likelier than it was"
 
 
+@pytest.mark.long
 def test_a_trial_goes_on_from_a_checkpoint_with_the_same_bytes(done: Run, tmp_path: Path) -> None:
     shutil.copytree(done.workspace.path(TRIAL), tmp_path / TRIAL, symlinks=True)
     shutil.rmtree(tmp_path / LAST)

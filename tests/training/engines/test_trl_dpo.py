@@ -17,6 +17,7 @@ from rc1_lib.training.dpo.trl_update import FIGURES, Logprobs, PairsRead, trl_dp
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.parity import ParityError
 from rc1_lib.training.updates.stepper import Stepper
+from tests.shares import share
 from tests.training.grpo.toys import takes
 from tests.training.test_episode_engines import engine_of, played, same
 from tests.training.tiny_world import ENGINES
@@ -68,7 +69,7 @@ def test_takes_that_are_not_the_starts_end_the_training(tiny: Tiny) -> None:
         engine.train_step(scored(batch | {"trajectories": own, "scores": [0.0] * len(own)}))
 
 
-@pytest.mark.parametrize("temperature", [0.7, 1.0])
+@pytest.mark.parametrize("temperature", share([0.7, 1.0], 0.7))
 @pytest.mark.parametrize("of_reference", [False, True])
 def test_a_pass_of_trls_that_reads_otherwise_than_was_sampled_ends_the_training(
     tiny: Tiny, of_reference: bool, temperature: float

@@ -17,6 +17,7 @@ from rc1_lib.training.grpo.advantages import group_advantages
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.own_tokens import own_tokens
 from rc1_lib.training.updates.reading import Manner, logprobs_of, read_episodes
+from tests.shares import share
 from tests.training.test_episode_engines import engine_of, played
 from tests.training.tiny_world import ENGINES
 
@@ -66,7 +67,7 @@ def late(tiny: Tiny, **section: Any) -> tuple[EpisodeEngine, EpisodeEngine, dict
     return theirs, ours, batch
 
 
-@pytest.mark.parametrize("loss_type", ["dapo", "grpo", "dr_grpo"])
+@pytest.mark.parametrize("loss_type", share(["dapo", "grpo", "dr_grpo"], "dapo"))
 def test_trls_loss_and_ours_have_the_same_gradients(tiny: Tiny, loss_type: str) -> None:
     plain = {"loss_type": loss_type, "entropy_coef": 0.01}
     theirs, ours, batch = late(tiny, **plain)
@@ -94,7 +95,9 @@ def by_the_papers(engine: EpisodeEngine, batch: EpisodeBatch, *, sequence: bool,
     return torch.stack(losses).mean()
 
 
-@pytest.mark.parametrize(("level", "corrected"), [("token", True), ("sequence", True), ("sequence", False)])
+@pytest.mark.parametrize(
+    ("level", "corrected"), share([("token", True), ("sequence", True), ("sequence", False)], ("sequence", True))
+)
 def test_what_trl_alone_has_is_what_its_papers_say(tiny: Tiny, level: str, corrected: bool) -> None:
     section = {"loss_type": "grpo", "importance_sampling_level": level, "use_bias_correction_kl": corrected}
     engine, _, batch = late(tiny, **section)

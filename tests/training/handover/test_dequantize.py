@@ -73,6 +73,7 @@ def test_the_folder_says_what_it_was_made_of_and_nothing_of_4_bits_is_in_its_con
     assert {name: sha256_file(target / name) for name in record["files"]} == record["files"]
 
 
+@pytest.mark.long
 def test_a_server_of_the_folder_is_taken_for_the_policy_and_one_of_the_published_weights_is_not(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

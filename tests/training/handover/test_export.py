@@ -23,6 +23,7 @@ from rc1_lib.training.handover import export as export_module
 from rc1_lib.training.handover.export import UnlikeError, export_checkpoint
 from rc1_lib.training.handover.likeness import likeness
 from rc1_lib.training.ppo_run import advance, prepare
+from tests.shares import share
 from tests.training.ppo.toys import episode
 from tests.training.tiny_world import ENGINES, OVERRIDES
 
@@ -40,7 +41,7 @@ def logits(model: torch.nn.Module) -> Tensor:
     return model.eval()(input_ids=IDS_1T).logits
 
 
-@pytest.mark.parametrize("name", ["torch_ppo", "torch_grpo"])
+@pytest.mark.parametrize("name", share(["torch_ppo", "torch_grpo"], "torch_ppo"))
 def test_what_others_load_is_the_policy_and_no_longer_the_base(tiny: Tiny, name: str) -> None:
     run = tiny(*ENGINES[name])
     checkpoint, target = trained(run), run.workspace.path("out/policy")
@@ -59,6 +60,7 @@ def test_what_others_load_is_the_policy_and_no_longer_the_base(tiny: Tiny, name:
     assert str(run.workspace.root) not in (target / "adapter/adapter_config.json").read_text()
 
 
+@pytest.mark.long
 def test_a_base_in_4_bits_is_handed_over_as_the_numbers_that_were_computed_with(tiny: Tiny) -> None:
     run = tiny("finetune.method=qlora", "training.ppo.value_warm_up=0")
     checkpoint, target = trained(run), run.workspace.path("out")
@@ -100,6 +102,7 @@ def test_the_command_exports_once_and_is_refused_then(tiny: Tiny, capsys: pytest
     assert rc1_exports(run) == 2
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_weight_off")
 def test_the_command_ends_as_a_fault_where_something_is_not_the_policy(
     tiny: Tiny, capsys: pytest.CaptureFixture[str]

@@ -72,6 +72,7 @@ def test_pytorch_plays_what_is_on_record_and_writes_none_of_the_gates_files(own:
         assert recorded.height == 12 and again.equals(recorded)
 
 
+@pytest.mark.long
 def test_llama_cpp_plays_greedily_what_is_on_record_and_samples_by_its_own_numbers(own: Copy) -> None:
     run, file = own
     before = of_the_gate(run)

@@ -11,6 +11,7 @@ from rc1_lib.training.ppo.update import ppo_update
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.training.updates.kl_control import AdaptiveKL, FixedKL
+from tests.shares import share
 from tests.training.ppo.toys import ToyPolicy, episode, settings
 
 ARMS = torch.tensor([0.1, 0.9, 0.3, 0.5], dtype=torch.float64)
@@ -62,6 +63,7 @@ def train_bandit(policy: Bandit, chosen: PPOSettings, control: FixedKL, iteratio
     return kls
 
 
+@pytest.mark.long
 def test_without_a_kl_term_the_bandit_pulls_the_best_arm() -> None:
     policy = Bandit()
     train_bandit(policy, settings(micro_tokens=1024, epochs=2, minibatches=2), FixedKL(0.0), 40, decay=True)
@@ -77,7 +79,7 @@ def test_with_a_kl_term_the_bandit_ends_where_the_optimum_is() -> None:
     torch.testing.assert_close(policy.arms(), best, atol=1e-3, rtol=0)
 
 
-@pytest.mark.parametrize("start", [0.2, 1.5])
+@pytest.mark.parametrize("start", share([0.2, 1.5], 0.2))
 def test_an_adaptive_coefficient_brings_the_kl_to_its_target_from_both_sides(start: float) -> None:
     control = AdaptiveKL(start, target=0.15, gain=0.1, bound=0.2)
     kls = train_bandit(Bandit(), settings(micro_tokens=1024, whiten=False), control, 120, decay=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from rc1_lib.training.ppo.update import ppo_update
@@ -53,6 +54,7 @@ def greedy(policy: ToyPolicy, *context: int) -> int:
     return int(policy.logits(policy.hidden(torch.tensor([context]))[0, -1]).argmax())
 
 
+@pytest.mark.long
 def test_a_dialogue_of_two_turns_is_solved_by_asking_just_where_it_is_needed() -> None:
     policy, draw = ToyPolicy(width=16, spread=0.1), torch.Generator().manual_seed(0)
     for parameter in policy.parameters():

@@ -44,6 +44,7 @@ def losses(root: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (root / "reports/metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.long
 def test_two_launched_processes_end_with_the_losses_and_bytes_of_one(tiny: Tiny, forks: Forks) -> None:
     one, two = (tiny(SHARDS, "training.processes=1", name=name).workspace.root for name in ("one", "two"))
     both = started(forks, two, 2)

@@ -45,7 +45,7 @@ def test_the_order_of_the_rows_changes_no_token(
 @pytest.mark.parametrize(
     "batching",
     [
-        Batching(rows=1, prefill_tokens=4096),
+        pytest.param(Batching(rows=1, prefill_tokens=4096), marks=pytest.mark.long),
         Batching(rows=5, prefill_tokens=4096),
         Batching(rows=7, prefill_tokens=1),
         Batching(rows=24, prefill_tokens=60),

@@ -27,6 +27,7 @@ from rc1_lib.training.rollout.settings import Batching, Decoding
 from rc1_lib.training.rollout.slot_cache import SlotLayer
 from rc1_lib.training.rollout.slot_decoder import SlotDecoder
 from rc1_lib.training.rollout.trajectory import Trajectory
+from tests.shares import share
 from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
 from tests.training.rollout.test_against_full_forward import furthest
 from tests.training.rollout.test_invariance import same
@@ -69,7 +70,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     return recorder
 
 
-@pytest.mark.parametrize("rows, prefill", [(64, 4096), (1, 4096), (5, 4096), (7, 1), (24, 60)])
+@pytest.mark.parametrize("rows, prefill", share([(64, 4096), (1, 4096), (5, 4096), (7, 1), (24, 60)], 64, 7))
 def test_slots_sample_what_the_growing_cache_samples(
     chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory], rows: int, prefill: int
 ) -> None:
@@ -150,7 +151,7 @@ def test_graphs_are_refused_where_there_are_none(chat: StandInChat, taught: PreT
         roll_out(taught, chat, starts(chat, [0]), sampling(), graphs)
 
 
-@pytest.mark.parametrize("rows", [64, 5])
+@pytest.mark.parametrize("rows", share([64, 5], 5))
 def test_recorded_steps_find_all_they_need_in_tensors_that_stay(
     chat: StandInChat, taught: PreTrainedModel, played: list[Trajectory], recorded: Recorded, rows: int
 ) -> None:

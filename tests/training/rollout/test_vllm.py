@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -28,9 +29,11 @@ from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.ppo_run import advance, configured_facts, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.rollout.vllm.server import VLLMError
+from rc1_lib.training.rollout.vllm.adapter import PREFIX
+from rc1_lib.training.rollout.vllm.server import Access, Turn, VLLMError
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.training.updates.parity import ParityError
+from tests.shares import share
 from tests.training.test_episode_engines import check_sampled_again_at_a_rate_of_0, engine_of, played
 from tests.training.tiny_world import ENGINES
 from tests.training.vllm_double import Answer, VLLMDouble, served
@@ -73,7 +76,7 @@ def completions(change: Callable[[dict[str, Any], dict[str, Any]], None]) -> Cal
     return changed
 
 
-@pytest.mark.parametrize("name", ["torch_ppo", "torch_grpo", "trl_dpo"])
+@pytest.mark.parametrize("name", share(["torch_ppo", "torch_grpo", "trl_dpo"], "torch_ppo"))
 def test_what_the_server_samples_is_learned_with_the_same_probabilities(
     asking: Callable[..., Run], double: VLLMDouble, name: str
 ) -> None:
@@ -107,6 +110,7 @@ def test_every_state_of_the_adapter_has_a_name_of_its_own_and_the_one_before_is_
     assert double.loaded == [] == list((tmp_path / "adapters").iterdir())
 
 
+@pytest.mark.long
 def test_at_a_rate_of_0_the_same_tokens_come_again(asking: Callable[..., Run], double: VLLMDouble) -> None:
     check_sampled_again_at_a_rate_of_0(asking())
 
@@ -158,7 +162,7 @@ def test_a_server_that_reads_too_little_is_refused(asking: Callable[..., Run], d
         played(engine_of(run), run)
 
 
-@pytest.mark.parametrize("kept", ["base", "first"])
+@pytest.mark.parametrize("kept", share(["base", "first"], "base"))
 def test_a_server_that_plays_without_the_adapter_or_with_an_old_one_ends_the_training(
     asking: Callable[..., Run], double: VLLMDouble, kept: str
 ) -> None:
@@ -175,11 +179,11 @@ def test_a_server_that_plays_without_the_adapter_or_with_an_old_one_ends_the_tra
 
 def evaluated(engine: EpisodeEngine, run: Run, temperature: float) -> list[Trajectory]:
     """Episodes that nobody learns from."""
-    rows = prepare(run).selection.held_out[:10]
+    rows = prepare(run).selection.held_out[:5]
     return engine.play(rows, [row["id"] for row in rows], temperature=temperature, seed=3, iteration=0)
 
 
-@pytest.mark.parametrize("temperature", [0.0, 0.7])
+@pytest.mark.parametrize("temperature", share([0.0, 0.7], 0.7))
 def test_a_server_that_plays_an_evaluation_without_the_adapter_is_refused(
     asking: Callable[..., Run], double: VLLMDouble, temperature: float
 ) -> None:
@@ -262,24 +266,42 @@ def _nothing(_: dict[str, Any], answer: dict[str, Any]) -> None:
     answer["choices"] = []
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (_truncated, r"it has \d+ log-probabilities for \d+ tokens"),
-        (_outside, r"a token outside the vocabulary of \d+ \(\[999999"),
-        (_negative, r"a token outside the vocabulary"),
-        (_not_finite, "a log-probability is no finite number"),
-        (_likelier_than_sure, "a log-probability is no finite number of at most 0"),
-        (_true, "a log-probability is no finite number"),
-        (_beyond_floats, "a log-probability is no finite number"),
-        (_cut_short, r"it has 1 tokens, expected \d+, or fewer with the token that ends a turn"),
-        (_goes_on, "it goes on behind the token that ends a turn"),
-        (_of_another, "it is of the model 'other', expected 'rc1-"),
-        (_read_otherwise, "its `prompt_token_ids` are not the tokens that were sent"),
-        (_too_old, "it holds no `token_ids`"),
-        (_nothing, "it holds no single choice"),
-    ],
-)
+BAD_TURNS = [
+    (_truncated, r"it has \d+ log-probabilities for \d+ tokens"),
+    (_outside, r"a token outside the vocabulary of \d+ \(\[999999"),
+    (_negative, r"a token outside the vocabulary"),
+    (_not_finite, "a log-probability is no finite number"),
+    (_likelier_than_sure, "a log-probability is no finite number of at most 0"),
+    (_true, "a log-probability is no finite number"),
+    (_beyond_floats, "a log-probability is no finite number"),
+    (_cut_short, r"it has 1 tokens, expected \d+, or fewer with the token that ends a turn"),
+    (_goes_on, "it goes on behind the token that ends a turn"),
+    (_of_another, "it is of the model 'other', expected 'rc1-"),
+    (_read_otherwise, "its `prompt_token_ids` are not the tokens that were sent"),
+    (_too_old, "it holds no `token_ids`"),
+    (_nothing, "it holds no single choice"),
+]
+
+
+def whole_answer(model: str, turn: Turn) -> dict[str, Any]:
+    """A turn as a server that is all right tells it."""
+    ids = [*range(10, 9 + turn.most), turn.end_id]
+    choice = {
+        "token_ids": ids, "prompt_token_ids": list(turn.prompt), "logprobs": {"token_logprobs": [-1.0] * len(ids)},
+    }  # fmt: skip
+    return {"model": model, "choices": [choice]}
+
+
+def test_a_whole_answer_is_a_turn_and_each_fault_of_one_is_told() -> None:
+    turn, model, vocabulary = Turn([1, 2, 3], 6, 5, 0.7, 0), f"{PREFIX}1", 100
+    assert server_module._misread(whole_answer(model, turn), model, turn, vocabulary) == ""
+    for change, said in BAD_TURNS:
+        answer = whole_answer(model, turn)
+        change({"stop_token_ids": [turn.end_id]}, answer)
+        assert re.search(said, server_module._misread(answer, model, turn, vocabulary)), change.__name__
+
+
+@pytest.mark.parametrize(("change", "said"), share(BAD_TURNS, _outside, _of_another, _read_otherwise))
 def test_a_turn_that_cannot_be_one_ends_the_training(
     asking: Callable[..., Run], double: VLLMDouble, change: Callable[..., None], said: str
 ) -> None:
@@ -351,6 +373,21 @@ def test_a_server_that_is_broken_ends_the_training_with_a_sentence(
 
 
 @pytest.mark.parametrize("encoding", ["hex", "rot13", "idna", "no-such"])
+def test_a_failure_of_one_request_is_told_whatever_its_encoding_is_said_to_be(
+    double: VLLMDouble, encoding: str
+) -> None:
+    double.content_type = f"text/plain; charset={encoding}"
+    double.change = lambda path, body, answer: (500, "EngineDead")
+
+    async def ask() -> None:
+        async with server_module.connected(Access(double.base_url, "here", 20.0, 1, None)) as server:
+            await server.served()
+
+    with pytest.raises(VLLMError, match=r"HTTP 500: EngineDead;"):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize("encoding", share(["hex", "rot13", "idna", "no-such"], "hex"))
 def test_a_failure_is_told_whatever_its_encoding_is_said_to_be(
     asking: Callable[..., Run], double: VLLMDouble, encoding: str
 ) -> None:
@@ -461,6 +498,7 @@ def test_settings_that_cannot_be_used_are_refused(tiny: Tiny, override: str, sai
     assert "hush@" not in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_run_ends_with_its_server_and_goes_on_from_its_checkpoint(
     asking: Callable[..., Run], double: VLLMDouble, tiny: Tiny
 ) -> None:
