@@ -6,7 +6,6 @@ This module must not import Prefect: its settings are read from the environment 
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from deployments import children
 from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
+from rc1_lib.disk_room import little_room
 from rc1_lib.errors import RC1Error
 
 HOST = "127.0.0.1"
@@ -125,25 +125,12 @@ def _wait(server: Server, log: Path, wanted: Callable[[], bool]) -> None:
     while not healthy(server.url):
         if server.process.poll() is not None:
             ended = f"the Prefect server ended at once (exit code {server.process.returncode}); see {log}"
-            raise ServerFault(ended + little_room(log.parent))
+            raise ServerFault(ended + little_room(log.parent, LITTLE_ROOM))
         if not wanted():
             raise ServerFault("the start of the Prefect server was broken off")
         if time.monotonic() > deadline:
             raise ServerFault(f"the Prefect server did not answer within {START_LIMIT_S:.0f} s; see {log}")
         time.sleep(0.2)
-
-
-def little_room(folder: Path, little: int = LITTLE_ROOM) -> str:
-    """What to say of the disk that a folder is on, where so little is free that this may be the reason.
-
-    Args:
-        folder: on the disk.
-        little: bytes.
-    """
-    free = shutil.disk_usage(folder).free
-    if free >= little:
-        return ""
-    return f"; {free / 2**20:,.0f} MB are free on the disk of {folder}: free space, or name another --workspace"
 
 
 def healthy(url: str) -> bool:

@@ -20,6 +20,7 @@ from rc1_lib.cli.logbook import logbook
 from rc1_lib.cli.options import Options, shared
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.streams import STDOUT
+from rc1_lib.disk_room import little_room
 from rc1_lib.error_report import write_error
 from rc1_lib.errors import RC1Error
 
@@ -30,6 +31,8 @@ _NO_PATH = {
     errno.ENAMETOOLONG: "is too long for this file system, expected a name of at most 255 bytes; shorten it",
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_ROOM = 2**20
+"""Bytes: with less than that free, a fault of a server or of a database is the disk's."""
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 _THREADS = "POLARS_MAX_THREADS"
 _SHOWN = 100
@@ -126,7 +129,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
             code, words = REFUSED, lacking
             print(f"rc1: {words}", file=sys.stderr)
         else:
-            words = _words(error)
+            words = _words(error, session.workspace.root)
             print(f"FATAL: {words}", file=sys.stderr)
             if log is not None:
                 _leave("error report", partial(write_error, session.workspace, error, log))
@@ -149,13 +152,13 @@ def _lacking_right(error: Exception) -> str:
     )
 
 
-def _words(error: Exception) -> str:
-    """What went wrong, and for a full disk what to do."""
+def _words(error: Exception, root: Path) -> str:
+    """What went wrong, and for a full disk what to do, also where another process was the one to find it full."""
     if isinstance(error, OSError) and error.errno in _FULL:
         where = f"{error.filename}: " if error.filename else ""
         other = "send it elsewhere" if error.filename == STDOUT else "name another --workspace"
         return f"{where}cannot be written ({error.strerror}); free space or {other}, then run it again"
-    return str(error) or type(error).__name__
+    return (str(error) or type(error).__name__) + (little_room(root, _NO_ROOM) if root.is_dir() else "")
 
 
 def _leave(what: str, write: Callable[[], Path]) -> str | None:

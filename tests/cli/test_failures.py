@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -76,6 +77,18 @@ def test_full_disk_is_named_with_the_file_that_found_no_room(
     said = capsys.readouterr().err
     assert f"FATAL: {tmp_path}/data/large.txt: cannot be written (File too large); free space" in said
     assert not list((tmp_path / "data").iterdir())
+
+
+@pytest.mark.parametrize(("free", "told"), [(1_000, True), (10**9, False)])
+def test_a_fault_on_a_full_disk_says_so_whoever_found_it_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], free: int, told: bool
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("rc1_lib.disk_room.shutil.disk_usage", lambda path: usage._replace(free=free))
+    assert run_command(broken, options(tmp_path), {}) == 1
+    said = capsys.readouterr().err
+    assert "is on fire" in said
+    assert (f"; 0 MB are free on the disk of {tmp_path}: free space, or name another --workspace" in said) is told
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from deployments import children
-from deployments.server import little_room
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.disk_room import little_room
 from rc1_lib.run import Run
 
 PROGRAM = """
