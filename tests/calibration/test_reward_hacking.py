@@ -46,9 +46,11 @@ def opened(root: Path, *overrides: str) -> Run:
 
 
 @pytest.fixture(scope="module")
-def attacked(workspace: Path) -> tuple[Run, GateReport]:
-    """The old rules and weights under attack."""
-    run = opened(workspace, *OLD_RULES)
+def attacked(built: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, GateReport]:
+    """The old rules and weights under attack, in a workspace that no other attack writes into."""
+    root = tmp_path_factory.mktemp("attacked_of_old") / "workspace"
+    shutil.copytree(built.workspace.root, root)
+    run = opened(root, *OLD_RULES)
     return run, attack_reward(run, OLD_WEIGHTS)
 
 
