@@ -138,7 +138,6 @@ def preflighted(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Ended:
         return Ended(run, ended(preflight, run, build="auto"))
 
 
-@pytest.mark.long
 def test_green_stages_adopt_weights_that_their_gate_believes(green_calibration: Ended) -> None:
     run, state = green_calibration.run, green_calibration.state
     assert (state.is_completed(), state.name) == (True, "WeightsAdopted"), state.message

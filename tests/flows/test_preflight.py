@@ -164,7 +164,6 @@ def test_the_nightly_revokes_the_ticket_after_one_byte_of_the_pool_changes(green
     assert f"{green_copy.config.pool.path} has changed" in str(night.revoked)
 
 
-@pytest.mark.long
 def test_round_2_alone_earns_no_ticket(green_copy: Run, run_flow: Start, only_gates: Only) -> None:
     only_gates()
     for path in (PASSED[1], TICKET):

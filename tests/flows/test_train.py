@@ -151,7 +151,6 @@ def test_a_policy_that_fails_the_gate_turns_the_flow_red_and_keeps_what_was_trai
     assert "judged score and success, sft / ppo" in str(card.data)
 
 
-@pytest.mark.long
 def test_a_run_that_ends_by_itself_is_told_evaluated_and_known_by_the_step_it_ended_with(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
@@ -168,7 +167,6 @@ def test_a_run_that_ends_by_itself_is_told_evaluated_and_known_by_the_step_it_en
     assert start(run).name == "PolicyTrained" and logged(run) == [1, 2, 3] and cached(run) == 1
 
 
-@pytest.mark.long
 def test_a_control_is_trained_and_judged_beside_the_real_run(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
     real = {name: run.workspace.path(name).read_bytes() for name in ("reports/train.json", "reports/metrics.jsonl")}
@@ -185,7 +183,6 @@ def test_a_control_is_trained_and_judged_beside_the_real_run(done: Ended, tmp_pa
     assert refused.name == "Refused" and "leave out --no-evaluate" in str(refused.message)
 
 
-@pytest.mark.long
 def test_a_trial_on_random_weights_asks_for_no_ticket_and_says_what_it_is(opened: Run, tmp_path: Path) -> None:
     run = copied(opened, tmp_path / "workspace")
     revoke_ticket(run, "a test")

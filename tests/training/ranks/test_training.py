@@ -81,7 +81,6 @@ def test_another_number_of_shards_is_another_run(tiny: Tiny) -> None:
     ]
 
 
-@pytest.mark.long
 def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_start_goes_on(
     tiny: Tiny, alone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
