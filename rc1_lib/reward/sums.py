@@ -39,7 +39,7 @@ class Worked:
     """A sum and those that it goes back to.
 
     Attributes:
-        made_of: the numbers that no earlier sum gave, in the order in which they are met.
+        made_of: the numbers that no earlier sum gave, in the order in which they stand.
         bearing: those of them on which what it comes to depends.
         by_two: whether anything is halved or doubled, which a text seldom says with a number.
         last: the numbers of the sum itself.
@@ -58,7 +58,7 @@ class Worked:
         """Whether every number that it is made of was said, or follows from what was said by a percentage."""
         known = UNITS | {"2"} if self.by_two else UNITS
         new = {number for number in self.made_of if number not in told and number not in known}
-        return not new or new <= _shares(new, told)
+        return not new or ("100" in told and new <= _shares(new, told))
 
     @property
     def is_idle(self) -> bool:
@@ -79,9 +79,11 @@ class Worked:
             wanted: numbers that bear on the question; 1 where there are none.
             told: all that was told.
         """
-        of_its_own = self.bearing.difference(told)
-        taken = {one for one in wanted if one in self.bearing or _shares(of_its_own, {one, "100"} & set(told))}
-        return len(taken) / len(wanted) if wanted else 1.0
+        of_its_own = self.bearing.difference(told) if "100" in told else frozenset[str]()
+        # Of 100 percent, which every percentage tells, 1 and 2 would be shares too.
+        percentages = set(wanted).intersection(told) - self.bearing - {"100"}
+        as_shares = {one for one in percentages if _shares(of_its_own, {one})}
+        return len(self.bearing.intersection(wanted) | as_shares) / len(wanted) if wanted else 1.0
 
     def mixes(self, counts: Mapping[str, frozenset[str]]) -> bool:
         """Whether it adds up what differs, as nights and pages, or multiplies pages by pages.
@@ -186,11 +188,9 @@ def _pairs(expression: str) -> Iterator[tuple[str, str, str]]:
             yield spelling(one), sign, spelling(other)
 
 
-def _shares(numbers: Collection[str], told: Collection[str]) -> set[str]:
-    """Those that are a percentage that was told, as a share, or what that leaves or adds: 0.2, 0.8, 1.2, 80, 120."""
-    if "100" not in told:
-        return set()
-    percent = {_decimal(one) for one in told if _is_short(one)}
+def _shares(numbers: Collection[str], percentages: Collection[str]) -> set[str]:
+    """Those that are one of these percentages as a share, or what that leaves or adds: 0.2, 0.8, 1.2, 80, 120."""
+    percent = {_decimal(one) for one in percentages if _is_short(one)}
     shares = percent | {100 - one for one in percent} | {100 + one for one in percent}
     short = (number for number in numbers if _is_short(number))
     return {number for number in short if not shares.isdisjoint({_decimal(number), 100 * _decimal(number)})}

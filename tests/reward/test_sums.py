@@ -154,6 +154,8 @@ def test_a_number_that_was_told_stands_for_itself_once_the_result_is_used() -> N
         ("50*(1-0.2)", {"50", "20", "100"}, 1.0),
         ("50*.3", {"50", "20", "100"}, 1 / 2),
         ("50*.2", {"50", "20"}, 1 / 2),  # 20 of something else
+        ("50-1", {"50", "20", "100"}, 1 / 2),  # 1 is a share of 100 percent, and of nothing else that was told
+        ("50*2", {"50", "20", "100"}, 1 / 2),
         ("(50-50)*20", {"50", "20"}, 0.0),
     ],
 )
