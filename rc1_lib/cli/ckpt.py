@@ -264,9 +264,8 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
             {
                 "path": session.workspace.name(path),
                 "step": step,
-                "bytes": sum(
-                    file.lstat().st_size for file in path.glob("*")
-                ),  # of a link in a circle there is no `stat`
+                # Of a link in a circle there is no `stat`.
+                "bytes": sum(file.lstat().st_size for file in path.glob("*")),
                 "sha256": sha256,
                 "latest": path.name == newest,
                 "state": "DAMAGED" if damage else "whole",

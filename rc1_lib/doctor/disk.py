@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rc1_lib.disk_room import free_bytes
 from rc1_lib.doctor.base_files import BaseFiles, read_base
 from rc1_lib.doctor.checkpoint_size import FLOAT, checkpoint_bytes
 from rc1_lib.doctor.finding import Finding, gib
-from rc1_lib.gates.machine import free_gb
 from rc1_lib.run import Run
 from rc1_lib.training.kept_checkpoints import most_at_once
 from rc1_lib.training.run_paths import SFT, paths_of
@@ -17,7 +17,7 @@ def look_at_disk(run: Run) -> Finding:
     one, count = checkpoint_bytes(config, base), most_at_once(config) + 1  # and one kept for good
     missing = max(0, bytes_kept(run, base) - _bytes_there(run))
     least = config.gates.resources.min_free_gb * 2**30
-    free = free_gb(run.workspace.root) * 2**30
+    free = free_bytes(run.workspace.root)
     found = (
         f"{gib(free)} free; {len(config.seeds)} seeds x {count:,} checkpoints of {one / 2**20:,.1f} MiB: "
         f"{gib(missing)} still to be written; the gate resources wants more than {gib(least)} free"

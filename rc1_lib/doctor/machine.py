@@ -10,9 +10,9 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.disk_room import nearest
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding, gib
-from rc1_lib.gates.machine import nearest
 from rc1_lib.run import Run
 from rc1_lib.step_metrics import measured
 

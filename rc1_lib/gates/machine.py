@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from rc1_lib.checks import above, equal, info
+from rc1_lib.disk_room import free_bytes
 from rc1_lib.records import GateResult
 from rc1_lib.thresholds import GitGate, ResourcesGate
 
@@ -27,12 +27,7 @@ class GitState:
 
 def free_gb(folder: Path) -> float:
     """Free space on the file system that holds `folder`, or will hold it, in GiB."""
-    return shutil.disk_usage(nearest(folder)).free / 2**30
-
-
-def nearest(path: Path) -> Path:
-    """The path itself, or the nearest folder above it that is there."""
-    return path if path.exists() else nearest(path.parent)
+    return free_bytes(folder) / 2**30
 
 
 def resources_gate(free: float, thresholds: ResourcesGate) -> GateResult:

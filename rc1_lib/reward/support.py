@@ -184,8 +184,7 @@ class Grounds:
 
     def _gives(self, text: str, number: str) -> bool:
         """Whether a text says the answer's number, with the sign that it has there."""
-        below = number in below_zero(self._answer)
-        return number in numbers(text) and (number in below_zero(text)) == below
+        return number in numbers(text) and (number in below_zero(text)) == (number in below_zero(self._answer))
 
     def _sum_supported(self, made: Worked) -> float:
         """Of a sum that bears on the question, the share of what was told of that which it is made of."""

@@ -25,7 +25,7 @@ ROOMS = {
     "calibration": "attacks difficulty environment gates labels pool reward rows scoring sources",
     "preflight": "calibration evidence gates labels pool scoring",
     "scale_up": "difficulty evidence gates pool preflight reward rows scoring",
-    "doctor": "gates preflight scoring training",
+    "doctor": "preflight scoring training",
     "forecast": "evaluation scoring training",
     "release": "calibration difficulty evaluation evidence preflight reward training",
     "training": "calibration difficulty environment pool reward rows scoring sources",
