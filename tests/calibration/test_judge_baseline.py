@@ -162,7 +162,6 @@ def test_another_judge_or_other_instructions_need_a_new_baseline_by_command(
     assert check_of(result, "it replaced one of").value == body["replaces"]["recorded"]
 
 
-@pytest.mark.long
 def test_a_drifted_judge_gets_its_new_baseline_from_answers_of_today(
     night: Callable[..., Run], server: JudgeServer
 ) -> None:

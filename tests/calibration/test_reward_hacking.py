@@ -181,7 +181,6 @@ def test_no_weights_are_fitted_on_what_a_reward_is_judged_by_alone(built: Run) -
     assert set(judged.frame["id"].str.split("/").list.last()) == set(fitted(built))
 
 
-@pytest.mark.long
 def test_a_reward_of_success_alone_is_judged_apart_from_the_score(workspace: Path) -> None:
     """An outcome term does not make a score look sound: both are judged."""
     old = opened(workspace, *OLD_RULES, "training.reward.judge=0", "overclar.alpha=0")
@@ -222,7 +221,6 @@ def test_weights_all_on_one_dimension_are_red(attacked: tuple[Run, GateReport]) 
     assert "silent: below the teacher by" in {check.name for check in outcome.gate.failures}
 
 
-@pytest.mark.long
 def test_a_rule_that_the_calibration_gave_up_is_missed_by_the_attack(workspace: Path) -> None:
     """A rule stuck on one grade gets no weight, and nothing else need turn red for it."""
     outcome = attack_reward(opened(workspace), {"answered": 0.3, "grounded": 0.4, "resolved": 0.3})

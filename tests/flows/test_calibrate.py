@@ -279,7 +279,6 @@ def test_the_nightly_confirms_the_ticket_of_calibrated_weights(
     assert read_json(run.workspace.path(NIGHTLY))["pass"] is True
 
 
-@pytest.mark.long
 def test_a_shadow_run_that_orders_otherwise_turns_round_2_red(
     preflighted: Ended, tmp_path: Path, only_gates: Only
 ) -> None:

@@ -111,7 +111,6 @@ def test_a_training_goes_through_every_segment_and_tells_of_it(done: Ended) -> N
     assert "rc1-warm-start" in shown
 
 
-@pytest.mark.long
 def test_a_judged_training_goes_by_the_weights_that_the_ticket_vouches_for(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

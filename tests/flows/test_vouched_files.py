@@ -164,7 +164,6 @@ def another_checkpoint(run: Run) -> None:
     shutil.copytree(last.with_name("step_00002"), last)
 
 
-@pytest.mark.long
 def test_another_checkpoint_than_the_one_evaluated_is_not_kept_for_good(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -338,7 +338,6 @@ def looked_at(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, url: str, *more: str)
     return weigh(run, dict(run.config.reward.old_weights), [MODEL])
 
 
-@pytest.mark.long
 def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
