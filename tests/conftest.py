@@ -24,7 +24,7 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, VERDICTS, Run, open_run
-from tests import forks, own_workspace
+from tests import forks, own_workspace, pictures
 from tests.forked_workers import fork_workers
 from tests.groups import WITH_SERVER, ByGroup, group_of, turn_of
 from tests.once import copy_of
@@ -56,6 +56,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """What was collected stays for good: the collector need not look at it, and looks more seldom at the rest."""
     if any(group_of(item.nodeid) in WITH_SERVER for item in session.items):
         importlib.import_module("tests.prefect_server")  # for those that are forked to be one
+    if session.config.getoption("markexpr") != "long":
+        pictures.leave_empty()
     gc.freeze()
     forks.be_ready()
     gc.set_threshold(20_000, 20, 50)
@@ -109,6 +111,13 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ENVIRONMENT:
         if name != VERDICTS:
             monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Iterator[None]:
+    """Pictures are drawn for this module; elsewhere they are empty, unless `make test-long` runs."""
+    with pictures.drawn():
+        yield
 
 
 @pytest.fixture(scope="session")

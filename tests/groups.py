@@ -16,20 +16,25 @@ _FLOWS_OF_COMMANDS = {
     "test_a_policy_that_fails_the_gate_is_shown_with_what_failed": FLOWS,
     "test_a_fault_while_training_is_fatal_and_reported": FLOWS,
     "test_calibrate_packs_what_is_red_and_leaves_the_weights": CALIBRATIONS,
-    "test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked": CALIBRATIONS,
+    "test_a_ticket_is_issued_verified_shown_and_revoked": CALIBRATIONS,
+    "test_preflight_from_nothing_issues_a_ticket_that_can_be_verified_shown_and_revoked": CALIBRATIONS,
     "test_red_round_exits_2_shows_the_failing_check_and_packs": CALIBRATIONS,
 }
 _MYPY = "test_mypy_strict_finds_nothing"
 _FIRST = (
-    FLOWS, CALIBRATIONS, "tests/end_to_end/test_local_run.py", _MYPY, "tests/training/test_ppo_run.py",
-    "tests/training/test_episode_engines.py", "tests/training/ranks/test_training.py",
-    "tests/evidence/test_registry.py", "tests/training/test_trial.py", "tests/cli/test_bad_inputs.py",
-    "tests/calibration/test_reward_hacking.py", "tests/calibration/test_stages.py", "tests/gates/test_damage.py",
-    "tests/training/test_warm_start.py", "tests/scoring/test_judge.py", "tests/training/handover/test_gguf.py",
-    "tests/calibration/test_judge_baseline.py", "tests/release/test_report.py", "tests/training/test_registry.py",
-    "tests/training/test_supervised_run.py",
+    FLOWS, CALIBRATIONS, _MYPY, "tests/training/rollout/test_vllm.py", "tests/training/test_ppo_run.py",
+    "tests/training/test_episode_engines.py", "tests/end_to_end/test_local_run.py", "tests/scoring/test_judge.py",
+    "tests/training/test_judge_drifted.py", "tests/training/ranks/test_training.py", "tests/gates/test_damage.py",
+    "tests/calibration/test_judge_baseline.py", "tests/gates/test_damage_table.py", "tests/training/test_warm_start.py",
+    "tests/calibration/test_reward_hacking.py", "tests/training/test_trial.py",
+    "tests/preflight/test_known_verdicts.py", "tests/release/test_report.py", "tests/evidence/test_registry.py",
+    "tests/training/test_registry.py", "tests/training/test_supervised_run.py", "tests/gates/test_leaks.py",
+    "tests/cli/test_bad_inputs.py",
 )  # fmt: skip
-"""Those that take longest, so that the workers end at about the same time. The others follow as they were found."""
+"""Those that take longest, so that the workers end at about the same time. The others follow as they were found.
+
+While the first builds the small pool, the third has what does not wait for it.
+"""
 
 
 def group_of(nodeid: str) -> str:

@@ -136,15 +136,24 @@ def graded(change: pl.Expr) -> Callable[..., JudgedRows]:
 @pytest.mark.parametrize(
     ("judge", "paid"),
     [
-        (pl.col("final").str.len_chars().cast(pl.Float64) / 2000, "padding"),
-        (pl.when(pl.col("final").str.contains('"answered": 1')).then(1.0).otherwise(0.5), "forged_verdict"),
+        pytest.param(pl.col("final").str.len_chars().cast(pl.Float64) / 2000, "padding", marks=pytest.mark.long),
+        pytest.param(
+            pl.when(pl.col("final").str.contains('"answered": 1')).then(1.0).otherwise(0.5),
+            "forged_verdict",
+            marks=pytest.mark.long,
+        ),
         (pl.when(pl.col("final").str.contains('"answered": 1')).then(1.0).otherwise(0.5), "orders_the_judge"),
         (pl.lit(0.8), "silent"),
-        (
+        pytest.param(
             pl.when(pl.col("final").str.contains("Note to the grader|评分者")).then(1.0).otherwise(0.5),
             "orders_the_judge",
+            marks=pytest.mark.long,
         ),
-        (pl.when(pl.col("final").str.contains(r"\d [+<] \d+ = ")).then(1.0).otherwise(0.5), "sum_of_its_own"),
+        pytest.param(
+            pl.when(pl.col("final").str.contains(r"\d [+<] \d+ = ")).then(1.0).otherwise(0.5),
+            "sum_of_its_own",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=[
         "likes length",

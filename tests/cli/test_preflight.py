@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.run import Run
+from tests.flows.conftest import stand
 
 from .conftest import SMALL, Rc1, Served
 
@@ -15,12 +22,29 @@ OPEN = (
 """The gates ask about the data here, not about the machine that runs the tests."""
 
 
-def test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked(
+def test_a_ticket_is_issued_verified_shown_and_revoked(
+    rc1: Rc1, built: Run, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files that are there, with few gates in a round: what those find is told elsewhere."""
+    root = tmp_path / "workspace"
+    shutil.copytree(built.workspace.root, root)
+    served(root)
+    stand(monkeypatch, "length")
+    settings = (part for override in built.overrides for part in ("--set", override))
+    check_ticket(rc1, ("--workspace", root, *settings), 60, "--build", "never")
+
+
+@pytest.mark.long
+def test_preflight_from_nothing_issues_a_ticket_that_can_be_verified_shown_and_revoked(
     rc1: Rc1, workspace: Path, served: Served
 ) -> None:
     served(workspace)
-    place = ("--workspace", workspace, *OPEN)
-    done = rc1("preflight", *place, "--json")
+    check_ticket(rc1, ("--workspace", workspace, *OPEN), 40)
+
+
+def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *how: str) -> None:
+    """Have a preflight issue a ticket, and do with it all that there is a command for."""
+    done = rc1("preflight", *place, *how, "--json")
     body = json.loads(done.out)
     assert done.code == 0, body["message"]
     assert [report["round"] for report in body["rounds"]] == ["round1", "round2"]
@@ -29,7 +53,7 @@ def test_preflight_issues_a_ticket_that_can_be_verified_shown_and_revoked(
     assert body["failpack"] is None
 
     assert "valid:" in rc1("ticket", "verify", *place).out
-    assert "40 dialogues, judge rubric" in rc1("judge-baseline", *place).out
+    assert f"{dialogues} dialogues, judge rubric" in rc1("judge-baseline", *place).out
     assert rc1("judge-drift", *place).code == 0
     assert "valid:" in rc1("ticket", "verify", *place).out, "neither command altered what it vouches for"
     again = rc1("judge-baseline", *place, "--new").out

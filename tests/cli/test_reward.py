@@ -17,6 +17,8 @@ from rc1_lib.run import Run
 
 from .conftest import NARROW, Done, Rc1, Served, fits
 
+pytestmark = pytest.mark.usefixtures("drawn")
+
 QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50")
 WEIGHTS = "configs/weights.json"
 BALANCED = "data/rollouts/rc1_seed.balanced.jsonl"
@@ -128,6 +130,7 @@ def test_weight_calib_shows_what_it_found_and_writes_the_weights(narrow: Ask, ow
     assert "weights: 206/206" in done.err, "five folds, 200 bootstraps and the whole"
 
 
+@pytest.mark.long
 def test_weight_calib_keeps_a_candidate_that_was_refused_aside(ask: Ask, own: Path) -> None:
     before = sha256_file(own / WEIGHTS)
     red = ("--set", "gates.calibration.min_improve_pct=1000")

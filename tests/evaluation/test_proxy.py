@@ -23,6 +23,8 @@ from rc1_lib.run import open_run, published_config
 from tests.evaluation.tables import SFT, Habits, episode_frame, table
 from tests.evaluation.tables import episode as one
 
+pytestmark = pytest.mark.usefixtures("drawn")
+
 THRESHOLDS = published_config().gates.evaluation
 SETTINGS: dict[str, Any] = {"before": "sft", "after": "ppo", "confidence": 0.95, "resamples": 60, "seed": 1}
 WORSE = replace(SFT, solves_asked=0.5, solves_clear=0.35, guesses=0.1)

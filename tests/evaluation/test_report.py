@@ -35,6 +35,8 @@ from rc1_lib.training.updates.batch import collate
 from tests.evaluation.tables import PPO, SFT, outcome, table
 from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 
+pytestmark = pytest.mark.usefixtures("drawn")
+
 FROM = Provenance(
     checkpoints={"sft": "a" * 64, "ppo": "b" * 64},
     base_sha256="c" * 64,

@@ -33,6 +33,7 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import Behaviour, running
 from tasks.reports import NIGHTLY
 from tests.cli.conftest import NARROW, call, fits, serving
+from tests.shares import share
 
 from .conftest import stand
 from .shown import artifacts
@@ -159,13 +160,20 @@ def test_the_command_shows_every_stage_in_a_narrow_terminal(green_calibration: S
     assert "calibration: 1/5 shadow_baseline passed" in green_calibration.err
 
 
-def test_every_stage_is_a_task_run_named_by_its_verdict(green_calibration: Ended) -> None:
-    assert stage_states(green_calibration.state) == dict.fromkeys(NAMES, "GatePassed")
-    assert "adopt weights" in [run.name.rsplit("-", 1)[0] for run in task_runs(green_calibration.state)]
+@pytest.fixture(params=share(["preflighted", "green_calibration"], "preflighted"))
+def calibrated(request: pytest.FixtureRequest) -> Ended:
+    """A green calibration: the one that a preflight begins with, or the command's."""
+    found: Ended = request.getfixturevalue(request.param)
+    return found
 
 
-def test_the_ui_shows_every_check_and_the_pictures_of_every_stage(green_calibration: Ended) -> None:
-    shown = artifacts(green_calibration.state)
+def test_every_stage_is_a_task_run_named_by_its_verdict(calibrated: Ended) -> None:
+    assert stage_states(calibrated.state) == dict.fromkeys(NAMES, "GatePassed")
+    assert "adopt weights" in [run.name.rsplit("-", 1)[0] for run in task_runs(calibrated.state)]
+
+
+def test_the_ui_shows_every_check_and_the_pictures_of_every_stage(calibrated: Ended) -> None:
+    shown = artifacts(calibrated.state)
     table = shown["rc1-calibration-gates"]
     assert table.type == "table"
     assert "5 of 5 stages passed" in str(table.description)

@@ -6,7 +6,6 @@ import os
 import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +55,26 @@ def verdicts(run: Run, number: int) -> dict[str, dict[str, Any]]:
     return {gate["name"]: gate for gate in read_json(run.workspace.path(PASSED[number]))["gates"]}
 
 
+STRICTER = (Behaviour(api_key=KEY, shift=-0.1), "nightly: 1 of 1 gates failed: judge_drift (answered: medians moved by")
+OTHERS = (
+    (
+        Behaviour(api_key=KEY, model="rc1-test-double-2"),
+        "judge_drift (model versions rc1-test-double-2, wanted rc1-test-d",
+    ),
+    (Behaviour(api_key="the-key-of-the-day-after"), "judge_probe ("),
+)
+
+
+@pytest.mark.parametrize(
+    "nights",
+    [pytest.param((STRICTER,), id="stricter"), pytest.param(OTHERS, id="others", marks=pytest.mark.long)],
+)
 def test_both_rounds_ask_live_and_earn_a_ticket(
-    fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer, only_gates: Only
+    fresh_copy: Callable[..., Run],
+    run_flow: Start,
+    server: JudgeServer,
+    only_gates: Only,
+    nights: tuple[tuple[Behaviour, str], ...],
 ) -> None:
     only_gates(*JUDGES, "judge_drift")
     run = fresh_copy(*live(server, "judge.baseline.n=30"))
@@ -74,13 +91,9 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
     with open_store(run) as store:
         assert len(store.log()) == probed
 
-    ticket, usual = run.workspace.path(TICKET), server.behaviour
+    ticket = run.workspace.path(TICKET)
     issued = ticket.read_bytes()
-    for behaviour, cause in (
-        (replace(usual, shift=-0.1), "nightly: 1 of 1 gates failed: judge_drift (answered: medians moved by"),
-        (replace(usual, model="rc1-test-double-2"), "judge_drift (model versions rc1-test-double-2, wanted rc1-test-d"),
-        (replace(usual, api_key="the-key-of-the-day-after"), "judge_probe ("),
-    ):
+    for behaviour, cause in nights:
         ticket.write_bytes(issued)
         server.behaviour, answered = behaviour, server.stats().answered
         state = run_flow(run, rounds=[1], refresh=True, recheck=True, ticket=False)
@@ -96,8 +109,8 @@ def test_both_rounds_ask_live_and_earn_a_ticket(
     ("behaviour", "red"),
     [
         (Behaviour(constant_reply=True, api_key=KEY), {"judge_probe", "anti_simulation"}),
-        (Behaviour(request_ids="same", api_key=KEY), {"anti_simulation"}),
-        (Behaviour(usage=False, api_key=KEY), {"judge_probe", "anti_simulation"}),
+        pytest.param(Behaviour(request_ids="same", api_key=KEY), {"anti_simulation"}, marks=pytest.mark.long),
+        pytest.param(Behaviour(usage=False, api_key=KEY), {"judge_probe", "anti_simulation"}, marks=pytest.mark.long),
         (Behaviour(noise_sd=0.4, api_key=KEY), {"judge_stability"}),
     ],
 )

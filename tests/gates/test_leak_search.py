@@ -23,6 +23,7 @@ from rc1_lib.retelling import word_weights
 from rc1_lib.rows.spoken import spoken
 from rc1_lib.search import Search, Spelled
 from tests.gates.planted_leaks import planted
+from tests.shares import share
 
 ODD = (
     "aB9 \n\t<>/b!-*_~`'’ʼ＇.,，。好果ΣσΑſßİı＜≮﹤\u00a0\u3000\u00a8\u0301\u00ad\u200b\u0489"
@@ -60,7 +61,7 @@ def test_words_of_rows_with_leaks_are_those_of_whole_texts(damaged: pl.Series) -
     assert read_folded(damaged)[1].to_list() == letters(folded(damaged)).to_list()
 
 
-@pytest.mark.parametrize("ngram", [2, 5])
+@pytest.mark.parametrize("ngram", share([2, 5], 5))
 def test_a_search_finds_the_ngrams_that_all_words_hold(
     evidence: Evidence, damaged: pl.Series, held: pl.DataFrame, ngram: int
 ) -> None:

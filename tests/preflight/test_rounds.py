@@ -14,6 +14,7 @@ import pytest
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
+from rc1_lib.preflight import gates
 from rc1_lib.preflight.ahead import ahead, judging, of_the_pool_alone
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import round_passed
@@ -161,8 +162,15 @@ def test_what_is_judged_ahead_is_of_the_pool_alone() -> None:
     assert early == {"mix", "length", "diversity", "duplicates", "leakage", "consistency"}
 
 
+@pytest.fixture
+def few_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what can be judged ahead there are two gates, one of them green and one red."""
+    chosen = [spec for spec in gates.PREFLIGHT if not of_the_pool_alone(spec) or spec.name in ("length", "diversity")]
+    monkeypatch.setattr(gates, "PREFLIGHT", tuple(chosen))
+
+
 def test_the_round_takes_what_was_judged_ahead_and_finds_out_the_rest(
-    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+    fresh_copy: Callable[..., Run], few_early: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = fresh_copy("gates.diversity.min_distinct2=0.99")
     length, diversity = _counted(monkeypatch, "length"), _counted(monkeypatch, "diversity")
@@ -175,7 +183,7 @@ def test_the_round_takes_what_was_judged_ahead_and_finds_out_the_rest(
 
 
 def test_another_process_judges_ahead_and_a_lost_one_says_nothing(
-    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+    fresh_copy: Callable[..., Run], few_early: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = fresh_copy("gates.diversity.min_distinct2=0.98", "pool.workers=2")
     with ahead(run) as begin:

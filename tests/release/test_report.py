@@ -24,6 +24,8 @@ from rc1_lib.run import Run, open_run
 from tests.evaluation.tables import PPO
 from tests.trained import evaluated
 
+pytestmark = pytest.mark.usefixtures("drawn")
+
 Reported = tuple[Path, Page]
 
 HOSTILE = "</pre></details><script>alert(1)</script><img src=x onerror=alert(1)> {{ 7 * 7 }} 你好 \u202e"

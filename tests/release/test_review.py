@@ -19,6 +19,8 @@ from rc1_lib.uncertainty import CheckInterval
 from tests.release.histories import night, values, write
 from tests.release.test_report import HOSTILE, Tags
 
+pytestmark = pytest.mark.usefixtures("drawn")
+
 EVIL = HOSTILE.encode("ascii", "ignore").decode()
 JUDGE = {
     "scores": 100, "calls": 90, "hit_rate": 0.1, "share_429": 0.02, "latency_ms_median": 400.0, "latency_ms_p95": 900.0,

@@ -20,6 +20,8 @@ from rc1_lib.reward.plots.canvas import canvas, sentence
 from rc1_lib.reward.plots.rank_scatter import _marks
 from rc1_lib.reward.plots.reliability import binned
 
+pytestmark = pytest.mark.usefixtures("drawn")
+
 
 def dialogues(rows: int = 245) -> pl.DataFrame:
     rng = np.random.default_rng(4)

@@ -73,7 +73,7 @@ def test_a_concurrency_that_halves_and_doubles_is_followed(seed: int) -> None:
 
 
 @SEEDS
-@pytest.mark.parametrize("share", [0.02, 0.05, 0.08, 0.2])
+@pytest.mark.parametrize("share", [0.02, *(pytest.param(one, marks=pytest.mark.long) for one in (0.05, 0.08)), 0.2])
 def test_refusals_at_random_do_not_slow_it(share: float, seed: int) -> None:
     """Of the most that it may send, 50 a second, it has what is not refused, once it has seen what goes on."""
     phases = [Limits(120.0, at_random=share), Limits(60.0, at_random=share)]

@@ -80,8 +80,10 @@ def test_what_a_killed_process_paid_for_a_broken_look_counts(live: Run, server: 
     ("behaviour", "sentence"),
     [
         (replace(USUAL, shift=-0.1), "medians moved by is -0[.]"),
-        (replace(USUAL, shift=0.2, shifted="grounded"), "grounded: medians moved by is 0[.]"),
-        (replace(USUAL, seed=1), "medians of a dialogue apart, mean is 0[.]"),
+        pytest.param(
+            replace(USUAL, shift=0.2, shifted="grounded"), "grounded: medians moved by is 0[.]", marks=pytest.mark.long
+        ),
+        pytest.param(replace(USUAL, seed=1), "medians of a dialogue apart, mean is 0[.]", marks=pytest.mark.long),
         (replace(USUAL, model="rc1-test-double-2"), "model versions is rc1-test-double-2"),
     ],
     ids=["stricter", "milder in one dimension", "other grades, the same mean", "another version"],

@@ -255,6 +255,7 @@ def judged(tiny: Tiny, name: str) -> Run:
     return weigh(tiny("training.reward.judge=1", "training.reward.success=0.5", name=name))
 
 
+@pytest.mark.long
 def test_a_judged_run_ends_with_the_same_bytes_in_segments(tiny: Tiny, whole: Path) -> None:
     run, again = judged(tiny, "one"), judged(tiny, "two")
     go(run, 4)
@@ -505,6 +506,7 @@ def test_another_seed_has_places_of_its_own_and_ends_elsewhere(tiny: Tiny, whole
     assert end_of(run.workspace.root) == end_of(whole)
 
 
+@pytest.mark.long
 def test_what_the_process_did_before_does_not_show_in_the_bytes(tiny: Tiny, whole: Path) -> None:
     random.seed(1)
     np.random.seed(2)

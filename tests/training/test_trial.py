@@ -103,6 +103,7 @@ def test_nothing_of_a_trial_is_kept_exported_or_built_upon(done: Run, prepared: 
     assert real.facts(1) != prepared.facts(1) and real.facts(1)["trial"] is None
 
 
+@pytest.mark.long
 def test_what_a_step_takes_is_estimated_before_it_begins(done: Run, forks: Forks, tmp_path: Path) -> None:
     process = forks.start("tests.training.tried.main", "local", tmp_path)
     assert process.wait() == 0, process.told()[-2000:]

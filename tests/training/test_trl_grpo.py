@@ -53,6 +53,7 @@ def shortest(pool: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     return sorted(pool, key=lambda row: len(row["messages"][1]["content"]))[:count]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # TRL calls its environments experimental
 def test_a_step_of_grpo_in_the_dialogue_world(tiny: Tiny, pool: list[dict[str, Any]], tmp_path: Path) -> None:
     rows, pay = shortest(pool, 2), reward_function(SETTINGS)

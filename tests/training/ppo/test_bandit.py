@@ -79,6 +79,7 @@ def test_with_a_kl_term_the_bandit_ends_where_the_optimum_is() -> None:
     torch.testing.assert_close(policy.arms(), best, atol=1e-3, rtol=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("start", share([0.2, 1.5], 0.2))
 def test_an_adaptive_coefficient_brings_the_kl_to_its_target_from_both_sides(start: float) -> None:
     control = AdaptiveKL(start, target=0.15, gain=0.1, bound=0.2)

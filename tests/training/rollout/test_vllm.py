@@ -301,7 +301,7 @@ def test_a_whole_answer_is_a_turn_and_each_fault_of_one_is_told() -> None:
         assert re.search(said, server_module._misread(answer, model, turn, vocabulary)), change.__name__
 
 
-@pytest.mark.parametrize(("change", "said"), share(BAD_TURNS, _outside, _of_another, _read_otherwise))
+@pytest.mark.parametrize(("change", "said"), share(BAD_TURNS, _outside))
 def test_a_turn_that_cannot_be_one_ends_the_training(
     asking: Callable[..., Run], double: VLLMDouble, change: Callable[..., None], said: str
 ) -> None:
@@ -387,7 +387,8 @@ def test_a_failure_of_one_request_is_told_whatever_its_encoding_is_said_to_be(
         asyncio.run(ask())
 
 
-@pytest.mark.parametrize("encoding", share(["hex", "rot13", "idna", "no-such"], "hex"))
+@pytest.mark.long
+@pytest.mark.parametrize("encoding", ["hex", "rot13", "idna", "no-such"])
 def test_a_failure_is_told_whatever_its_encoding_is_said_to_be(
     asking: Callable[..., Run], double: VLLMDouble, encoding: str
 ) -> None:

@@ -1,0 +1,41 @@
+"""Pictures that nobody looks at are not drawn: of a calibration that a test is not about they were half of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from io import BytesIO
+from typing import IO, Any
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.image import imsave
+
+_REALLY = FigureCanvasAgg.print_png
+
+
+def _empty(canvas: FigureCanvasAgg, target: IO[bytes], **_: Any) -> None:
+    """A white PNG of the figure's size. What is put into the figure was put there, and is only not painted."""
+    target.write(_white(*canvas.get_width_height()))
+
+
+@cache
+def _white(width: int, height: int) -> bytes:
+    found = BytesIO()
+    imsave(found, np.full((height, width, 3), 255, np.uint8), format="png", metadata={"Software": None})
+    return found.getvalue()
+
+
+def leave_empty() -> None:
+    """From now on, in this process and its forks."""
+    FigureCanvasAgg.print_png = _empty  # type: ignore[method-assign]
+
+
+@contextmanager
+def drawn() -> Iterator[None]:
+    """Within this block they are drawn, as for users."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FigureCanvasAgg, "print_png", _REALLY)
+        yield
