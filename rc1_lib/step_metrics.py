@@ -6,7 +6,7 @@ not at the first look at held-out rows, hours later. Tests hold each list agains
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from rc1_lib.learners import ENGINES, LearnsFrom, own_name
@@ -17,6 +17,10 @@ SAME_ANSWER = "env/same_answer"
 """The share of the most frequent answer."""
 ANSWERED = 16
 """Answers among which one that is frequent says something; of fewer it is not measured."""
+KL, ENTROPY = "objective/kl_per_token", "policy/entropy_avg"
+"""Of the policy's tokens, in nats: the KL to the start, and the entropy of what they are drawn from."""
+SIGNS_OF_COLLAPSE: Mapping[str, str] = {"max_kl": KL, "min_entropy": ENTROPY, "max_same_answer": SAME_ANSWER}
+"""What each bound of `training.collapse` is laid on."""
 EPISODE_FIGURES = frozenset(
     {
         "env/success", "env/success_needed", "env/success_clear", "env/lucky", "env/asked_needed", "env/asked_clear",
@@ -80,6 +84,25 @@ def measured(engine: str, strategy: str, more: frozenset[str] = frozenset()) -> 
         return None
     looked = EPISODE_FIGURES if ENGINES[own_name(engine)].learns_from is not LearnsFrom.ROWS else of_engine - {"lr"}
     return of_engine | of_strategy | more, frozenset(HELD_OUT + name for name in looked)
+
+
+def unseen(bounds: Iterable[str], engine: str, strategy: str, episodes: int) -> tuple[str, ...]:
+    """Those of some bounds of `training.collapse` that end no run, since no step has what they are laid on.
+
+    Args:
+        bounds: their keys.
+        engine: as the configuration names it.
+        strategy: as the configuration names it.
+        episodes: of a step.
+
+    Returns:
+        Their keys; none for an engine or a strategy of a user's own, of which nothing is said here.
+    """
+    known = measured(engine, strategy)
+    if known is None:
+        return ()
+    of_steps = known[0] if episodes >= ANSWERED else known[0] - {SAME_ANSWER}
+    return tuple(bound for bound in bounds if SIGNS_OF_COLLAPSE[bound] not in of_steps)
 
 
 def unmeasured(metric: str, engine: str, strategy: str, more: frozenset[str] = frozenset()) -> str:

@@ -14,7 +14,7 @@ from rc1_lib.disk_room import nearest
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.run import Run
-from rc1_lib.step_metrics import measured
+from rc1_lib.step_metrics import SIGNS_OF_COLLAPSE, measured, unseen
 
 _WRITTEN = ("data", "reports", "logs", "checkpoints", "configs", ".prefect")
 _CONSTRAINTS = "constraints.txt"
@@ -52,7 +52,21 @@ def look_at_engine(run: Run) -> Finding:
         ends += ", and what an engine of your own measures is known at its first step alone"
     return Finding(
         f"{training.engine} on {device.type}: an adapter of {', '.join(training.adapter.targets)}; decoder "
-        f"{training.rollout.decoder}{ends}"
+        f"{training.rollout.decoder}{ends}{_collapse(run)}"
+    )
+
+
+def _collapse(run: Run) -> str:
+    """By what a lost run is seen. A bound on what no step measures looks like a guard, and is none."""
+    training, batch_size = run.config.training, run.config.batch_size
+    bounds = [name for name in SIGNS_OF_COLLAPSE if getattr(training.collapse, name) is not None]
+    blind = unseen(bounds, training.engine, training.strategy, batch_size)
+    seen = ", ".join(name for name in bounds if name not in blind) or "nothing"
+    if not blind:
+        return f"; a collapse is seen by {seen}"
+    return (
+        f"; a collapse is seen by {seen}, not by {', '.join(blind)}, which a step of {batch_size} by "
+        f"{training.engine} does not measure"
     )
 
 

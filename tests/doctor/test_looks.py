@@ -122,6 +122,29 @@ def test_settings_that_cannot_be_met_are_red(own: Run, settings: tuple[str, ...]
     assert reds(with_settings(own, *chosen)) == {*red.split(), "ticket"}
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (("batch_size=16",), "seen by max_kl, min_entropy, max_same_answer"),
+        (("training.collapse.max_kl=null", "training.collapse.max_same_answer=null"), "seen by min_entropy"),
+        (
+            ("batch_size=15",),
+            "seen by max_kl, min_entropy, not by max_same_answer, which a step of 15 by torch_ppo does not measure",
+        ),
+        (
+            ("batch_size=16", "training.engine=trl_dpo", "training.strategy=groups"),
+            "seen by max_kl, max_same_answer, not by min_entropy, which a step of 16 by trl_dpo does not measure",
+        ),
+    ],
+)
+def test_a_bound_on_a_collapse_that_no_step_measures_is_told(
+    opened: Run, settings: tuple[str, ...], words: str
+) -> None:
+    bounds = [f"training.collapse.{one}" for one in ("max_kl=1", "min_entropy=0.01", "max_same_answer=0.6")]
+    found = LOOKS["engine"](with_settings(opened, *bounds, *settings)).found
+    assert found.endswith(f"a collapse is {words}")
+
+
 def test_a_named_prefect_server_that_does_not_answer_is_red(opened: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{free_port()}/api")
     assert reds(opened) == {"prefect"}

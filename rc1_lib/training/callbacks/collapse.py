@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rc1_lib.config_course import Collapse
-from rc1_lib.step_metrics import SAME_ANSWER
+from rc1_lib.step_metrics import ENTROPY, KL, SAME_ANSWER
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.diverged import CollapsedError
 from rc1_lib.training.metrics_log import MetricsLog
 
 if TYPE_CHECKING:
     from rc1_lib.training.trainer import Trainer
-
-KL, ENTROPY = "objective/kl_per_token", "policy/entropy_avg"
 
 
 def sign_of(metrics: Mapping[str, Any], bounds: Collapse) -> str:
