@@ -25,6 +25,7 @@ from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.identity import scoring_settings
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
 from rc1_lib.scoring.judged import Judged
+from rc1_lib.scoring.paid import Paid, paid_in
 from rc1_lib.scoring.prompt import dialogue_sha256
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.reward_log import RewardLog
@@ -33,6 +34,8 @@ from rc1_lib.training.callbacks.cap import USD
 
 REPLIES = "replies.sqlite"
 STEPS = "steps"
+ASKED = "asked"
+"""The folder of who has asked about a step that has no scores yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class EpisodeScores:
     Attributes:
         values: in [0, 1], in the order of the episodes; None where an episode is unscored.
         unstable: how many of the scored ones the judge's samples disagree on.
-        calls: that were sent for them, by this process or by one that was killed behind them.
+        calls: that were sent for them, by this process or by one that was killed or stopped while it asked.
         usd: that these cost.
     """
 
@@ -121,18 +124,21 @@ class EpisodeJudge:
                 that the weights were calibrated on.
         """
         key = sha256_json([self.sha256, [dialogue_sha256(messages) for messages in dialogues]])
-        path = self._run.workspace.path(f"{self._run.config.training.reward.scores}/{STEPS}/{key[:2]}/{key}.json")
+        folder = self._run.workspace.path(self._run.config.training.reward.scores)
+        path, asked = folder / STEPS / key[:2] / f"{key}.json", folder / ASKED / f"{key}.json"
         if path.exists():
             return _read(path)
-        found, judged = self._rated(dialogues, self._spending_of(seed))
+        lost = self._paid_by(asked)
+        found, judged = self._rated(dialogues, self._spending_of(seed), asked)
         scores = EpisodeScores(
             _steadied(found, self._run.config.reward.unstable_weight),
             sum(one.unstable for one in found if one.reward is not None),
-            judged.calls,
-            judged.usd,
+            lost.calls + judged.calls,
+            lost.usd + judged.usd,
         )
         self._check_coverage(scores, judged)
         write_json(path, asdict(scores))
+        asked.unlink(missing_ok=True)
         return scores
 
     def audit(self, dialogues: Sequence[Sequence[Message]]) -> tuple[float | None, ...]:
@@ -149,11 +155,19 @@ class EpisodeJudge:
                 f"judge.budget.max_calls is {judge.budget.max_calls:,}, but the evaluation may have to ask {needed:,} "
                 f"times (judge.samples for each episode); raise it, or lower training.held_out.judged"
             )
-        found, _ = self._rated(dialogues, Spending(judge.budget, judge.prices))
+        found, _ = self._rated(dialogues, Spending(judge.budget, judge.prices), None)
         return tuple(one.reward for one in found)
 
-    def _rated(self, dialogues: Sequence[Sequence[Message]], spending: Spending) -> tuple[list[Rated], Judged]:
-        judged = finish(partial(self._ask, dialogues, spending))
+    def _paid_by(self, asked: Path) -> Paid:
+        """What those paid who asked about a step before, and were killed or stopped before it had its scores."""
+        if not asked.exists():
+            return Paid()
+        return paid_in(self._run, f"{self._run.config.training.reward.scores}/{REPLIES}", _names(asked))
+
+    def _rated(
+        self, dialogues: Sequence[Sequence[Message]], spending: Spending, asked: Path | None
+    ) -> tuple[list[Rated], Judged]:
+        judged = finish(partial(self._ask, dialogues, spending, asked))
         if judged.stopped:
             raise RC1Error(f"the judge stopped: {judged.stopped}. What was paid for is kept; run again to go on")
         self._log.tell(judged)
@@ -165,11 +179,13 @@ class EpisodeJudge:
         judge = self._run.config.judge
         return self._spending.setdefault(seed, Spending(judge.budget, judge.prices))
 
-    async def _ask(self, dialogues: Sequence[Sequence[Message]], spending: Spending) -> Judged:
+    async def _ask(self, dialogues: Sequence[Sequence[Message]], spending: Spending, asked: Path | None) -> Judged:
         config = self._run.config
         if config.judge.provider not in LIVE:
             return await score_unbilled(dialogues, config.judge, self._spec, config.gates.stability.max_variance)
         with open_store(self._run, f"{config.training.reward.scores}/{REPLIES}") as store:
+            if asked is not None:
+                write_json(asked, [*(_names(asked) if asked.exists() else ()), store.run_id])
             # The instructions are those that the fingerprint names, whatever has become of the file since.
             judging = replace(open_judge(self._run, store), spec=self._spec, spending=spending, stage=STAGE)
             return await judging.score_async(dialogues)
@@ -215,6 +231,20 @@ def _read(path: Path) -> EpisodeScores:
             f"{path}: holds no scores of a step ({error}); remove it, and the judge is asked again: what was learned "
             f"from these scores may then come out otherwise"
         ) from None
+
+
+def _names(asked: Path) -> list[str]:
+    """The names in the usage log of who has asked about a step."""
+    try:
+        names = read_json(asked)
+    except (OSError, ValueError) as error:
+        names = error
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        return names
+    raise RC1Error(
+        f"{asked}: expected a list of names in the usage log, found {names!r:.80}; remove it, and what was paid for a "
+        f"step that was broken off does not count for training.cap.usd"
+    )
 
 
 def _calibrated_on(run: Run) -> tuple[str, ...]:

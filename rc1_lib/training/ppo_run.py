@@ -247,7 +247,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
     judging = run if prepared.judge is None else prepared.judge.run  # a lost checkpoint is trained again elsewhere
     checks = checks_of(judging, facts)
-    cap = SpendingCap(config.training.cap, run.workspace.path(places.metrics), lambda: paid_in(judging, checks))
+    cap = SpendingCap(config.training.cap, run.workspace.path(places.metrics), lambda: paid_in(judging, checks).usd)
 
     def pause(step: int, reason: str) -> PausedError:
         paused = paused_at(step, config.steps, reason, folder)

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import patch
@@ -93,21 +94,40 @@ def score_and_be_killed(root: str, *overrides: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def score_and_be_killed_half_way(root: str, *overrides: str) -> None:
+    """Have the judge score a step, and be gone while it is asked."""
+    from rc1_lib.run import open_run
+    from rc1_lib.training.episode_judge import EpisodeJudge
+    from tests.scoring.bench import dialogues
+
+    with _killed_behind(3):
+        run = open_run(profile="local", workspace=Path(root), overrides=overrides)
+        EpisodeJudge(run).score(dialogues(2), run.config.seeds[0])
+
+
 def look_and_be_killed(root: str, where: str, *overrides: str) -> None:
     """Ask the judge about its baseline, and be gone half way."""
     from rc1_lib.run import open_run
-    from rc1_lib.scoring.store import Store
     from rc1_lib.training.judge_drifted import check_grades
+
+    with _killed_behind(LOOKED):
+        check_grades(open_run(profile="local", workspace=Path(root), overrides=overrides), where)
+
+
+@contextmanager
+def _killed_behind(replies: int) -> Iterator[None]:
+    """Within this block the process is killed as soon as so many replies are on record."""
+    from rc1_lib.scoring.store import Store
 
     end, ended = Store.end, itertools.count(1)
 
     def end_and_count(self: Store, line: Line, **more: str) -> None:
         end(self, line, **more)
-        if next(ended) == LOOKED:
+        if next(ended) == replies:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with patch.object(Store, "end", end_and_count):
-        check_grades(open_run(profile="local", workspace=Path(root), overrides=overrides), where)
+        yield
 
 
 def main(what: str, how: str, root: str, *overrides: str) -> None:

@@ -26,8 +26,9 @@ from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.file_hashes import sha256_file
-from rc1_lib.run import Run
+from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.judge import open_judge, open_store, read_spec
+from rc1_lib.scoring.paid import paid_in
 from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.scoring.unbilled import score_unbilled
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
@@ -39,7 +40,7 @@ from tests.scoring.gateway import Reply, completion, running_gateway
 from tests.training.weighed import REPORT, WEIGHTS, weigh
 
 Tiny = Callable[..., Run]
-REPLIES = "data/judge/episodes/replies.sqlite"
+REPLIES, ASKED_ABOUT = "data/judge/episodes/replies.sqlite", "data/judge/episodes/asked"
 OF_JUDGE = {"answered": 0.5, "grounded": 0.3, "restrained": 0.2}
 SEED = 20250820
 FAILING = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.1})
@@ -363,3 +364,36 @@ def test_what_a_killed_process_paid_for_a_step_counts_when_it_is_played_again(
     again = EpisodeJudge(run).score(dialogues(2), SEED).metrics()
     assert again["costs/judge_calls"] == server.stats().requests == 6
     assert again["costs/judge_usd"] > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_was_paid_for_a_step_counts_though_its_asking_was_killed_and_stopped(
+    tiny: Tiny, server: JudgeServer, forks: Forks
+) -> None:
+    run = live(tiny, server, "judge.prices={input: 1, output: 2}")
+    killed = forks.start("tests.training.killed.score_and_be_killed_half_way", run.workspace.root, *run.overrides)
+    assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
+    with pytest.raises(RC1Error, match="the judge stopped"):
+        EpisodeJudge(again(run, "judge.budget.max_calls=1", "training.reward.judge=0")).score(dialogues(2), SEED)
+    scores = EpisodeJudge(run).score(dialogues(2), SEED)
+    with open_store(run, REPLIES) as store:
+        log = store.log().filter(pl.col("outcome") != "hit")
+    assert log["run_id"].n_unique() == 3 and scores.calls == log.height
+    assert scores.usd == pytest.approx(paid_in(run, REPLIES).usd) and scores.usd >= log["cost_usd"].sum() > 0
+    assert not any(run.workspace.path(ASKED_ABOUT).iterdir())
+
+
+def test_who_asked_about_a_step_is_read_or_refused(tiny: Tiny) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
+        judge = EpisodeJudge(live(tiny, refusing))
+        with pytest.raises(RC1Error, match="scored 0 of 2"):
+            judge.score(dialogues(2), SEED)
+        (noted,) = judge.run.workspace.path(ASKED_ABOUT).iterdir()
+        noted.write_text("[1]")
+        with pytest.raises(RC1Error, match=r"expected a list of names in the usage log, found \[1\]; remove it"):
+            judge.score(dialogues(2), SEED)
+
+
+def again(run: Run, *more: str) -> Run:
+    """The same run with other settings."""
+    return open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *more))

@@ -51,10 +51,10 @@ def test_the_same_judge_is_asked_again_and_may_go_on(live: Run, server: JudgeSer
     before = server.stats().answered
     assert check_grades(live, ASKED).startswith("the judge grades as in its baseline")
     assert server.stats().answered - before == N * live.config.judge.samples
-    once = paid_in(live, ASKED)
+    once = paid_in(live, ASKED).usd
     check_grades(live, ASKED)
-    assert once > 0 and paid_in(live, ASKED) == pytest.approx(2 * once, rel=0.01), "each is paid for by itself"
-    assert paid_in(live, "data/judge/episodes/checks/of_another.sqlite") == 0
+    assert once > 0 and paid_in(live, ASKED).usd == pytest.approx(2 * once, rel=0.01), "each is paid for by itself"
+    assert paid_in(live, "data/judge/episodes/checks/of_another.sqlite").usd == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -67,13 +67,13 @@ def test_what_a_killed_process_paid_for_a_broken_look_counts(live: Run, server: 
         log = store.log()
     lost = log.filter(pl.col("cost_usd").is_null())
     assert log.height - lost.height >= LOOKED and set(lost["outcome"]) <= {"interrupted"}
-    known, broken = float(log["cost_usd"].sum()), paid_in(live, ASKED)
+    known, broken = float(log["cost_usd"].sum()), paid_in(live, ASKED).usd
     assert broken >= known > 0 and (broken > known) == (lost.height > 0)
     asked = server.stats().answered
     assert LOOKED <= asked - before < N * live.config.judge.samples
     check_grades(live, ASKED)
     assert server.stats().answered - asked == N * live.config.judge.samples, "a broken look tells nothing: a whole one"
-    assert paid_in(live, ASKED) == pytest.approx(broken + known / (log.height - lost.height) * 90, rel=0.2)
+    assert paid_in(live, ASKED).usd == pytest.approx(broken + known / (log.height - lost.height) * 90, rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -351,13 +351,13 @@ def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
                 go(run, 4)
             assert server.stats().answered - before == look, "the first look reaches the cap, and there is no second"
         looks = checks_of(run, prepare(run).facts(run.config.seeds[0]))
-        paid = paid_in(run, looks)
+        paid = paid_in(run, looks).usd
         # Two looks fit, and with the first steps' episodes they do not.
         run = looked_at(tiny, monkeypatch, server.base_url, f"training.cap.usd={2.02 * paid}")
         with pytest.raises(PausedError, match=r"paused at step 1 of 4: .* What was learned is kept in rc1/step_00001"):
             go(run, 4)
         asked, steps_usd = server.stats().answered, json.loads(metrics_of(run)[0])["costs/judge_usd"]
-        assert paid_in(run, looks) == pytest.approx(2 * paid, rel=0.01)
+        assert paid_in(run, looks).usd == pytest.approx(2 * paid, rel=0.01)
         assert steps_usd > 0 and asked - before > 2 * look
         with pytest.raises(PausedError, match="paused at step 1 of 4"):
             go(run, 4)

@@ -2,8 +2,8 @@
 
 What was spent is read off the metrics, a line a step, and not off checkpoints: two equal runs have the same of those.
 Steps that a killed process has to train again count once, and what their judge was paid stands with their scores, so
-that it counts although the line was lost. What was paid for looking whether the judge has changed is told by the usage
-log of these looks, every one of which was paid for by itself.
+that it counts although the line, or the asking itself, was lost. What was paid for looking whether the judge has
+changed is told by the usage log of these looks, every one of which was paid for by itself.
 """
 
 from __future__ import annotations
