@@ -56,9 +56,11 @@ class Workspace:
 
     def name(self, path: Path) -> str:
         """`path` as it is written in reports: relative to the workspace or the project, never a machine's path."""
+        # Path.resolve() would raise what is no OSError for a link in a circle, which has a name like any other file.
+        real = Path(os.path.realpath(path))
         for base in (self.root.resolve(), PROJECT_ROOT):
-            if path.resolve().is_relative_to(base):
-                return path.resolve().relative_to(base).as_posix()
+            if real.is_relative_to(base):
+                return real.relative_to(base).as_posix()
         return path.name
 
     def manifest_path(self, relative: str) -> Path:
@@ -282,7 +284,7 @@ def file_state(
 
 def _names(checksum: Path, sha256: str, relative: str) -> bool:
     try:
-        return checksum.read_bytes() == _checksum(sha256, relative).encode()
+        return read_regular(checksum) == _checksum(sha256, relative).encode()
     except OSError:
         return False
 

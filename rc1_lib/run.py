@@ -76,11 +76,15 @@ class Run:
     def write_effective_config(self) -> Path:
         """Write the effective configuration into the workspace and return its path."""
         path = self.workspace.path(EFFECTIVE)
+        write_text(path, self.effective_config())
+        return path
+
+    def effective_config(self) -> str:
+        """The effective configuration as YAML, secrets of the environment masked."""
         head = "# The effective configuration of the latest run, written by RC1. Overrides: "
         hidden = secrets()
         described = mask(", ".join(self.overrides) or "none", hidden)
-        write_text(path, f"{head}{described}\n{dump_config(self.config, hidden)}")
-        return path
+        return f"{head}{described}\n{dump_config(self.config, hidden)}"
 
 
 def without_time(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,9 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.identity import scoring_settings
 from rc1_lib.scoring.test_double_checks import double_checks, said_double
 
+REPORT = "file"
+"""The line of a verdict that tells which report it was read from."""
+
 
 def report_key(run: Run, artifact: Artifact, weights: Mapping[str, float], gate: BaseModel, **more: Any) -> str:
     """Names a report by all that decides it, so that a report of something else is never found.
@@ -76,4 +79,4 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[st
     if found.name != artifact.name or report.get("key") != key or found.error or not judged >= set(expected):
         raise RC1Error(f"{path}: is the report of something else; {again}")
     marks = double_checks(run, said_double(report))
-    return GateResult(found.name, (*found.checks, whole, *marks, info("file", where)))
+    return GateResult(found.name, (*found.checks, whole, *marks, info(REPORT, where)))

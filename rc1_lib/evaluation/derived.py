@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rc1_lib.artifacts import read_json
@@ -11,6 +12,8 @@ from rc1_lib.run import Run
 
 KIND = "ppo_eval"
 TRAINING_REPORT = "reports/train.json"
+_NAME = re.compile(rf"reports/{KIND}_\w+\.json", re.ASCII)
+"""Of a report that RC1 wrote: no other file is read as one, wherever it lies."""
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -24,7 +27,7 @@ def _latest(run: Run) -> str:
         named = read_json(path)["evaluation"]
     except (OSError, ValueError, KeyError, TypeError):
         named = None
-    if not isinstance(named, str):
+    if not isinstance(named, str) or not _NAME.fullmatch(named):
         raise RC1Error(f"{path}: names no evaluation; rc1 train ends with one")
     return named
 

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.calibration.overclar_ablation import ABLATION
-from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.derived import Artifact
-from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
+from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.evidence.registry import DERIVED, bound
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET
-from rc1_lib.release.ready import Ready
+from rc1_lib.release.ready import Ready, name_of
+from rc1_lib.release.told import REPORTS_OF
 from rc1_lib.run import EFFECTIVE, Run
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.run_paths import LEDGER, paths_of
@@ -31,7 +30,6 @@ from rc1_lib.vouched import check_vouched
 _GIVEN = ("judge_spec", "templates", "reference_templates")
 _TOLD_BY_HAND = ("reports/rc1/sample_manifest.json", "reports/rc1/difficulty_report.json", "reports/rc1/git_commit.txt")
 _PROJECT = ("constraints.txt", "pyproject.toml")
-_REPORTS_OF = (EVALUATION, HACKING, ABLATION)
 _ADAPTER = "adapter*"
 LOCK = "environment/installed.txt"
 
@@ -39,7 +37,7 @@ LOCK = "environment/installed.txt"
 def packed(ready: Ready) -> dict[str, Path]:
     """Name in the package -> file, of all that lies somewhere: below the workspace, else in the project."""
     run = ready.run
-    found = {run.workspace.name(path): path for path in (*_configured(run), *_reported(run), *_learned(ready))}
+    found = {name_of(run, path): path for path in (*_configured(run), *_reported(ready), *_learned(ready))}
     found |= {f"environment/{name}": PROJECT_ROOT / name for name in _PROJECT}
     return dict(sorted(found.items()))
 
@@ -53,16 +51,18 @@ def _configured(run: Run) -> Iterator[Path]:
     yield run.workspace.path(EFFECTIVE)
 
 
-def _reported(run: Run) -> Iterator[Path]:
+def _reported(ready: Ready) -> Iterator[Path]:
     """Ticket, rounds, training, and of every derived file what tells how it was made."""
-    place = run.workspace
+    run, place = ready.run, ready.run.workspace
     yield from (place.path(name) for name in (TICKET, *PASSED.values(), TRAINING_REPORT, LEDGER))
     yield from filter(Path.is_file, map(place.path, _TOLD_BY_HAND))
     for one in DERIVED:
-        name = place.name(one.path(run))
+        name = one.where(run)
         yield from filter(Path.is_file, (place.manifest_path(name), place.checksum_path(name)))
-    for one in _REPORTS_OF:
+    for one in REPORTS_OF:
         yield from _with_companions(run, one)
+    named = [*ready.evaluation["plots"].values(), ready.evaluation.get("examples")]
+    yield from (place.path(name) for name in named if name is not None)
     yield from sorted(place.path("reports").glob("shadow_run_*.json"))
     yield from sorted(place.path("reports").glob("calibration_report_*.json"))
 
@@ -96,7 +96,7 @@ def key_artifacts(ready: Ready) -> dict[str, dict[str, Any]]:
     reports = {"ticket": TICKET, "training": TRAINING_REPORT, **{f"round{number}": PASSED[number] for number in PASSED}}
     files = {name: run.workspace.path(path) for name, path in reports.items()}
     # A gate that is waived leaves no report; one that is green was refused its passing without it.
-    files |= {one.name: one.path(run) for one in _REPORTS_OF if one.path(run).is_file()}
+    files |= {one.name: one.path(run) for one in REPORTS_OF if one.path(run).is_file()}
     found |= {name: _described(run, path, sha256_file(path)) for name, path in files.items()}
     for seed, folder in ready.checkpoints.items():
         found[f"checkpoint seed {seed}"] = _described(run, folder, fingerprint(folder))

@@ -18,6 +18,7 @@ from rc1_lib.regular_files import read_regular
 from rc1_lib.release.contents import LOCK, installed, key_artifacts, packed
 from rc1_lib.release.ready import Ready
 from rc1_lib.release.signing import envelope
+from rc1_lib.release.told import check_told
 from rc1_lib.release.verifier import (
     BLOCK,
     ENVELOPE,
@@ -65,11 +66,13 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
         also: further files, relative to the workspace: the report page and its pictures.
 
     Raises:
-        RC1Error: when a file is missing or holds a secret, or another process writes into the workspace.
+        RC1Error: when a file is missing, holds a secret or is not what vouches for it says, or when another process
+            writes into the workspace.
     """
     run = ready.run
     paths = {**packed(ready), **{name: run.workspace.path(name) for name in also}}
     contents = {name: _read(name, path) for name, path in paths.items()}
+    check_told(ready, contents)
     contents[LOCK] = installed().encode()
     facts = {
         "key": ready.key,

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import FileState, read_json
+from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json
 from rc1_lib.build_policy import NOT_OURS
 from rc1_lib.errors import RC1Error
-from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
+from rc1_lib.evaluation.derived import EVALUATION, KIND, TRAINING_REPORT
+from rc1_lib.evaluation.gate import CHECK_OF, GATE, PROMPTS
 from rc1_lib.preflight.ticket import verify_ticket, vouched_by
-from rc1_lib.release.report.shapes import TRAINING, check_shape
+from rc1_lib.records import GateResult, Status
+from rc1_lib.release.report.shapes import RELEASED, TRAINING, check_shape
+from rc1_lib.release.verifier import fault_of_name
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import read_verified
 
@@ -52,46 +55,93 @@ def check_ready(run: Run) -> Ready:
     """
     ticket = verify_ticket(run)
     training = _training(run)
-    evaluation = _evaluation(run)
+    evaluation = _evaluation(run, training)
+    _check_same(run, training, evaluation)
     checkpoints = {int(one["seed"]): run.workspace.path(one["checkpoint"]) for one in training["runs"]}
-    evaluated = set(evaluation["checkpoints"].values())
     for one in training["runs"]:
         read_verified(run.workspace.path(one["checkpoint"]), one["sha256"])
-        if one["sha256"] not in evaluated:
-            raise RC1Error(f"no release: {one['checkpoint']} is not what {_name(run)} has evaluated; {_AGAIN}")
     return Ready(replace(run, vouched=vouched_by(dict(ticket))), ticket, training, evaluation, checkpoints)
+
+
+def name_of(run: Run, path: Path) -> str:
+    """What a file is called in a package: by where it is looked for, whatever a link there leads to."""
+    for base in (run.workspace.root, PROJECT_ROOT):
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return run.workspace.name(path)
+
+
+def _read(path: Path, missing: str) -> Any:
+    """A report's JSON. One that cannot be read is no reason to train again, which takes hours."""
+    try:
+        return read_json(path)
+    except FileNotFoundError:
+        raise RC1Error(f"no release: {path}: there is no such file, {missing}") from None
+    except OSError as error:
+        raise RC1Error(
+            f"no release: {path}: cannot be read ({error.strerror}), expected a file; put it back, or {_AGAIN}"
+        ) from None
+    except ValueError as error:
+        raise RC1Error(f"no release: {path}: is not JSON ({error}); put it back, or {_AGAIN}") from None
 
 
 def _training(run: Run) -> dict[str, Any]:
     path = run.workspace.path(TRAINING_REPORT)
-    try:
-        body = read_json(path)
-    except FileNotFoundError:
-        raise RC1Error(f"no release: {path}: there is no such file, so nothing was trained; run `rc1 train`") from None
-    except (OSError, ValueError):
-        raise RC1Error(f"no release: {path}: is no report of a training; {_AGAIN}") from None
+    body = _read(path, "so nothing was trained; run `rc1 train`")
     check_shape(TRAINING, body, path)
     if body.get("config_sha256") != run.config_sha256:
         raise RC1Error(f"no release: {path}: is of another configuration; give the training's own flags, or {_AGAIN}")
     if not body.get("runs") or body.get("evaluation") is None:
         raise RC1Error(f"no release: {path}: the training was not evaluated; run `rc1 train` without --no-evaluate")
+    for one in body["runs"]:
+        if fault := fault_of_name(one["checkpoint"]):
+            raise RC1Error(f"no release: {path}: names a checkpoint whose path {fault}; put it back, or {_AGAIN}")
     return dict(body)
 
 
-def _evaluation(run: Run) -> dict[str, Any]:
-    state = EVALUATION.state(run)
+def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
+    state, path = EVALUATION.state(run), EVALUATION.path(run)
     if state is not FileState.FRESH:
         why = NOT_OURS.get(state, f"it is {state.value}")
         raise RC1Error(f"no release: {_name(run)}: {why}; {_AGAIN}")
-    body = read_json(EVALUATION.path(run))
-    gate = body["gate"]
-    if not body["pass"] or not _training(run).get("pass"):
-        red = [check["name"] for check in gate["checks"] if not check["passed"]]
+    body = _read(path, _AGAIN)
+    check_shape(RELEASED, body, path)
+    if path.stem != f"{KIND}_{body['key']}":
+        raise RC1Error(f"no release: {path}: is the evaluation {body['key']} under another name; {_AGAIN}")
+    gate = _judged(path, body["gate"])
+    if not body.get("pass") or not training.get("pass") or gate.status is not Status.PASSED:
+        red = [check.name for check in gate.failures]
         raise RC1Error(
-            f"no release: the gate {gate['name']} is red ({', '.join(red) or gate['error'] or 'the training failed'}); "
+            f"no release: the gate {gate.name} is red ({', '.join(red) or gate.error or 'the training failed'}); "
             f"`rc1 report` shows it"
         )
     return dict(body)
+
+
+def _judged(path: Path, gate: Mapping[str, Any]) -> GateResult:
+    """The evaluation's verdict; every comparison is worked out again, and none may be missing."""
+    try:
+        found = GateResult.from_dict({**gate, "offenders": ()})
+        lacking = sorted({PROMPTS, *CHECK_OF.values()} - {check.name for check in found.checks})
+    except (KeyError, TypeError):
+        raise RC1Error(f"no release: {path}: holds no verdict of the gate {GATE}; {_AGAIN}") from None
+    if found.name != GATE or lacking:
+        said = f"the checks {', '.join(lacking)} are missing" if lacking else f"it is one of {found.name}"
+        raise RC1Error(f"no release: {path}: holds no whole verdict of the gate {GATE}: {said}; {_AGAIN}")
+    return found
+
+
+def _check_same(run: Run, training: Mapping[str, Any], evaluation: Mapping[str, Any]) -> None:
+    """What was evaluated is what was trained: every seed, and nothing else."""
+    evaluated = {name: sha for name, sha in evaluation["checkpoints"].items() if name != evaluation["before"]}
+    for one in training["runs"]:
+        if one["sha256"] != evaluated.pop(f"{evaluation['after']} seed {one['seed']}", None):
+            raise RC1Error(f"no release: {one['checkpoint']} is not what {_name(run)} has evaluated; {_AGAIN}")
+    if evaluated:
+        raise RC1Error(
+            f"no release: {run.workspace.path(TRAINING_REPORT)}: names no checkpoint of {', '.join(evaluated)}, which "
+            f"{_name(run)} has evaluated; {_AGAIN}"
+        )
 
 
 def _name(run: Run) -> str:

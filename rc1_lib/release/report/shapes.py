@@ -114,6 +114,21 @@ class _Evaluation(BaseModel):
     thresholds_changed: list[_Change] | None = None
 
 
+class _Print(BaseModel):
+    path: str
+    sha256: str
+
+
+class _Released(_Evaluation):
+    key: str
+    before: str
+    after: str
+    checkpoints: dict[str, str]
+    episodes: _Print
+    plots: dict[str, str]
+    examples: str | None = None
+
+
 class _Scoring(BaseModel):
     models: list[str] | None = None
     judge: dict[str, Any] | None = None
@@ -174,6 +189,8 @@ class _MeasuredRow(_Row):
 
 
 TRAINING: TypeAdapter[Any] = TypeAdapter(_Training)
+RELEASED: TypeAdapter[Any] = TypeAdapter(_Released)
+"""An evaluation that a release is to rest on."""
 CURVE: TypeAdapter[Any] = TypeAdapter(list[_Step])
 """Metrics of a training, a line each step."""
 SHAPES: Mapping[str, TypeAdapter[Any]] = {

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.file_hashes import sha256_file
+from rc1_lib.regular_files import read_regular
 from rc1_lib.training.checkpoint.state import CheckpointError
 
 NAME = "manifest.json"
@@ -59,7 +60,7 @@ def read_verified(checkpoint: Path, expected: str | None = None) -> dict[str, by
 def _files(checkpoint: Path, expected: str | None) -> dict[str, Any]:
     path = checkpoint / NAME
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise CheckpointError(
             f"{path}: cannot be read ({error.strerror}), so {checkpoint.name} is not a checkpoint that RC1 finished; "
@@ -85,7 +86,7 @@ def _files(checkpoint: Path, expected: str | None) -> dict[str, Any]:
 def _read(path: Path, sha256: str) -> bytes:
     """The bytes are hashed as they were read, so that what is checked is what is used."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise CheckpointError(
             f"{path}: cannot be read ({error.strerror}), but the manifest names it: the checkpoint is damaged; "

@@ -1,0 +1,153 @@
+"""What a run tells of itself is held against what vouches for it, over the very bytes that go into the package.
+
+The ticket names data, weights and rounds; the weights their calibration, the evaluation its episodes, a manifest the
+report beside it, the training's report the checkpoints. What nothing names by its fingerprint is held against the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from rc1_lib.calibration.keyed_report import REPORT
+from rc1_lib.calibration.overclar_ablation import ABLATION
+from rc1_lib.calibration.reward_hacking import HACKING
+from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.derived import EVALUATION
+from rc1_lib.evidence.registry import DERIVED
+from rc1_lib.gate_report import PLOTS
+from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.release.ready import Ready, name_of
+from rc1_lib.run import EFFECTIVE, Run, without_time
+from rc1_lib.strict_yaml import parse_yaml
+from rc1_lib.training.checkpoint.ledger import check_entered
+from rc1_lib.training.checkpoint.names import step_of
+from rc1_lib.training.run_paths import LEDGER, paths_of
+
+REPORTS_OF = (EVALUATION, HACKING, ABLATION)
+"""Derived files that are packed whole, with all that bears their name."""
+_PICTURE = b"\x89PNG\r\n\x1a\n"
+_BACK = "put back what was written, or run {} again"
+
+
+def check_told(ready: Ready, contents: Mapping[str, bytes]) -> None:
+    """Refuse files that are not what the run's own reports say of them.
+
+    Args:
+        ready: what is released.
+        contents: name in the package -> bytes, as they will be packed.
+
+    Raises:
+        RC1Error: naming the file, what was found and what was expected.
+    """
+    for name, wanted, where, command in chain(_named(ready, contents), _recorded(ready, contents)):
+        found = hashlib.sha256(contents[name]).hexdigest() if name in contents else None
+        if found is None:
+            raise _refusal(ready, name, f"is not there, and {where} names it", command)
+        if found != wanted:
+            raise _refusal(ready, name, f"has SHA-256 {found[:12]}, but {where} has {str(wanted)[:12]}", command)
+    _check_records(ready, contents)
+    _check_configuration(ready.run, contents[EFFECTIVE])
+    _check_course(ready, contents)
+    for name, content in contents.items():
+        if name.startswith(f"{PLOTS}/") and not content.startswith(_PICTURE):
+            raise _refusal(ready, name, "is no picture, expected PNG", "the step that drew it")
+
+
+def _refusal(ready: Ready, name: str, fault: str, command: str) -> RC1Error:
+    return RC1Error(f"no release: {ready.run.workspace.path(name)}: {fault}; {_BACK.format(command)}")
+
+
+_Print = tuple[str, str | None, str, str]
+"""A file's name, its SHA-256, what names it, and the command that writes both."""
+
+
+def _named(ready: Ready, contents: Mapping[str, bytes]) -> Iterator[_Print]:
+    """What the evaluation and the weights name."""
+    run, episodes = ready.run, ready.evaluation["episodes"]
+    yield episodes["path"], episodes["sha256"], EVALUATION.where(run), f"`{EVALUATION.command}`"
+    weights = orjson.loads(contents[run.config.weights])
+    report = weights.get("report") if isinstance(weights, Mapping) else None
+    if isinstance(report, Mapping) and isinstance(report.get("path"), str):
+        yield report["path"], report.get("sha256"), run.config.weights, "`rc1 weight-calib`"
+
+
+def _recorded(ready: Ready, contents: Mapping[str, bytes]) -> Iterator[_Print]:
+    """The reports that have a manifest; those that a round read its verdict from have to be there."""
+    place, read = ready.run.workspace, _read_by_rounds(contents)
+    for one in REPORTS_OF:
+        name = one.where(ready.run)
+        if name in contents or name in read:
+            manifest = name_of(ready.run, place.manifest_path(name))
+            yield name, _manifest(ready, manifest, contents).get("sha256"), manifest, f"`{one.command}`"
+
+
+def _read_by_rounds(contents: Mapping[str, bytes]) -> set[Any]:
+    """The files that the rounds' verdicts name; both rounds are as the ticket vouches for them."""
+    gates = chain.from_iterable(orjson.loads(contents[PASSED[number]])["gates"] for number in PASSED)
+    return {check["value"] for gate in gates for check in gate["checks"] if check["name"] == REPORT}
+
+
+def _check_records(ready: Ready, contents: Mapping[str, bytes]) -> None:
+    """Manifests and checksums are about the files that the ticket vouches for."""
+    place, files = ready.run.workspace, ready.ticket["files"]
+    for one in (one for one in DERIVED if one.name in files):
+        name, wanted = one.where(ready.run), files[one.name]["sha256"]
+        manifest, checksum = (name_of(ready.run, at(name)) for at in (place.manifest_path, place.checksum_path))
+        body = _manifest(ready, manifest, contents)
+        if (body.get("path"), body.get("sha256")) != (name, wanted):
+            raise _refusal(ready, manifest, f"is not about {name} as the ticket names it", "`rc1 preflight`")
+        if contents.get(checksum) != f"{wanted}  {name}\n".encode():
+            raise _refusal(ready, checksum, f"is not the SHA-256 of {name}", "`rc1 preflight`")
+
+
+def _manifest(ready: Ready, name: str, contents: Mapping[str, bytes]) -> Mapping[str, Any]:
+    try:
+        body = orjson.loads(contents[name])
+    except (KeyError, ValueError):
+        body = None
+    if not isinstance(body, Mapping):
+        raise _refusal(ready, name, "is missing, or no manifest of a file that RC1 wrote", "the step that wrote it")
+    return body
+
+
+def _check_configuration(run: Run, content: bytes) -> None:
+    """The effective configuration is this run's, but for how many work and what was masked."""
+    try:
+        told = parse_yaml(content.decode())
+    except (yaml.YAMLError, ValueError):
+        told = None
+    ours = parse_yaml(run.effective_config())
+    if not isinstance(told, Mapping) or without_time(told) != without_time(ours):
+        raise RC1Error(
+            f"no release: {run.workspace.path(EFFECTIVE)}: is not the configuration of this run, which its ticket "
+            f"vouches for; {_BACK.format('`rc1 train`')}"
+        )
+
+
+def _check_course(ready: Ready, contents: Mapping[str, bytes]) -> None:
+    """The ledger knows the checkpoints, and the metrics hold every step up to them."""
+    run = ready.run
+    for seed, folder in ready.checkpoints.items():
+        check_entered(folder, run.workspace.path(LEDGER))
+        name, last = paths_of(run, seed).metrics, step_of(Path(folder)) or 0
+        lacking = sorted({*range(1, last + 1)} - _steps(contents[name]))
+        if lacking:
+            raise _refusal(ready, name, f"holds no metrics of step {lacking[0]}, of {last} trained", "`rc1 train`")
+
+
+def _steps(content: bytes) -> set[Any]:
+    """The steps that the lines name; a line of another form names none."""
+    found = set()
+    for line in content.splitlines():
+        try:
+            found.add(orjson.loads(line)["step"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
