@@ -109,7 +109,7 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
     if path.stem != f"{KIND}_{body['key']}":
         raise RC1Error(f"no release: {path}: is the evaluation {body['key']} under another name; {_AGAIN}")
     gate = _judged(path, body["gate"])
-    if not body.get("pass") or not training.get("pass") or gate.status is not Status.PASSED:
+    if body.get("pass") is not True or training.get("pass") is not True or gate.status is not Status.PASSED:
         red = [check.name for check in gate.failures]
         raise RC1Error(
             f"no release: the gate {gate.name} is red ({', '.join(red) or gate.error or 'the training failed'}); "

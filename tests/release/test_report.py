@@ -189,7 +189,9 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "body", "said"),
     [
-        ("reports/train.json", [1], "the file as a whole: Input should be a valid dictionary or instance"),
+        ("reports/train.json", [1], "the file as a whole: Input should be a valid dictionary, found list;"),
+        ("reports/preflight/ticket.json", 5, "the file as a whole: Input should be a valid dictionary, found int;"),
+        ("reports/preflight/ticket.json", {"issued": "", "expires": ""}, "revoked: Field required;"),
         ("reports/train.json", {"runs": 5}, "runs: Input should be a valid list, found int"),
         ("reports/train.json", {"runs": [{"seed": 1, "sha256": ""}]}, "runs.0.checkpoint: Field required;"),
         ("reports/train.json", {"seconds": [1.5]}, "seconds: Input should be a valid dictionary, found list"),

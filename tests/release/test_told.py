@@ -126,6 +126,7 @@ FORGERIES: tuple[tuple[str, Callable[[Any], object], str], ...] = (
     ("without a check", lambda body: body["gate"]["checks"].pop(0), "the checks held-out prompts of a seed"),
     ("of another gate", lambda body: body["gate"].update(name="git"), "it is one of git"),
     ("without a verdict", lambda body: body["gate"].update(checks=[], evidence=None), "holds no verdict"),
+    ("passed by a number", lambda body: body.update({"pass": 7}), "the gate ppo_eval is red"),
     ("of another name", lambda body: body.update(key="../../etc/x"), "under another name"),
     ("without checkpoints", lambda body: body.pop("checkpoints"), "checkpoints: Field required"),
     ("a list of episodes", lambda body: body.update(episodes=[]), "episodes: "),

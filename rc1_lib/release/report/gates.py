@@ -72,7 +72,7 @@ def standing(book: Book) -> Standing:
         reasons.append(f"the ticket was revoked: {ticket.at('revoked', 'reason')}")
     if evaluation is None:
         reasons.append("the policy was not evaluated")
-    elif not evaluation.at("pass"):
+    elif evaluation.at("pass") is not True:
         red = [check["name"] for check in evaluation.at("gate", "checks") or [] if not check["passed"]]
         reasons.append(
             f"the gate {evaluation.at('gate', 'name')} is red: {', '.join(red) or evaluation.at('gate', 'error')}"
@@ -86,7 +86,7 @@ def standing(book: Book) -> Standing:
 
 
 def _fell(one: Judged) -> bool:
-    return bool(one.red) or not one.source.at("pass")
+    return bool(one.red) or one.source.at("pass") is not True
 
 
 def gates(book: Book) -> Section:

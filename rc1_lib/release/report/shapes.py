@@ -5,6 +5,7 @@ Beside these parts a file may hold anything; numbers that are only shown are loo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,16 @@ class _Round(BaseModel):
 
 class _Nightly(_Round):
     rounds: dict[str, list[_Gate]] | None = None
+
+
+class _Revocation(BaseModel):
+    reason: str
+
+
+class _Ticket(BaseModel):
+    issued: str
+    expires: str
+    revoked: _Revocation | None
 
 
 class _Trained(BaseModel):
@@ -196,6 +207,7 @@ CURVE: TypeAdapter[Any] = TypeAdapter(list[_Step])
 SHAPES: Mapping[str, TypeAdapter[Any]] = {
     "training": TRAINING,
     "evaluation": TypeAdapter(_Evaluation),
+    "ticket": TypeAdapter(_Ticket),
     "round1": TypeAdapter(_Round),
     "round2": TypeAdapter(_Round),
     "nightly": TypeAdapter(_Nightly),
@@ -222,8 +234,9 @@ def check_shape(shape: TypeAdapter[Any], body: Any, path: Path) -> None:
         fault = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, fault["loc"])) or "the file as a whole"
         found = "" if fault["type"] == "missing" else f", found {_kind(fault['input'])}"
+        said = re.sub(r" or instance of \w+$", "", fault["msg"])  # the name of a class is nobody's but ours
         raise RC1Error(
-            f"{path}: is not of the form that this version of RC1 writes: {where}: {fault['msg']}{found}; write it "
+            f"{path}: is not of the form that this version of RC1 writes: {where}: {said}{found}; write it "
             f"again or move it away"
         ) from None
 
