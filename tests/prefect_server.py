@@ -129,6 +129,6 @@ def server_of_tests(factory: pytest.TempPathFactory) -> Iterator[None]:
     with (
         settings.temporary_settings(by_setting),
         patch.object(SubprocessASGIServer, "_run_uvicorn_command", start),
-        prefect_test_harness(server_startup_timeout=120),
+        prefect_test_harness(server_startup_timeout=600),
     ):
         yield

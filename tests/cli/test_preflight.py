@@ -46,7 +46,7 @@ def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *how: str) ->
     """Have a preflight issue a ticket, and do with it all that there is a command for."""
     done = rc1("preflight", *place, *how, "--json")
     body = json.loads(done.out)
-    assert done.code == 0, body["message"]
+    assert done.code == 0, (body, done.err)
     assert [report["round"] for report in body["rounds"]] == ["round1", "round2"]
     assert body["ticket"]["profile"] == "local"
     assert body["ticket"]["files"]["judge_baseline"]["path"] == "data/judge/baseline/judge_baseline.json"
