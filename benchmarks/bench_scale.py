@@ -6,6 +6,9 @@ Each part runs in a process of its own on the same files, so that its peak memor
 the part has ended, beside what it was once the rows were read. Prints a table, and writes
 `benchmarks/results/scale.json`, in which other sizes and parts stay as they were. A workspace that is named is kept, so
 that single parts can be measured again. The same gates against plain Python and public tools: `bench_gates.py`.
+
+The part `together` is all gates and difficulty at once, by two processes that have read the rows, as a preflight's
+round judges them with `gate_processes: 2`: its seconds are those of the clock from the first to the last.
 """
 
 from __future__ import annotations
@@ -19,7 +22,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Barrier
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -30,12 +38,16 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.ahead import of_the_pool_alone
 from rc1_lib.preflight.gates import BY_NAME, evaluate
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import VERDICTS, Run, open_run
 
+os.environ[VERDICTS] = ""  # here and in what is started from here, no gate is given a verdict of before
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 GATES = tuple(name for name, spec in BY_NAME.items() if of_the_pool_alone(spec))
-PARTS = ("build", "measure", "balance", *GATES, "difficulty")
+JUDGED = (*GATES, "difficulty")
+PARTS = ("build", "measure", "balance", *JUDGED, "together")
 """In the order in which each finds what it reads."""
+DEAREST_FIRST = ("consistency", "leakage", "diversity", "duplicates", *JUDGED)
+PROCESSES = 2
 
 
 def prepared(run: Run, part: str) -> Callable[[], object]:
@@ -62,6 +74,8 @@ def green(evidence: Evidence, gate: str) -> None:
 
 def once(workspace: str, rows: int, part: str) -> dict[str, Any]:
     """One part, here and now."""
+    if part == "together":
+        return together(workspace, rows)
     work = prepared(open_run(workspace=workspace, overrides=[f"pool.n={rows}"]), part)
     before = peak_mib()
     start, spent = time.perf_counter(), cpu_s()
@@ -76,6 +90,47 @@ def once(workspace: str, rows: int, part: str) -> dict[str, Any]:
         "peak_mib": peak_mib(),
         "mib_before": before,
     }
+
+
+def together(workspace: str, rows: int) -> dict[str, Any]:
+    """All gates and difficulty by several processes, each of which takes the dearest that is left."""
+    process = get_context("spawn")
+    with process.Manager() as shared, ProcessPoolExecutor(PROCESSES, process) as pool:
+        left, ready = shared.Queue(), shared.Barrier(PROCESSES)
+        for gate in dict.fromkeys(DEAREST_FIRST):
+            left.put(gate)
+        halves = [pool.submit(judge_what_is_left, workspace, rows, left, ready) for _ in range(PROCESSES)]
+        found = [half.result() for half in halves]
+    seconds = max(one["ended"] for one in found) - min(one["begun"] for one in found)
+    return {
+        "rows": rows,
+        "part": "together",
+        "reading_seconds": round(max(one["reading"] for one in found), 2),
+        "seconds": round(seconds, 2),
+        "cpu_seconds": round(sum(one["cpu_seconds"] for one in found), 2),
+        "rows_per_second": round(rows / seconds),
+        "peak_mib": sum(one["peak_mib"] for one in found),
+        "mib_before": sum(one["mib_before"] for one in found),
+    }
+
+
+def judge_what_is_left(workspace: str, rows: int, left: Queue[str], ready: Barrier) -> dict[str, float]:
+    """One process's share; the clock is the machine's, so that those of two can be compared."""
+    start = time.monotonic()
+    evidence = Evidence(open_run(workspace=workspace, overrides=[f"pool.n={rows}"]))
+    for name in ("pool", "balanced"):
+        evidence.rows(name)
+    reading, before = time.monotonic() - start, peak_mib()
+    ready.wait()
+    begun, spent = time.monotonic(), cpu_s()
+    with suppress(Empty):
+        while True:
+            green(evidence, left.get_nowait())
+    ended = time.monotonic()
+    return {
+        "begun": begun, "ended": ended, "reading": reading, "cpu_seconds": cpu_s() - spent, "peak_mib": peak_mib(),
+        "mib_before": before,
+    }  # fmt: skip
 
 
 def peak_mib() -> int:
