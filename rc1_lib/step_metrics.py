@@ -86,7 +86,7 @@ def measured(engine: str, strategy: str, more: frozenset[str] = frozenset()) -> 
     return of_engine | of_strategy | more, frozenset(HELD_OUT + name for name in looked)
 
 
-def unseen(bounds: Iterable[str], engine: str, strategy: str, episodes: int) -> tuple[str, ...]:
+def unseen(bounds: Iterable[str], engine: str, strategy: str, episodes: int) -> tuple[str, ...] | None:
     """Those of some bounds of `training.collapse` that end no run, since no step has what they are laid on.
 
     Args:
@@ -96,11 +96,11 @@ def unseen(bounds: Iterable[str], engine: str, strategy: str, episodes: int) -> 
         episodes: of a step.
 
     Returns:
-        Their keys; none for an engine or a strategy of a user's own, of which nothing is said here.
+        Their keys; None for an engine or a strategy of a user's own, of which nothing is said here.
     """
     known = measured(engine, strategy)
     if known is None:
-        return ()
+        return None
     of_steps = known[0] if episodes >= ANSWERED else known[0] - {SAME_ANSWER}
     return tuple(bound for bound in bounds if SIGNS_OF_COLLAPSE[bound] not in of_steps)
 

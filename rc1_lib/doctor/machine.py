@@ -61,6 +61,8 @@ def _collapse(run: Run) -> str:
     training, batch_size = run.config.training, run.config.batch_size
     bounds = [name for name in SIGNS_OF_COLLAPSE if getattr(training.collapse, name) is not None]
     blind = unseen(bounds, training.engine, training.strategy, batch_size)
+    if blind is None:
+        return "; by what a collapse is seen, the first step of an engine of your own tells"
     seen = ", ".join(name for name in bounds if name not in blind) or "nothing"
     if not blind:
         return f"; a collapse is seen by {seen}"

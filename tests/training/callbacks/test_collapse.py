@@ -11,7 +11,7 @@ import pytest
 from rc1_lib.config_course import Collapse
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.environment.summary import summary
-from rc1_lib.step_metrics import ENTROPY, KL, SAME_ANSWER
+from rc1_lib.step_metrics import ENTROPY, KL, SAME_ANSWER, unseen
 from rc1_lib.training.callbacks.collapse import CollapseGuard, sign_of
 from rc1_lib.training.diverged import CollapsedError, DivergedError
 from rc1_lib.training.metrics_log import MetricsLog
@@ -72,3 +72,12 @@ def test_one_answer_to_everything_is_measured_among_answers() -> None:
     assert summary([*one, *several])[SAME_ANSWER] == 0.5
     assert summary([*one, *[outcome("")] * 50])[SAME_ANSWER] == 1.0, "silence is no answer"
     assert SAME_ANSWER not in summary(one[:15]), "few answers say nothing"
+
+
+def test_a_bound_is_unseen_where_no_step_has_its_figure() -> None:
+    bounds = ("max_kl", "min_entropy", "max_same_answer")
+    assert unseen(bounds, "torch_ppo", "ppo", 16) == unseen(bounds, "trl_ppo", "ppo", 16) == ()
+    assert unseen(bounds, "torch_ppo", "ppo", 15) == ("max_same_answer",)
+    assert unseen(bounds, "trl_dpo", "groups", 16) == ("min_entropy",)
+    assert unseen(bounds, "pure_pt_sft", "sft", 16) == bounds
+    assert unseen(bounds, "one_of_my_own", "ppo", 16) is None, "what it measures is not known yet"
