@@ -103,7 +103,8 @@ def _nothing_of_the_projects_own_workspace() -> Iterator[None]:
     with own_workspace.watched() as opened:
         yield
     assert opened == [], "a test opened what a run left in the project's own workspace"
-    assert own_workspace.everything() == before, "a test altered the project's own workspace"
+    now = own_workspace.everything()
+    assert now == before, "a test, or a command that ran beside them, altered the project's own workspace"
 
 
 @pytest.fixture(autouse=True)
