@@ -46,7 +46,7 @@ GATES = tuple(name for name, spec in BY_NAME.items() if of_the_pool_alone(spec))
 JUDGED = (*GATES, "difficulty")
 PARTS = ("build", "measure", "balance", *JUDGED, "together")
 """In the order in which each finds what it reads."""
-DEAREST_FIRST = ("consistency", "leakage", "diversity", "duplicates", *JUDGED)
+DEAREST_FIRST = tuple(dict.fromkeys(("consistency", "leakage", "diversity", "duplicates", *JUDGED)))
 PROCESSES = 2
 
 
@@ -97,7 +97,7 @@ def together(workspace: str, rows: int) -> dict[str, Any]:
     process = get_context("spawn")
     with process.Manager() as shared, ProcessPoolExecutor(PROCESSES, process) as pool:
         left, ready = shared.Queue(), shared.Barrier(PROCESSES)
-        for gate in dict.fromkeys(DEAREST_FIRST):
+        for gate in DEAREST_FIRST:
             left.put(gate)
         halves = [pool.submit(judge_what_is_left, workspace, rows, left, ready) for _ in range(PROCESSES)]
         found = [half.result() for half in halves]

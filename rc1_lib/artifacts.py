@@ -198,7 +198,7 @@ def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, A
 
         with atomic_write(target, before_rename=record) as stream:
             yield stream
-        write_text(workspace.checksum_path(relative), _checksum(body["sha256"], relative))
+        write_text(workspace.checksum_path(relative), checksum_line(body["sha256"], relative))
 
 
 @contextmanager
@@ -241,7 +241,8 @@ def _check_name(workspace: Workspace, relative: str) -> None:
         )
 
 
-def _checksum(sha256: str, relative: str) -> str:
+def checksum_line(sha256: str, relative: str) -> str:
+    """What the checksum of a data file holds, in the form of sha256sum."""
     return f"{sha256}  {relative}\n"
 
 
@@ -284,7 +285,7 @@ def file_state(
 
 def _names(checksum: Path, sha256: str, relative: str) -> bool:
     try:
-        return read_regular(checksum) == _checksum(sha256, relative).encode()
+        return read_regular(checksum) == checksum_line(sha256, relative).encode()
     except OSError:
         return False
 

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 import yaml
 
+from rc1_lib.artifacts import checksum_line
 from rc1_lib.calibration.keyed_report import REPORT
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
@@ -103,7 +104,7 @@ def _check_records(ready: Ready, contents: Mapping[str, bytes]) -> None:
         body = _manifest(ready, manifest, contents)
         if (body.get("path"), body.get("sha256")) != (name, wanted):
             raise _refusal(ready, manifest, f"is not about {name} as the ticket names it", "`rc1 preflight`")
-        if contents.get(checksum) != f"{wanted}  {name}\n".encode():
+        if contents.get(checksum) != checksum_line(wanted, name).encode():
             raise _refusal(ready, checksum, f"is not the SHA-256 of {name}", "`rc1 preflight`")
 
 

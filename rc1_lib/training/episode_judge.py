@@ -160,9 +160,8 @@ class EpisodeJudge:
 
     def _paid_by(self, asked: Path) -> Paid:
         """What those paid who asked about a step before, and were killed or stopped before it had its scores."""
-        if not asked.exists():
-            return Paid()
-        return paid_in(self._run, f"{self._run.config.training.reward.scores}/{REPLIES}", _names(asked))
+        names = _names(asked)
+        return paid_in(self._run, f"{self._run.config.training.reward.scores}/{REPLIES}", names) if names else Paid()
 
     def _rated(
         self, dialogues: Sequence[Sequence[Message]], spending: Spending, asked: Path | None
@@ -185,7 +184,7 @@ class EpisodeJudge:
             return await score_unbilled(dialogues, config.judge, self._spec, config.gates.stability.max_variance)
         with open_store(self._run, f"{config.training.reward.scores}/{REPLIES}") as store:
             if asked is not None:
-                write_json(asked, [*(_names(asked) if asked.exists() else ()), store.run_id])
+                write_json(asked, [*_names(asked), store.run_id])
             # The instructions are those that the fingerprint names, whatever has become of the file since.
             judging = replace(open_judge(self._run, store), spec=self._spec, spending=spending, stage=STAGE)
             return await judging.score_async(dialogues)
@@ -234,9 +233,11 @@ def _read(path: Path) -> EpisodeScores:
 
 
 def _names(asked: Path) -> list[str]:
-    """The names in the usage log of who has asked about a step."""
+    """The names in the usage log of who has asked about a step; none where nobody has."""
     try:
         names = read_json(asked)
+    except FileNotFoundError:
+        return []
     except (OSError, ValueError) as error:
         names = error
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
