@@ -4,9 +4,32 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache, wraps
 from typing import Generic, TypeVar
 
 Found = TypeVar("Found")
+
+SHORT_CHARS = 1000
+"""Characters of the longest text that something is kept of: so many texts of any length could fill the memory."""
+
+
+def of_short_texts(most: int) -> Callable[[Callable[[str], Found]], Callable[[str], Found]]:
+    """Make a function of a text keep what it finds: the same page comes again in every dialogue about a prompt.
+
+    Args:
+        most: texts, none longer than `SHORT_CHARS`, of which it is kept. What is found must not be altered.
+    """
+
+    def keeping(find: Callable[[str], Found]) -> Callable[[str], Found]:
+        kept = lru_cache(maxsize=most)(find)
+
+        @wraps(find)
+        def found(text: str) -> Found:
+            return kept(text) if len(text) <= SHORT_CHARS else find(text)
+
+        return found
+
+    return keeping
 
 
 class Memo(Generic[Found]):

@@ -11,6 +11,7 @@ from rc1_lib.text import length, text_length, tokenize, tokens
 
 # Unassigned code points are left out: Rust and Python may carry different years of Unicode.
 written = st.text(st.characters(exclude_categories=("Cs", "Cn", "Co")), max_size=40)
+ascii_only = st.text(st.characters(max_codepoint=127), max_size=40)
 mixed = st.text(st.sampled_from("aB3é 'ʼ’-.,…好的々〇。，ßΣİı\u0301\n\t½"), max_size=40)
 
 
@@ -37,16 +38,15 @@ def test_words_are_runs_of_letters_and_each_han_character_stands_alone(text: str
     assert by_polars(text) == expected
 
 
-@given(written | mixed)
+@given(ascii_only | written | mixed)
 def test_polars_and_python_give_the_same_tokens(text: str) -> None:
     assert by_polars(text) == tokenize(text)
 
 
-@given(written | mixed)
+@given(ascii_only | written | mixed)
 def test_polars_and_python_give_the_same_length(text: str) -> None:
     frame = pl.DataFrame({"text": [text]})
     assert frame.select(length("text")).item() == text_length(text)
-    assert text_length(text) >= len(tokenize(text.casefold())) * 0
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,15 @@ from rc1_lib.row_parts import in_parts
 from rc1_lib.rows.frame import METRIC_TYPES, with_texts
 from rc1_lib.text import TOKEN_PATTERN, length
 
+MEASURED = ("id", "task", "messages", "support", "needs_clarification")
+"""The columns of a row that its features are made of."""
+
 
 def measure(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
     """Features and bucket of every row.
 
     Args:
-        rows: columns of `ROW_COLUMNS`.
+        rows: at least the columns `MEASURED`.
         config: the bounds that decide the buckets.
 
     Returns:

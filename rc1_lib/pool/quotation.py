@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from rc1_lib.config_data import Recipe
+from rc1_lib.memo import of_short_texts
 from rc1_lib.pool.templates import Template
 from rc1_lib.records import Passage, Question
 from rc1_lib.text import tokenize
@@ -32,9 +33,9 @@ def quote(
         recipe: complete or partial evidence, and the overlap aimed at.
         rng: this row's own generator.
     """
-    around = " ".join((template.quote, template.lookup if listed else "", template.user, question.ask, *listed))
-    others = len(tokenize(around))
-    support = [(sentence, len(tokenize(sentence))) for sentence in question.support]
+    around = (template.quote, template.lookup if listed else "", template.user, question.ask, *listed)
+    others = sum(map(_words_in, around))
+    support = [(sentence, _words_in(sentence)) for sentence in question.support]
     size = sum(max(0, length - 2) for _, length in support)
     if recipe.evidence == "complete":
         return _diluted(question, others, size, recipe.overlap, rng)
@@ -44,6 +45,11 @@ def quote(
     wanted = recipe.overlap * (size + others) + 2 * len(support)
     share = min(0.9, wanted / (size + 2 * len(support)))
     return [part for sentence, _ in support if (part := leading(sentence, share, question.lang))]
+
+
+@of_short_texts(4096)  # a question is posed by every recipe, one behind the other
+def _words_in(text: str) -> int:
+    return len(tokenize(text))
 
 
 def _diluted(question: Question, others: int, size: int, overlap: float, rng: random.Random) -> list[str]:
@@ -56,7 +62,7 @@ def _diluted(question: Question, others: int, size: int, overlap: float, rng: ra
         if size / max(1, size + others) <= overlap:
             break
         quoted.insert(rng.randint(0, len(quoted)), sentence)
-        others += len(tokenize(sentence))
+        others += _words_in(sentence)
     return quoted
 
 

@@ -9,7 +9,7 @@ import orjson
 import polars as pl
 
 from rc1_lib.config import RunConfig
-from rc1_lib.difficulty.features import measure
+from rc1_lib.difficulty.features import MEASURED, measure
 from rc1_lib.garbage import uncollected
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
@@ -76,7 +76,7 @@ def _posed(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> PosedC
             if row is not None:
                 places.append((place, recipe))
                 lines.append(orjson.dumps(row) + b"\n")
-    frame = pl.read_ndjson(b"".join(lines), schema=pl.Schema(ROW_COLUMNS))
+    frame = pl.read_ndjson(b"".join(lines), schema=pl.Schema({name: ROW_COLUMNS[name] for name in MEASURED}))
     measured = measure(frame, config.difficulty)
     bounds = config.gates.length
     right = measured["len_tokens"].is_between(bounds.min_len, bounds.max_len).to_list()

@@ -30,6 +30,7 @@ from rc1_lib.language.statements import (
     says,
     sentences,
 )
+from rc1_lib.memo import of_short_texts
 from rc1_lib.records import Message
 from rc1_lib.reward.sums import Worked, came_to, chosen_side, worked
 from rc1_lib.rows.counts import ASK
@@ -392,6 +393,7 @@ def _particulars(texts: Sequence[str], names: frozenset[str]) -> set[str]:
     return {one for text in texts for one in (*numbers(text), *mentions(text, names).names)}
 
 
+@of_short_texts(8192)
 def _run(text: str) -> str:
     """The tokens of a text, between blanks: the run of a title stands in that of a text that names it."""
     return f" {' '.join(tokenize(text))} "

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
-from functools import lru_cache
 from itertools import pairwise
 
 from rc1_lib.language.numerals import operands
+from rc1_lib.memo import of_short_texts
 from rc1_lib.scoring.transcript import CALC, Call, Transcript
 from rc1_lib.text import tokenize
 
 VERDICTS = frozenset({"yes", "no", "是", "否"})
 BRIEF_WORDS, SPARE_WORDS = 10, 60
 """Words of a final message that are never too many, and how many more halve what its words are worth."""
-_KEPT_CHARS = 1000
-"""Characters of the longest text whose pieces are kept: a byte of it makes up to 25, and up to 8,192 texts are kept."""
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _COMMON = frozenset(
     "a an the and or but if so then than as of to in on at by for from with without is are was were be been has have "
@@ -78,21 +76,9 @@ def _news(call: Call, told: set[str]) -> Set[str]:
     return brought if call.name == CALC else brought - told - pieces(call.said)
 
 
+@of_short_texts(8192)  # a character of a text makes up to 25 bytes of pieces
 def pieces(text: str) -> frozenset[str]:
-    """What a text can be recognised by: its numbers, its words but the commonest, and pairs of Han characters.
-
-    The same page comes again in every dialogue about a prompt, and some texts several times in one: what is found of
-    the shorter ones is kept.
-    """
-    return _kept(text) if len(text) <= _KEPT_CHARS else _found(text)
-
-
-@lru_cache(maxsize=8192)
-def _kept(text: str) -> frozenset[str]:
-    return _found(text)
-
-
-def _found(text: str) -> frozenset[str]:
+    """What a text can be recognised by: its numbers, its words but the commonest, and pairs of Han characters."""
     words = tokenize(text)
     plain = {word for word in words if not word.isdigit() and not _HAN.match(word)} - _COMMON
     pairs = {left + right for left, right in pairwise(words) if _HAN.match(left) and _HAN.match(right)}
