@@ -13,7 +13,7 @@ from rc1_lib.rows.frame import METRIC_TYPES, with_texts
 from rc1_lib.text import TOKEN_PATTERN, length
 
 MEASURED = ("id", "task", "messages", "support", "needs_clarification")
-"""The columns of a row that its features are made of."""
+"""The columns of a row that `measure` reads."""
 
 
 def measure(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:

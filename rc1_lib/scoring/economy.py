@@ -76,7 +76,7 @@ def _news(call: Call, told: set[str]) -> Set[str]:
     return brought if call.name == CALC else brought - told - pieces(call.said)
 
 
-@of_short_texts(8192)  # a character of a text makes up to 25 bytes of pieces
+@of_short_texts(8192)  # a byte of a text makes up to 25 of pieces
 def pieces(text: str) -> frozenset[str]:
     """What a text can be recognised by: its numbers, its words but the commonest, and pairs of Han characters."""
     words = tokenize(text)
