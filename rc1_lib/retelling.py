@@ -32,7 +32,9 @@ _ALIKE = 0.75
 """Share of a place's words in order that a row's own question has to reach for the row to ask alike."""
 
 
-def retold(texts: CodedTexts, own: pl.DataFrame, held: pl.DataFrame, limits: LeakageGate) -> pl.DataFrame:
+def retold(
+    texts: CodedTexts, own: pl.DataFrame, held: pl.DataFrame, limits: LeakageGate, *, wherever: bool = False
+) -> pl.DataFrame:
     """The best place of each row for each held text, where some place holds enough of its words in order.
 
     Args:
@@ -40,6 +42,8 @@ def retold(texts: CodedTexts, own: pl.DataFrame, held: pl.DataFrame, limits: Lea
         own: the words of each row's own question, as `rc1_lib.folded_text.words` gives them.
         held: the words of each held text.
         limits: which places are reported, and which of them are leaks.
+        wherever: find all that would be found were the texts to stand in others, behind however many words: places are
+            half as long again, so that each holds one of the usual length from wherever it begins.
 
     Returns:
         Columns `row`, `held`, `in_order`, `kept`, `alike` (the row's own question is worded like the held text),
@@ -54,7 +58,7 @@ def retold(texts: CodedTexts, own: pl.DataFrame, held: pl.DataFrame, limits: Lea
     spelled = held.rename({"row": "held"}).join(weights, on=["held", "word"], how="left", maintain_order="left")
     weight_of = spelled["weight"].to_list()
     found = []
-    places = windows(texts, held, weights, vocabulary, limits.max_kept)
+    places = windows(texts, held, weights, vocabulary, limits.max_kept, 3 if wherever else 2)
     for (number,), of_held in places.sort("held", maintain_order=True).group_by("held", maintain_order=True):
         wanted = sought.of(number)
         least = max(limits.in_order * len(wanted), min(limits.min_words, len(wanted)))

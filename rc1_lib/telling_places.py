@@ -30,7 +30,7 @@ _ALONE, _FIRST, _SECOND, _HAN = (np.uint8(1 << bit) for bit in range(4))
 
 
 def windows(
-    texts: CodedTexts, held: pl.DataFrame, weights: pl.DataFrame, vocabulary: Vocabulary, begin: float
+    texts: CodedTexts, held: pl.DataFrame, weights: pl.DataFrame, vocabulary: Vocabulary, begin: float, steps: int = 2
 ) -> pl.DataFrame:
     """Places with some of a held text's telling units.
 
@@ -40,6 +40,7 @@ def windows(
         weights: of each held text's words, as `rc1_lib.retelling.word_weights` gives them.
         vocabulary: of the held texts' words.
         begin: the share of a held text's telling weight from which a place is named.
+        steps: how many times a held text's length a place is long; they begin one length apart.
 
     Returns:
         Columns `row`, `held`, `start`, `end` (words of the row), sorted by row.
@@ -54,11 +55,13 @@ def windows(
         of_places = first[seen + 1] - first[seen]
         rows = np.searchsorted(texts.ends, places, side="right")
         rows, places = (np.repeat(one, of_places) for one in (rows, places - texts.starts[rows]))
-        found.append(_dense(rows, places, ranges(first[seen], of_places), units, begin))
+        found.append(_dense(rows, places, ranges(first[seen], of_places), units, begin, steps))
     return pl.concat(found)
 
 
-def _dense(rows: Integers, places: Integers, spots: Integers, units: pl.DataFrame, begin: float) -> pl.DataFrame:
+def _dense(
+    rows: Integers, places: Integers, spots: Integers, units: pl.DataFrame, begin: float, steps: int = 2
+) -> pl.DataFrame:
     """The windows that hold enough of a held text.
 
     Args:
@@ -67,29 +70,31 @@ def _dense(rows: Integers, places: Integers, spots: Integers, units: pl.DataFram
         spots: which line of `units` stands there.
         units: columns `held`, `step`, `share`.
         begin: how much is enough.
+        steps: see `windows`.
     """
     held, step, share = (units[name].to_numpy() for name in ("held", "step", "share"))
     window = places // step[spots]
-    windows, texts = int(window.max(initial=0)) + 2, int(held.max(initial=0)) + 1
+    windows, texts = int(window.max(initial=0)) + steps, int(held.max(initial=0)) + 1
     first = int(rows[0]) if len(rows) else 0
     if (int(rows[-1]) - first + 1 if len(rows) else 0) * texts * windows * len(held) >= _ROOM:
         half = np.searchsorted(rows, (first + int(rows[-1]) + 1) // 2)
         sides = (slice(None, half), slice(half, None))
-        return pl.concat([_dense(rows[side], places[side], spots[side], units, begin) for side in sides])
-    # Windows are two steps long and begin one step apart: each word stands in two of them. The first has number -1.
-    last = ((rows - first) * texts + held[spots]) * windows + window + 1
-    both = different(np.concatenate([last, last - 1]) * len(held) + np.tile(spots, 2))
+        return pl.concat([_dense(rows[side], places[side], spots[side], units, begin, steps) for side in sides])
+    # Windows begin one step apart, so that each word stands in `steps` of them. The first has number 1 - steps.
+    last = ((rows - first) * texts + held[spots]) * windows + window + steps - 1
+    each = np.concatenate([last - back for back in range(steps)])
+    both = different(each * len(held) + np.tile(spots, steps))
     where, spots = np.divmod(both, max(1, len(held)))
     opens = np.flatnonzero(np.diff(where, prepend=-1))
     enough = opens[np.add.reduceat(share[spots], opens) >= begin] if len(opens) else opens
     where, step = where[enough], step[spots[enough]]
-    start = (where % windows - 1) * step
+    start = (where % windows - steps + 1) * step
     return pl.DataFrame(
         {
             "row": (where // windows // texts + first).astype(np.uint32),
             "held": held[spots[enough]],
             "start": np.maximum(start, 0),
-            "end": start + 2 * step,
+            "end": start + steps * step,
         }
     )
 

@@ -113,6 +113,8 @@ def decontaminate(
 ) -> tuple[list[Question], int]:
     """Leave out every question that repeats or retells a held-out one, by the measures that the leak gate uses.
 
+    Its pages count: some are lent by other questions, and a page may say just what a held-out question asks.
+
     Returns:
         The questions that may be used, and how many were left out.
     """
@@ -120,13 +122,19 @@ def decontaminate(
     wanted = words(asked)
     search = Search(asked, ngrams_of(wanted, limits.ngram), limits.ngram)
     for part in slices(len(questions)):
-        search.read(_column("\n".join((question.ask, *question.support)) for question in questions[part]))
+        search.read(_column(_said_by(question) for question in questions[part]))
     own = words_of_many(_column(held_text(question) for question in questions))
-    retellings = retold(search.texts, own, wanted, limits)
+    retellings = retold(search.texts, own, wanted, limits, wherever=True)
     leaking = set(search.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
     leaking |= set(search.spelled["row"])
     leaking |= set(retellings.filter("suspect")["row"])  # a question too many costs nothing here
     return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
+
+
+def _said_by(question: Question) -> str:
+    # An embedded question's pages tell of a world of its own, of which no other question asks.
+    pages = () if question.source == "embedded" else question.passages
+    return "\n".join((question.ask, *question.support, *(text for page in pages for text in (page.title, page.text))))
 
 
 def _column(texts: Iterable[str]) -> pl.Series:

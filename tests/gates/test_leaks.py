@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -14,12 +15,15 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.folded_text import folded, words
 from rc1_lib.gates.leakage import leakage_gate, question_texts
 from rc1_lib.ngrams import ngrams_of
-from rc1_lib.pool.build import decontaminate
+from rc1_lib.pool.build import decontaminate, plan
+from rc1_lib.pool.plan import held_text
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.records import GateResult, Question, Status
+from rc1_lib.records import GateResult, Passage, Question, Status
 from rc1_lib.retelling import common, retold
 from rc1_lib.rows.spoken import places, spoken
+from rc1_lib.run import open_run
 from rc1_lib.search import Search, Spelled
+from rc1_lib.sources import load_questions
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.conftest import SHARED_DATA
 from tests.gates.planted_leaks import EDITS, KINDS, PLACES, SURE, SURE_PLACES, Planted, planted
@@ -132,14 +136,35 @@ def test_the_common_subsequence_is_the_one_of_the_plain_recursion() -> None:
 
 
 def test_the_builder_leaves_out_what_the_gate_would_find(evidence: Evidence) -> None:
-    def question(name: str, ask: str) -> Question:
-        return Question(name, "hotpotqa", "own", "en", ask, (), (), (), "x")
+    def question(name: str, ask: str, *pages: Passage) -> Question:
+        return Question(name, "hotpotqa", "own", "en", ask, (), pages, (), "x")
 
     held = question("held", "Who taught the builder of the tower Pylalon, finished in 855 with Wemrud as warden?")
     edited = question("edited", "Who taught the builder of the tall tower Pylalon, finished in 855 with Wemrud warden?")
     other = question("other", "Who taught the builder of the tower Bastunda, finished in 788 with Wemlurn as warden?")
     kept, left_out = decontaminate([edited, other], [held], evidence.run.config.gates.leakage)
     assert (kept, left_out) == ([other], 1)
+    lent = Passage("Pylalon", "Nura taught the builder of the tower Pylalon, finished in 855 with Wemrud as warden.")
+    reader = question("reader", "Which river runs past the mill of Hasp?", Passage("Hasp", "A mill."), lent)
+    kept, left_out = decontaminate([reader, other], [held], evidence.run.config.gates.leakage)
+    assert (kept, left_out) == ([other], 1)
+
+
+def test_no_page_of_public_questions_retells_one_that_is_held_out(tmp_path: Path) -> None:
+    """Pages are lent from question to question, and a page may say what another question asks."""
+    if not (SHARED_DATA / "strategyqa").exists():
+        pytest.skip(f"{SHARED_DATA} is missing: the public questions are not part of the repository")
+    settings = (f"sources.use={SHARED_DATA}", "datasets={strategyqa: 1.0}", "pool.n=3600")
+    run = open_run(profile="local", overrides=settings, workspace=tmp_path)
+    plans = plan(run.config, load_questions(run.config, run.workspace)[0])
+    held = folded(pl.Series([held_text(row.question) for row in plans.shadow]))
+    posed = list({row.question.id: row.question for row in plans.pool}.values())
+    limits = run.config.gates.leakage
+    search = Search(held, ngrams_of(words(held), limits.ngram), limits.ngram)
+    search.read(pl.Series(["\n".join(page.text for page in question.passages) for question in posed]))
+    own = words(folded(pl.Series([question.ask for question in posed])))
+    leaks = retold(search.texts, own, words(held), limits).filter("leak")
+    assert leaks["row"].to_list() == []
 
 
 def test_real_questions_planted_with_edits_are_found_and_hardly_any_clean_one_is_accused(evidence: Evidence) -> None:
