@@ -16,8 +16,10 @@ from rc1_lib.errors import SourceError
 from rc1_lib.evidence import Evidence
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.pool.derived import POOL
+from rc1_lib.pool.plan import plan_pool
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
 from rc1_lib.pool.teacher import ask_chance
+from rc1_lib.records import Question, Task
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
 from rc1_lib.task_specs import is_right
@@ -36,6 +38,17 @@ def test_the_same_seed_gives_the_same_bytes_however_many_workers(built: Run, tmp
     build_seed(again)
     for relative in (built.config.pool.path, built.config.shadow.path):
         assert sha256_file(built.workspace.path(relative)) == sha256_file(again.workspace.path(relative))
+
+
+@pytest.mark.parametrize(("task", "questions"), [("strategyqa", 2061), ("strategyqa", 1300), ("gsm8k", 6907)])
+def test_the_published_pool_can_be_made_of_the_published_questions(task: Task, questions: int) -> None:
+    """So many can be posed, less those held out and a few that retell them; 1,300 is for a smaller split."""
+    config = open_run(profile="prod").config
+    held = apportion(config.shadow.n, config.datasets)[task]
+    rows = apportion(config.pool.n, config.datasets)[task]
+    asked = [Question(f"{task}/{at}", task, task, "en", "Why?", (), (), (), "x") for at in range(questions - held - 15)]
+    alone = config.model_copy(update={"datasets": {task: 1.0}, "pool": config.pool.model_copy(update={"n": rows})})
+    assert len(plan_pool(alone, asked)) == rows
 
 
 def test_another_seed_gives_another_pool(built: Run, tmp_path: Path) -> None:
