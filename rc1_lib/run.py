@@ -32,6 +32,7 @@ VERDICTS = "RC1_VERDICTS"
 ENVIRONMENT = {
     "RUN_MODE": "the profile, `local` or `prod`, where `--profile` gives none",
     **{name: f"overrides `{key}`; `--set` wins over it" for name, key in _OVERRIDES.items()},
+    "BASE_MODEL": "overrides `base_model`, in the small configuration `model.base`; `--set` wins over it",
     "SCORER_API_KEY": "the judge's key (or the Prefect secret `rc1-scorer-api-key`); never read from a file",
     VLLM_KEY: "the key of the vLLM server of `training.vllm`, where it asks for one; never read from a file",
     TICKET_KEY: "a key (ed25519, PEM) outside the workspace: tickets are signed by it, and others open nothing",

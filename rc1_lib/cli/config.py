@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.small import read_small, small_file
 from rc1_lib.cli.verdicts import conclude, judge
 
 _GATES = ("training_config", "overclar_penalty")
@@ -14,6 +17,9 @@ def show(session: Session) -> int:
     from rc1_lib.config_file import dump_config
     from rc1_lib.masking import mask_tree, secrets
 
+    if (small := small_file(session)) is not None:
+        session.document(_show_small(session, small))
+        return 0
     run = session.open()
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
@@ -22,13 +28,18 @@ def show(session: Session) -> int:
 
 
 def verify(session: Session) -> int:
-    """Check that the configuration is whole and may train, and print the effective one."""
+    """Check that the configuration is whole and may train, and print the effective one.
+
+    Of a small local configuration (--config configs/train_local.yaml) also that its engine learns from its rows.
+    """
     from rc1_lib.config_file import dump_config
     from rc1_lib.evidence import Evidence
     from rc1_lib.masking import mask_tree, secrets
     from rc1_lib.preflight.gates import check_waivers
     from rc1_lib.scoring.providers import check_provider
 
+    if (small := small_file(session)) is not None:
+        return _verify_small(session, small)
     run = session.open()
     check_waivers(Evidence(run))
     check_provider(run.config.judge.provider)
@@ -40,3 +51,25 @@ def verify(session: Session) -> int:
         session.show(f"no weights yet ({run.config.weights}): rc1 preflight, or rc1 calibrate, finds them")
     further = mask_tree({"config": run.config.model_dump(mode="json"), "overrides": run.overrides}, hidden)
     return conclude(session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further)
+
+
+def _verify_small(session: Session, path: Path) -> int:
+    from rc1_lib.training.registry import check_of_rows
+
+    config = read_small(session, path)
+    check_of_rows(config.engine.name, config.strategy.name)
+    shown = _show_small(session, path)
+    session.show(f"{path.name}: a small local configuration, whole; no gate asks about it")
+    session.document({"pass": True, "config": shown, "overrides": list(session.options.overrides)})
+    return 0
+
+
+def _show_small(session: Session, path: Path) -> dict[str, object]:
+    """Print the effective small configuration; returns it."""
+    import yaml
+
+    from rc1_lib.masking import mask_tree, secrets
+
+    tree: dict[str, object] = mask_tree(read_small(session, path).model_dump(mode="json"), secrets())
+    session.show(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip())
+    return tree

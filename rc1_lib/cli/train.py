@@ -18,6 +18,7 @@ from rc1_lib.cli.outline import after_training, training_outline
 from rc1_lib.cli.preflight import Verbose
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session, root_of
+from rc1_lib.cli.small import small_file
 from rc1_lib.cli.stages import stages
 from rc1_lib.errors import ConfigError
 from rc1_lib.learners import ControlKind
@@ -36,6 +37,8 @@ def train(
     resume_from: Annotated[
         str | None,
         typer.Option(
+            "--resume-from",
+            "--resume",
             metavar="CHECKPOINT",
             help="Begin at this checkpoint: latest, a step, or a path such as checkpoints/rc1/latest. Without it, a "
             "broken run goes on by itself from its newest whole one; a small local configuration begins anew.",
@@ -83,7 +86,7 @@ def train(
     """
     if seed and all_seeds:
         raise ConfigError("--seed and --all-seeds: give one of them")
-    small = _small_file(session)
+    small = small_file(session)
     if small is not None:
         others = control or profile_step or random_base
         if seed or all_seeds or not evaluate or others or sources or pool_seed is not None:
@@ -236,23 +239,9 @@ def _seconds_table(seconds: dict[str, float]) -> Table:
     return table
 
 
-def _small_file(session: Session) -> Path | None:
-    """The small local configuration that --config names; None for one of RC1's own, or one that cannot be read."""
-    given = session.options.config
-    if given is None:
-        return None
-    from rc1_lib.config_file import read_layers
-    from rc1_lib.training.train_config import is_small
-
-    path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
-    return path if path.is_file() and is_small(read_layers(path)) else None
-
-
 def _train_small(session: Session, path: Path, resume_from: str | None) -> int:
     from rc1_lib.training.supervised_run import train_small
 
-    if session.options.profile is not None:
-        raise ConfigError(f"--profile: {path.name} has none; leave it out")
     session.started = True
     quieten(hub=True)
     with stages():

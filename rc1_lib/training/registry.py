@@ -61,6 +61,21 @@ def make_strategy(name: str, judge: EpisodeJudge | None = None, *, group_size: i
     return cast(Strategy, made(judge) if learner.learns_from is LearnsFrom.EPISODES else made())
 
 
+def check_of_rows(engine: str, strategy: str) -> None:
+    """Refuse what cannot learn from rows of input and output, before anything is loaded or made up for it.
+
+    Raises:
+        ConfigError: saying what can.
+    """
+    if _registered(ENGINES, "engine", own_name(engine)).learns_from is not LearnsFrom.ROWS:
+        raise ConfigError(_learns_from_something_else(engine, (LearnsFrom.ROWS,)))
+    if _registered(STRATEGIES, "strategy", strategy).learns_from is not LearnsFrom.ROWS:
+        fitting = " or ".join(names_of(STRATEGIES, LearnsFrom.ROWS))
+        raise ConfigError(
+            f"strategy.name: found '{strategy}', but the engine {engine} plays no episodes; take {fitting}"
+        )
+
+
 def _registered(learners: Mapping[str, Learner], section: str, name: str) -> Learner:
     if name not in learners:
         raise ConfigError(f"{section}.name: found '{name}', expected one of {', '.join(names_of(learners))}")

@@ -24,7 +24,7 @@ from rc1_lib.training.readers.encode import EncodedRow, encode_rows
 from rc1_lib.training.readers.jsonl import JSONLReader
 from rc1_lib.training.readers.minimal import ensure_rows
 from rc1_lib.training.readers.shuffled import ShuffledRows
-from rc1_lib.training.registry import make_engine, make_strategy
+from rc1_lib.training.registry import check_of_rows, make_engine, make_strategy
 from rc1_lib.training.run_paths import METRICS, check_small_output, small_metrics
 from rc1_lib.training.same_run import resumed_state
 from rc1_lib.training.setups import SupervisedSetup
@@ -66,6 +66,7 @@ def train_small(
         RC1Error: for a configuration, data, base or checkpoint that cannot be used, or while another run is at work.
     """
     config = load_train_config(config_path, overrides)
+    check_of_rows(config.engine.name, config.strategy.name)
     check_small_output(workspace, config.run.output_dir)
     with holding(workspace, f"a training by {config_path.name}"):
         return _train(config, workspace, resume, say)

@@ -155,9 +155,32 @@ def test_the_small_local_configuration_asks_for_no_ticket_and_resumes(rc1: Rc1, 
     body = json.loads(done.out)
     assert (done.code, body["step"]) == (0, 2), done.err
     assert (tmp_path / "place" / body["checkpoint"]).is_dir()
-    on = rc1(*call, "--set", "run.max_steps=3", "--resume-from", "latest")
+    # By the original launcher's flag.
+    on = rc1(*call, "--set", "run.max_steps=3", "--resume", "checkpoints/local/latest")
     assert on.code == 0, on.err
     assert "step 3" in on.out and "resumed from step_00002" in on.out
+
+
+def test_the_small_local_configuration_takes_its_base_from_the_environment(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BASE_MODEL", "models/of_my_own")
+    call = ("config", "show", "--config", "configs/train_local.yaml", "--workspace", str(tmp_path), "--json")
+    assert json.loads(rc1(*call).out)["model"]["base"] == "models/of_my_own"
+    assert json.loads(rc1(*call, "--set", "model.base=models/other").out)["model"]["base"] == "models/other"
+
+
+def test_the_small_local_configuration_is_verified_before_it_trains(rc1: Rc1, tmp_path: Path) -> None:
+    config = ("--config", "configs/train_local.yaml", "--workspace", str(tmp_path))
+    done = rc1("config", "verify", *config)
+    assert done.code == 0, done.err
+    assert "max_steps: 2000" in done.out and "a small local configuration, whole" in done.out
+    missing = rc1("config", "verify", *config, "--set", "run.max_steps=0")
+    assert (missing.code, "run.max_steps: found '0'" in missing.err) == (2, True), missing.err
+    for command in (("config", "verify"), ("train",)):
+        played = rc1(*command, *config, "--set", "engine.name=trl_ppo")
+        assert (played.code, "engine.name: trl_ppo learns from episodes" in played.err) == (2, True), played.err
+    assert not (tmp_path / "data").exists(), "nothing is made up for what cannot be trained"
 
 
 def test_the_small_local_configuration_takes_no_flags_of_the_flow(rc1: Rc1, tmp_path: Path) -> None:

@@ -1,0 +1,43 @@
+"""The small local configuration, where a command takes it in the place of a run's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rc1_lib.cli.session import Session
+from rc1_lib.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rc1_lib.training.train_config import TrainConfig
+
+
+def small_file(session: Session) -> Path | None:
+    """The small local configuration that --config names; None for one of RC1's own, or one that cannot be read.
+
+    Raises:
+        ConfigError: when a profile is asked for beside it.
+    """
+    given = session.options.config
+    if given is None:
+        return None
+    from rc1_lib.config_file import read_layers
+    from rc1_lib.training.train_config import is_small
+
+    path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
+    if not path.is_file() or not is_small(read_layers(path)):
+        return None
+    if session.options.profile is not None:
+        raise ConfigError(f"--profile: {path.name} has none; leave it out")
+    return path
+
+
+def read_small(session: Session, path: Path) -> TrainConfig:
+    """The small local configuration with `--set` applied.
+
+    Raises:
+        ConfigError: naming the file and the key, what was found and what is expected.
+    """
+    from rc1_lib.training.train_config_file import load_train_config
+
+    return load_train_config(path, session.options.overrides)
