@@ -299,6 +299,28 @@ class TestDifficulty:
         fewer = balanced.filter(~pl.col("id").is_in(hard.head(hard.len() // 2).implode()))
         assert "hard share" in {check.name for check in self.judge(evidence, metrics, fewer).failures}
 
+    @pytest.mark.parametrize(
+        ("check", "knobs"),
+        [
+            ("hard share", ("difficulty.target.hard", "tool_hops", "--clarify-rate", "ops_numeric")),
+            ("len_tokens, highest", ("--len-max", "cut long pages", "context length")),
+            ("turns, highest", ("--max-turns",)),
+            ("tool_hops, highest", ("pool.max_tool_hops",)),
+            ("clue_overlap, hard median", ("pool.recipes.*.overlap", "paraphrase")),
+        ],
+    )
+    def test_the_original_list_of_quick_diagnoses_stands_in_the_advice(
+        self, evidence: Evidence, check: str, knobs: tuple[str, ...]
+    ) -> None:
+        strict = evidence.run.config.gates.difficulty.model_copy(
+            update={"min_hard_pct": 1.0, "len_max": 1, "turns_max": 1, "tool_hops_max": 0, "hard_median_max": -1.0}
+        )
+        config = evidence.run.config
+        metrics, balanced = evidence.metrics(), evidence.rows("balanced")
+        result = difficulty_gate(metrics, balanced, strict, TASKS, config.gates.mix, config.datasets)
+        (found,) = [one for one in result.failures if one.name == check]
+        assert [knob for knob in knobs if knob not in found.advice] == []
+
     def test_a_row_taken_twice_is_red(self, evidence: Evidence) -> None:
         balanced = evidence.rows("balanced")
         result = self.judge(evidence, evidence.metrics(), pl.concat([balanced, balanced.head(1)]))
