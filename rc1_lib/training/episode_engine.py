@@ -22,7 +22,7 @@ from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Engine
 from rc1_lib.training.base_model import base_config, load_base, load_tokenizer, recompute_states
 from rc1_lib.training.chat_format import format_of
-from rc1_lib.training.device import Precision, get_device, get_precision, wanted_precision
+from rc1_lib.training.device import Precision, get_device, get_precision, to_device, wanted_precision
 from rc1_lib.training.memory_estimate import MemoryEstimate, check_memory, estimate_memory
 from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
@@ -209,7 +209,7 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
 
         They are of the policy as it stands, or was started from.
         """
-        ids_BT, chosen_BT = ids_BT.to(self.device), chosen_BT.to(self.device)
+        ids_BT, chosen_BT = to_device((ids_BT, chosen_BT), self.device)
         with self._autocast(), self._playing(start):
             hidden_ND = self.policy.hidden(ids_BT)[:, :-1][chosen_BT[:, 1:]]
             logits_NV = self.policy.logits(hidden_ND)

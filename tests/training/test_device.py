@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 import torch
 
+from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.training import device
 from rc1_lib.training.device import Precision, get_device, get_precision, to_device
@@ -71,3 +74,20 @@ def test_whatever_holds_tensors_is_moved_whole() -> None:
     assert (moved["parts"][1][1], moved["meta"]) == ("text", {"n": 3})
     assert isinstance(moved["parts"][1], tuple)
     assert to_device(torch.nn.Linear(1, 1), torch.device("meta")).weight.device.type == "meta"
+
+
+def test_tensors_change_their_device_by_to_device_alone() -> None:
+    """`.to(dtype)` is no move, nor is that of a batch, which goes through `to_device` itself."""
+    folder = PROJECT_ROOT / "rc1_lib" / "training"
+    moved = [
+        f"{path.relative_to(PROJECT_ROOT)}:{call.lineno}"
+        for path in sorted(folder.rglob("*.py"))
+        if path.name != "device.py"
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "to"
+        and not ast.unparse(call.func.value).startswith("collate(")
+        and any("device" in ast.unparse(given) for given in (*call.args, *(word.value for word in call.keywords)))
+    ]
+    assert moved == []

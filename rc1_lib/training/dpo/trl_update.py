@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rc1_lib.config_updates import TrlDPO
 from rc1_lib.errors import RC1Error
+from rc1_lib.training.device import to_device
 from rc1_lib.training.dpo.pairs import Pair, pairs_of
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.spans import Part, span
@@ -141,7 +142,7 @@ def _apart(seen: Sequence[_Seen]) -> dict[str, float]:
 def inputs_of(batch: EpisodeBatch, pairs: Sequence[Pair]) -> dict[str, Tensor]:
     """Pairs as TRL's loss takes them: the chosen takes and then the rejected, only the policy's own tokens learned."""
     rows_b = torch.tensor([*(pair.chosen for pair in pairs), *(pair.rejected for pair in pairs)])
-    rows_b = rows_b.to(batch.ids.device)
+    rows_b = to_device(rows_b, batch.ids.device)
     longest = int(batch.lengths[rows_b].max())
     place_t = torch.arange(longest, device=batch.ids.device)
     return {
@@ -158,7 +159,7 @@ def _kept(
     if expected is None:
         return ()
     rows_b = torch.tensor([*(pair.chosen for pair in pairs), *(pair.rejected for pair in pairs)])
-    rows_b = rows_b.to(batch.own.device)
+    rows_b = to_device(rows_b, batch.own.device)
     own_bt = batch.own[rows_b]
     ours = Logprobs(*(each_BT[rows_b][own_bt].cpu() for each_BT in expected))
     return Logprobs(*(each_N.float().cpu() for each_N in theirs)), ours
