@@ -25,6 +25,7 @@ from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double_checks import double_checks
 from rc1_lib.scoring.unbilled import score_unbilled
+from rc1_lib.scoring.unstable_samples import keep_unstable
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
@@ -90,6 +91,8 @@ def dimensions(run: Run) -> tuple[str, ...]:
 def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> JudgedRows:
     """Score rows of the pool's schema with the run's judge, and add all that is read by rule.
 
+    Those on which its samples disagree are listed (`rc1_lib.scoring.unstable_samples`).
+
     Args:
         run: whose judge.
         rows: of the pool's schema.
@@ -104,6 +107,7 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
     judged = _scored(run, rows["messages"].to_list(), store)
     if judged.stopped:
         raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}. What was paid for is kept")
+    keep_unstable(run.workspace, rows["id"].to_list(), judged, judge_identity(run))
     graded = [name for name in names if name not in run.config.reward.rules]
     scores = judged.rows.select("scored", "reason", "unstable", *graded)
     buckets = measure(rows, run.config.difficulty).select("id", "bucket")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,14 @@ from rc1_lib.checks import defined
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.scoring.dialogues import Dialogue
+from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import Judge
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.noise import OVERALL, pooled
+from rc1_lib.scoring.unstable_samples import UNSTABLE, keep_unstable
 from rc1_lib.scoring.usage_lines import AttemptOutcome
 
 SCORES = "reports/rc1/scores.jsonl"
-UNSTABLE = "reports/rc1/unstable_samples.jsonl"
 
 
 def summary_path(out: str) -> str:
@@ -45,9 +45,8 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
     """
     incomplete = _refusal(judged, run.config.gates.stability.min_coverage)
     rows = _rows(dialogues, judged, tuple(judge.spec.dimensions), not incomplete)
-    unstable = _unstable(dialogues, judged)
+    unstable = keep_unstable(run.workspace, [dialogue.id for dialogue in dialogues], judged, judge_identity(run))
     _write_lines(run.workspace.path(out), rows)
-    _write_lines(run.workspace.path(UNSTABLE), unstable)
     summary = {
         "time": now(),
         "complete": not incomplete,
@@ -107,14 +106,6 @@ def _rows(
         }
         for dialogue, row in zip(dialogues, judged.rows.iter_rows(named=True), strict=True)
     ]
-
-
-def _unstable(dialogues: Sequence[Dialogue], judged: Judged) -> list[dict[str, Any]]:
-    """The unstable dialogues with all their replies and the ids that they have in the file."""
-    ids: dict[str, list[str]] = defaultdict(list)
-    for dialogue, name in zip(dialogues, judged.rows["dialogue"].to_list(), strict=True):
-        ids[name].append(dialogue.id)
-    return [{"ids": ids[row["dialogue"]], **row} for row in judged.unstable()]
 
 
 def _dimensions(judged: Judged, dimensions: Sequence[str], confidence: float) -> dict[str, dict[str, Any]]:

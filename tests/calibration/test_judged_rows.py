@@ -1,0 +1,46 @@
+"""Rows with what the judge made of them: what is unstable is listed, whoever asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rc1_lib.calibration.judged_rows import judge_rows
+from rc1_lib.evidence import Evidence
+from rc1_lib.run import Run, open_run
+from rc1_lib.testing.judge_server import Behaviour, running
+from tests.conftest import SMALL
+from tests.scoring.bench import overrides
+
+UNSTABLE = "reports/rc1/unstable_samples.jsonl"
+
+
+def listed(run: Run) -> list[dict[str, object]]:
+    path = run.workspace.path(UNSTABLE)
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_dialogues_on_which_the_samples_disagree_are_listed_as_they_are_judged(
+    evidence: Evidence, tmp_path: Path
+) -> None:
+    rows = evidence.rows("shadow").head(5)
+    with running(Behaviour(delay="zero")) as server:
+
+        def judging(*settings: str) -> Run:
+            return open_run(workspace=tmp_path, overrides=[*SMALL, *overrides(server.base_url), *settings])
+
+        strict, usual = judging("gates.stability.max_variance=0.0000001"), judging()
+        found = judge_rows(strict, rows.head(3)).frame
+        assert found["unstable"].to_list() == [True] * 3
+        assert [one["ids"] for one in listed(strict)] == [[name] for name in rows["id"].head(3)]
+        assert {len(one["replies"]) for one in listed(strict)} == {3}
+
+        judge_rows(strict, rows[2:])
+        assert [one["ids"] for one in listed(strict)] == [[name] for name in rows["id"]], "each stands there once"
+
+        judge_rows(usual, rows.head(4))
+        assert [one["ids"] for one in listed(usual)] == [[rows["id"][4]]], "what is stable now is listed no more"
+
+        another = judging("judge.model=another")
+        judge_rows(another, rows.head(1))
+        assert listed(another) == [], "what another judge said is no news of this one"
