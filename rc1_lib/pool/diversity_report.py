@@ -10,6 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.artifacts import write_json
+from rc1_lib.pool.derived import REFERENCE_TEMPLATES, TEMPLATES
 from rc1_lib.pool.diversity import (
     distinct_n,
     js_divergence,
@@ -18,8 +20,28 @@ from rc1_lib.pool.diversity import (
     windowed_distinct,
     zipf_slope,
 )
-from rc1_lib.pool.templates import Pack, pieces
+from rc1_lib.pool.templates import Pack, load_pack, pieces
+from rc1_lib.run import Run
 from rc1_lib.text import tokenize, tokens
+
+DIVERSITY = "reports/diversity_report.json"
+
+
+def write_pack_report(run: Run) -> None:
+    """Measure the wording of the run's template pack against the old one's, and write it to `DIVERSITY`.
+
+    Raises:
+        TemplateError: when a pack cannot be read.
+        RowError: when a pack says too little to be measured.
+    """
+    pack, reference = (load_pack(one.path(run)) for one in (TEMPLATES, REFERENCE_TEMPLATES))
+    limits, seed = run.config.gates.diversity, run.config.pool.seed
+    measured = diversity_report(
+        pack_texts(pack), pack, pack_texts(reference), window_bigrams=limits.window_bigrams, alpha=limits.kl_alpha,
+        seed=seed,
+    )  # fmt: skip
+    of = run.workspace.name(TEMPLATES.path(run))
+    write_json(run.workspace.path(DIVERSITY), {"measured": of, **measured})
 
 
 def pack_texts(pack: Pack, lang: str | None = None) -> pl.Series:

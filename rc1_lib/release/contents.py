@@ -28,7 +28,10 @@ from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.vouched import check_vouched
 
 _GIVEN = ("judge_spec", "templates", "reference_templates")
-_TOLD_BY_HAND = ("reports/rc1/sample_manifest.json", "reports/rc1/difficulty_report.json", "reports/rc1/git_commit.txt")
+_TOLD_BY_HAND = (
+    "reports/diversity_report.json", "reports/rc1/sample_manifest.json", "reports/rc1/difficulty_report.json",
+    "reports/rc1/git_commit.txt",
+)  # fmt: skip
 _PROJECT = ("constraints.txt", "pyproject.toml")
 _ADAPTER = "adapter*"
 LOCK = "environment/installed.txt"

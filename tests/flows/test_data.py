@@ -1,0 +1,30 @@
+"""The data stages leave what tells of them, beside the files and their manifests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rc1_lib.artifacts import read_json
+from rc1_lib.run import open_run
+from tasks.data import seed
+from tasks.endings import outcome
+from tests.conftest import SMALL
+
+REPORT = "reports/diversity_report.json"
+
+
+def test_building_the_pool_tells_how_varied_its_template_pack_is(tmp_path: Path) -> None:
+    run = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=30", "shadow.n=10"])
+    outcome(seed(run, "auto", return_state=True))
+    report = read_json(tmp_path / REPORT)
+    assert report["measured"] == "templates/pack_v2"
+    wanted = {"distinct_1", "distinct_2", "type_token_ratio", "kl_3gram", "zipf_slope", "roles", "styles"}
+    assert wanted <= report.keys()
+    assert (len(report["roles"]) >= 4, len(report["styles"]) >= 3, report["kl_3gram"] >= 0.15) == (True, True, True)
+
+
+def test_a_pack_that_is_the_old_one_is_told_too_and_left_to_the_gate(tmp_path: Path) -> None:
+    both = [f"pool.{key}=templates/pack_v1" for key in ("templates_dir", "reference_templates_dir")]
+    run = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=30", "shadow.n=10", *both])
+    assert all(made["built"] for made in outcome(seed(run, "auto", return_state=True)))
+    assert read_json(tmp_path / REPORT)["kl_3gram"] == 0.0
