@@ -25,6 +25,7 @@ from rc1_lib.scoring.dialogues import misfit
 from rc1_lib.scoring.given import JUDGE_SPEC
 from rc1_lib.scoring.judged import Judged, gather
 from rc1_lib.scoring.limiter import Limiter
+from rc1_lib.scoring.named_model import check_model
 from rc1_lib.scoring.prompt import JudgeSpec, canonical, dialogue_sha256, load_spec
 from rc1_lib.scoring.providers import KEY_VARIABLE, LIVE, ProviderSettings, local_rubric, open_provider
 from rc1_lib.scoring.recent_rates import RecentRates
@@ -198,6 +199,8 @@ def check_judge(run: Run) -> None:
         ConfigError: when its provider is unknown, or its model, key, address or instructions are missing or unusable.
     """
     read_spec(run)
+    if run.config.judge.provider in LIVE:
+        check_model(run)
     asyncio.run(open_provider(_settings(run.config.judge)).aclose())
 
 

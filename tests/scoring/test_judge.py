@@ -6,14 +6,16 @@ import asyncio
 import math
 import statistics
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gates.judge_stability import stability_gate
-from rc1_lib.scoring.judge import open_judge, open_store
+from rc1_lib.run import open_run
+from rc1_lib.scoring.judge import check_judge, open_judge, open_store
 from rc1_lib.scoring.judged import NOT_ASKED
 from rc1_lib.scoring.noise import OVERALL, long_scores, pooled
 from rc1_lib.scoring.rubric import DIMENSIONS
@@ -583,3 +585,15 @@ def test_profile_prod_refuses_what_the_test_double_said_before(bench: Bench) -> 
     assert "test double" in judged.stopped
     assert judged.coverage == 0.0
     _no_unscored_row_holds_a_number(judged.rows)
+
+
+def test_another_judge_is_not_asked_by_the_name_of_the_files_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "a-key-of-somebodys")
+    monkeypatch.setenv("SCORER_PROVIDER", "deepseek_r1")
+    with pytest.raises(ConfigError, match=r"judge\.model is 'gemini-2\.5-flash', which ppo_scale\.yaml has for gemini"):
+        check_judge(open_run(profile="prod", workspace=tmp_path))
+    check_judge(open_run(profile="prod", workspace=tmp_path, overrides=["judge.model=deepseek-reasoner"]))
+    monkeypatch.setenv("SCORER_PROVIDER", "gemini")
+    check_judge(open_run(profile="prod", workspace=tmp_path))
