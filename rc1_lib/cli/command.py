@@ -48,11 +48,13 @@ def command(
         app: where to register it.
         name: the command's name.
         function: its body.
-        without: shared options (by the names of `shared`) that would have no effect here and are left out.
+        without: shared options (by the names of `shared`) that would have no effect here and are left out; so is one
+            that the command has as its own, and `sources` where nothing of the configuration can be overridden.
         writes: whether it may write at all; what does not has no log either, and leaves nothing behind when it fails.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
-    common = [given for given in inspect.signature(shared).parameters.values() if given.name not in without]
+    left_out = {*without, *(given.name for given in own), *(["sources"] if "overrides" in without else [])}
+    common = [given for given in inspect.signature(shared).parameters.values() if given.name not in left_out]
     hints = get_type_hints(function, include_extras=True) | get_type_hints(shared, include_extras=True)
 
     def entry(**values: Any) -> None:
@@ -95,7 +97,7 @@ def _check_threads() -> None:
 
 def _files_of(options: Options) -> list[tuple[str, Any]]:
     """The shared options that name files."""
-    return [("workspace", options.workspace), ("config", options.config)]
+    return [("workspace", options.workspace), ("config", options.config), ("sources", options.sources)]
 
 
 def _check_path(name: str, value: Any, root: Path = Path()) -> None:

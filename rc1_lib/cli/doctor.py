@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.cli.options import Seed, Sources, overrides, source
+from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _RED = 1
 
 
-def doctor(session: Session, sources: Sources = None, seed: Seed = None) -> int:
+def doctor(session: Session, seed: Seed = None) -> int:
     """Look for what a training would stumble over: ticket, base, keys, servers, disk, memory. Writes nothing.
 
     Give the flags of the training. Exits 0 when all is well, 1 when something is red.
     """
     from rc1_lib.doctor.looks import examined
 
-    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    run = session.open(overrides({"pool.seed": seed}))
     quieten(hub=False)
     found = examined(run)
     code = _RED if any(one.red for one in found.values()) else 0

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.options import Seed, Sources, overrides, source
+from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -17,13 +17,13 @@ from rc1_lib.workspace_lock import holding
 _RED = 2
 
 
-def learnability(session: Session, sources: Sources = None, seed: Seed = None) -> int:
+def learnability(session: Session, seed: Seed = None) -> int:
     """Let the start play some prompts several times: how often it solves them, and whether takes differ in worth.
 
     Red where no gradient can come of it, or where the evaluation could not show what is learned. Needs the ticket that
     the training needs; trains nothing. A live judge is asked about the episodes.
     """
-    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    run = session.open(overrides({"pool.seed": seed}))
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 

@@ -29,6 +29,7 @@ class Options:
     profile: Profile | None
     overrides: tuple[str, ...]
     as_json: bool
+    sources: str | None = None
 
 
 def shared(
@@ -53,25 +54,26 @@ def shared(
             rich_help_panel=COMMON,
         ),
     ] = None,
+    sources: Annotated[
+        str | None,
+        typer.Option(
+            help="embedded, hub, a folder with one sub-folder a task, or a .jsonl file of finished rows (sources.use).",
+            rich_help_panel=COMMON,
+        ),
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print one JSON document on stdout, and nothing else.", rich_help_panel=COMMON),
     ] = False,
 ) -> Options:
     """Gather the shared options; the command decorator reads this signature."""
-    return Options(workspace, config, profile, tuple(overrides or ()), as_json)
+    return Options(workspace, config, profile, tuple(overrides or ()), as_json, sources)
 
 
 Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]
 Mix = Annotated[
     str | None,
     typer.Option(help='Share of each task, for example "hotpotqa:0.45,strategyqa:0.30,gsm8k:0.25" (datasets).'),
-]
-Sources = Annotated[
-    str | None,
-    typer.Option(
-        help="embedded, hub, a folder with one sub-folder a task, or a .jsonl file of finished rows (sources.use)."
-    ),
 ]
 ByTask = Annotated[
     str | None,

@@ -9,7 +9,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from rc1_lib.cli.options import Sources, overrides, source
+from rc1_lib.cli.options import overrides
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -41,7 +41,6 @@ def plan(
             f"`steps` where these are fewer.",
         ),
     ] = None,
-    sources: Sources = None,
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
 ) -> int:
     """Tell what a training will take: hours, GPU-hours, calls of the judge and USD, each with an interval.
@@ -49,7 +48,7 @@ def plan(
     A few of its steps are played, learned and forgotten; no checkpoint is written. A live judge is asked about their
     episodes. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.
     """
-    run = session.open(overrides({"sources.use": source(sources), "pool.seed": pool_seed}))
+    run = session.open(overrides({"pool.seed": pool_seed}))
     timed = _timed_steps(run, pilot_steps)
     session.started = True
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by

@@ -13,13 +13,11 @@ from rc1_lib.cli.options import (
     Mix,
     Rebuild,
     Seed,
-    Sources,
     TemplatesDir,
     by_task,
     names,
     overrides,
     shares,
-    source,
 )
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
@@ -49,7 +47,6 @@ def build_pool(
         Path | None,
         typer.Option(help="Leave out the questions of this shadow set too, beside the run's own (pool.hold_out)."),
     ] = None,
-    sources: Sources = None,
     seed: Seed = None,
     workers: Annotated[int | None, typer.Option(help="Processes that write rows (pool.workers).")] = None,
     rebuild: Rebuild = False,
@@ -67,7 +64,6 @@ def build_pool(
                 "pool.tools": list(chosen) if chosen else None,
                 "pool.templates_dir": session.given(templates_dir),
                 "pool.hold_out": session.given(shadow),
-                "sources.use": source(sources),
                 "pool.seed": seed,
                 "pool.workers": workers,
             }

@@ -11,7 +11,7 @@ import typer
 from rc1_lib.cli import tables
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
-from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
+from rc1_lib.cli.options import Rebuild, Seed, overrides
 from rc1_lib.cli.outline import after_preflight, preflight_outline
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
@@ -39,7 +39,6 @@ _REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json
 
 def preflight(
     session: Session,
-    sources: Sources = None,
     seed: Seed = None,
     build: Build = "auto",
     rebuild: Rebuild = False,
@@ -47,12 +46,11 @@ def preflight(
     verbose: Verbose = False,
 ) -> int:
     """Run both rounds of gates and, when both pass, issue the ticket that opens training."""
-    return _run(session, [1, 2], True, sources, seed, "always" if rebuild else build, refresh, verbose)
+    return _run(session, [1, 2], True, seed, "always" if rebuild else build, refresh, verbose)
 
 
 def round1(
     session: Session,
-    sources: Sources = None,
     seed: Seed = None,
     build: Build = "auto",
     rebuild: Rebuild = False,
@@ -60,12 +58,11 @@ def round1(
     verbose: Verbose = False,
 ) -> int:
     """Run the first round of gates: every check."""
-    return _run(session, [1], False, sources, seed, "always" if rebuild else build, refresh, verbose)
+    return _run(session, [1], False, seed, "always" if rebuild else build, refresh, verbose)
 
 
 def round2(
     session: Session,
-    sources: Sources = None,
     seed: Seed = None,
     build: Build = "auto",
     rebuild: Rebuild = False,
@@ -73,21 +70,20 @@ def round2(
     verbose: Verbose = False,
 ) -> int:
     """Run the second round and, when the first has passed on the same files, issue the ticket."""
-    return _run(session, [2], True, sources, seed, "always" if rebuild else build, refresh, verbose)
+    return _run(session, [2], True, seed, "always" if rebuild else build, refresh, verbose)
 
 
 def _run(
     session: Session,
     rounds: list[int],
     ticket: bool,
-    sources: str | None,
     seed: int | None,
     build: Build,
     refresh: bool,
     verbose: bool,
 ) -> int:
     begun = time.monotonic()
-    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    run = session.open(overrides({"pool.seed": seed}))
     if build != "never":
         from rc1_lib.calibration.stages import check_performable
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rc1_lib.cli.options import Seed, Sources, overrides, source
+from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
 
@@ -18,14 +18,14 @@ _MISSED = timedelta(days=2)
 """Without a night for as long, at least one was missed."""
 
 
-def report(session: Session, sources: Sources = None, seed: Seed = None) -> int:
+def report(session: Session, seed: Seed = None) -> int:
     """Write the RC1 report of a green run or a red one: one page, every number with the file that it came from.
 
     No ticket is asked for; a red run says RED at the top. The same files give the same page.
     """
     from rc1_lib.release.report.page import write_page
 
-    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    run = session.open(overrides({"pool.seed": seed}))
     page = write_page(run)
     session.show(*(f"RED: {reason}" for reason in page.red))
     session.show(
@@ -77,7 +77,6 @@ def release(
             "the package (extra `model-signing`).",
         ),
     ] = None,
-    sources: Sources = None,
     seed: Seed = None,
 ) -> int:
     """Pack what anybody needs to check and repeat a run, if its ticket holds and its evaluation is green.
@@ -90,7 +89,7 @@ def release(
     from rc1_lib.release.report.page import write_page
     from rc1_lib.release.signing import read_key
 
-    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    run = session.open(overrides({"pool.seed": seed}))
     key = None if sign is None else read_key(sign)
     if model_signature is not None:
         check_model_key(model_signature)

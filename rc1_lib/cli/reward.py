@@ -12,7 +12,7 @@ from rich.table import Table
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.labels import Dimensions, GroupKey, LabelKey, ScaleOption, calibrate_on_labels
-from rc1_lib.cli.options import Rebuild, Sources, overrides, source
+from rc1_lib.cli.options import Rebuild, overrides
 from rc1_lib.cli.preflight import Build, Verbose
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -101,11 +101,9 @@ def overclar_penalty(
     return show_step(session, run, outcome)
 
 
-def calibrate(
-    session: Session, sources: Sources = None, build: Build = "auto", rebuild: Rebuild = False, verbose: Verbose = False
-) -> int:
+def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False, verbose: Verbose = False) -> int:
     """Run the whole calibration as a flow: shadow run, weights, ablation, shadow run again; write weights if green."""
-    run = session.open(overrides({"sources.use": source(sources)}))
+    run = session.open()
     from rc1_lib.calibration.stages import check_performable
     from rc1_lib.cli.preflight import revocation
 

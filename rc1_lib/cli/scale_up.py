@@ -6,7 +6,7 @@ from rich.table import Table
 
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
-from rc1_lib.cli.options import Rebuild, Seed, Sources, overrides, source
+from rc1_lib.cli.options import Rebuild, Seed, overrides
 from rc1_lib.cli.preflight import Build, Verbose
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.tables import notes
@@ -14,7 +14,6 @@ from rc1_lib.cli.tables import notes
 
 def scale_up(
     session: Session,
-    sources: Sources = None,
     seed: Seed = None,
     build: Build = "auto",
     rebuild: Rebuild = False,
@@ -24,7 +23,7 @@ def scale_up(
 
     What was green before is not judged again, also after a kill. No ticket is issued or revoked.
     """
-    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    run = session.open(overrides({"pool.seed": seed}))
     from rc1_lib.scale_up.report import PICTURE, REPORT
     from rc1_lib.scale_up.sizes import steps
 

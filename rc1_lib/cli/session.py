@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, overload
 from rich.console import Console, RenderableType
 
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace
-from rc1_lib.cli.options import Options
+from rc1_lib.cli.options import Options, overrides, source
 from rc1_lib.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Session:
         return Workspace(root_of(self.options))
 
     def open(self, flags: Sequence[str] = (), reading: Mapping[str, str | None] | None = None) -> Run:
-        """Open the run: the configuration, then `--set`, then the command's own flags, then files that it only reads.
+        """Open the run: the configuration, `--set`, `--sources`, its own flags, then files that are only read.
 
         Args:
             flags: overrides of the configuration, `a.b=c`.
@@ -57,7 +57,7 @@ class Session:
         from rc1_lib.run import open_run
 
         options = self.options
-        self.overrides = (*options.overrides, *flags)
+        self.overrides = (*options.overrides, *overrides({"sources.use": source(options.sources)}), *flags)
         self.run = open_run(
             profile=options.profile,
             config=options.config,

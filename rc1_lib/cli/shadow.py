@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.options import Rebuild, Sources, overrides, source
+from rc1_lib.cli.options import Rebuild, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
 from rc1_lib.errors import ConfigError, RowError
@@ -34,7 +34,6 @@ def shadow_run(
     tag: Annotated[
         str | None, typer.Option(help="Label of the comparison: reports/shadow_run_TAG.json. Default: manual.")
     ] = None,
-    sources: Sources = None,
     rebuild: Rebuild = False,
 ) -> int:
     """Compare the old score with the new reward on the shadow set, which is written where it is missing."""
@@ -46,7 +45,6 @@ def shadow_run(
                 "shadow.n": n,
                 "shadow.seed": seed,
                 "shadow.stratify": stratify,
-                "sources.use": source(sources),
             }
         )
     )

@@ -16,7 +16,7 @@ def small_file(session: Session) -> Path | None:
     """The small local configuration that --config names; None for one of RC1's own, or one that cannot be read.
 
     Raises:
-        ConfigError: when a profile is asked for beside it.
+        ConfigError: when a profile, or sources, are asked for beside it.
     """
     given = session.options.config
     if given is None:
@@ -27,8 +27,9 @@ def small_file(session: Session) -> Path | None:
     path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
     if not path.is_file() or not is_small(read_layers(path)):
         return None
-    if session.options.profile is not None:
-        raise ConfigError(f"--profile: {path.name} has none; leave it out")
+    for flag in ("profile", "sources"):
+        if getattr(session.options, flag) is not None:
+            raise ConfigError(f"--{flag}: {path.name} has none; leave it out")
     return path
 
 

@@ -6,16 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from rc1_lib.cli.options import Seed, Sources, overrides, source
+from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import TicketError
 
 
-def verify(session: Session, sources: Sources = None, seed: Seed = None) -> int:
+def verify(session: Session, seed: Seed = None) -> int:
     """Check everything that the ticket vouches for against what is there now; the same flags as for the preflight."""
     from rc1_lib.preflight.ticket import verify_ticket
 
-    run = session.open(overrides({"sources.use": source(sources), "pool.seed": seed}))
+    run = session.open(overrides({"pool.seed": seed}))
     ticket = verify_ticket(run)
     _print(session, ticket)
     session.show("valid: every file, the code and the configuration are those that passed both rounds")

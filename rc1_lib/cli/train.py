@@ -13,7 +13,7 @@ from rich.table import Table
 from rc1_lib.cli import tables
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
 from rc1_lib.cli.fresh_reports import stamps, written_since
-from rc1_lib.cli.options import Sources, overrides, source
+from rc1_lib.cli.options import overrides
 from rc1_lib.cli.outline import after_training, training_outline
 from rc1_lib.cli.preflight import Verbose
 from rc1_lib.cli.quiet import quieten
@@ -74,7 +74,6 @@ def train(
             "a trace (Perfetto, chrome://tracing). A live judge is asked about their episodes.",
         ),
     ] = False,
-    sources: Sources = None,
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
     verbose: Verbose = False,
 ) -> int:
@@ -89,12 +88,12 @@ def train(
     small = small_file(session)
     if small is not None:
         others = control or profile_step or random_base
-        if seed or all_seeds or not evaluate or others or sources or pool_seed is not None:
+        if seed or all_seeds or not evaluate or others or pool_seed is not None:
             raise ConfigError(
                 f"{small.name}: is a small local configuration; it takes --resume-from, --set and --workspace alone"
             )
         return _train_small(session, small, resume_from)
-    run = session.open(overrides({"sources.use": source(sources), "pool.seed": pool_seed}))
+    run = session.open(overrides({"pool.seed": pool_seed}))
     session.started = True
     if random_base:
         if profile_step or control or resume_from or seed or all_seeds or not evaluate:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from rc1_lib.cli.app import app
 
 from .conftest import SMALL, Rc1
 
@@ -151,6 +155,27 @@ def test_config_is_shown_with_its_overrides(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=77", "--json")
     assert json.loads(done.out)["pool"]["n"] == 77
     assert "n: 77" in rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=77").out
+
+
+def _flags(command: Any, name: str = "rc1") -> dict[str, set[str]]:
+    """Command -> its flags."""
+    if not hasattr(command, "commands"):
+        return {name: {flag for parameter in command.params for flag in parameter.opts}}
+    return {key: flags for one in command.commands.values() for key, flags in _flags(one, f"{name} {one.name}").items()}
+
+
+def test_every_command_that_takes_other_settings_takes_other_sources(rc1: Rc1, tmp_path: Path) -> None:
+    """Whoever gave a preflight --sources gives it to what follows, too."""
+    known = _flags(typer.main.get_command(app))
+    assert {"rc1 train", "rc1 evaluate", "rc1 ckpt export"} < known.keys()
+    assert [name for name, flags in known.items() if "--set" in flags and "--sources" not in flags] == []
+    assert [name for name, flags in known.items() if "--set" not in flags and "--sources" in flags] == []
+    (tmp_path / "questions").mkdir()
+    shown = ("config", "show", "--workspace", tmp_path, "--json", "--sources")
+    assert json.loads(rc1(*shown, tmp_path / "questions").out)["sources"]["use"] == str(tmp_path / "questions")
+    assert json.loads(rc1(*shown, "hub", "--set", "sources.use=embedded").out)["sources"]["use"] == "hub"
+    refused = rc1(*shown, tmp_path / "nowhere")
+    assert (refused.code, "there is no such folder or .jsonl file" in refused.err) == (2, True)
 
 
 def test_config_that_may_not_train_is_refused_by_verify(rc1: Rc1, tmp_path: Path) -> None:
