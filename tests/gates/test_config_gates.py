@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.artifacts import FileState
+from rc1_lib.artifacts import PROJECT_ROOT, FileState
+from rc1_lib.config_file import departures
 from rc1_lib.gates.integrity import integrity_gate
 from rc1_lib.gates.machine import GitState, git_gate, resources_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
@@ -70,6 +71,15 @@ def test_the_published_configuration_may_train() -> None:
 )
 def test_each_fault_of_the_training_configuration_is_named(override: str, wrong: str) -> None:
     assert failed(training_gate(open_run(profile="prod", overrides=[override]).config)) == {wrong}
+
+
+def test_the_trial_before_the_published_run_may_train_and_is_seen_to_be_one() -> None:
+    """As docs/training.md has it."""
+    trial = open_run(profile="prod", overrides=["steps=5000", "gates.training.min_steps=5000"]).config
+    assert training_gate(trial).failures == ()
+    assert [one["key"] for one in departures(trial, published_config())] == ["gates.training.min_steps"]
+    told = (PROJECT_ROOT / "docs/training.md").read_text(encoding="utf-8")
+    assert "`--set steps=5000 --set gates.training.min_steps=5000`" in told
 
 
 def test_a_penalty_switched_off_is_red() -> None:
