@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.config_file import read_layers
 from rc1_lib.errors import ConfigError
 from rc1_lib.learners import ENGINES, names_of
 from rc1_lib.training.train_config import PROJECTIONS, EarlyStop, TrainConfig, is_small
@@ -93,6 +94,14 @@ def test_the_shipped_file_loads_and_is_known_by_its_sections() -> None:
     assert is_small(yaml.safe_load(SHIPPED.read_text()))
     assert not is_small(yaml.safe_load((PROJECT_ROOT / "configs/local.yaml").read_text()))
     assert TrainConfig.model_validate(config.model_dump(mode="json")) == config
+
+
+@pytest.mark.parametrize("file", ["train_local.yaml", "local.yaml", "ppo_scale.yaml"])
+def test_whatever_is_shipped_saves_at_least_every_hour(file: str) -> None:
+    """Machines vanish: a bound in steps alone loses hours where steps are slow."""
+    tree = read_layers(PROJECT_ROOT / "configs" / file)
+    minutes = tree["run"]["save_minutes"] if "run" in tree else tree["training"]["checkpoints"]["every_minutes"]
+    assert 30 <= minutes <= 60
 
 
 def test_callbacks_may_carry_settings(tmp_path: Path) -> None:
