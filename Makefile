@@ -9,7 +9,7 @@ KEPT := MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_MMAP_THRESHOLD_=33554432 MALLOC
 # One thread each, and none that spins while it waits: beside other work that took three times as long.
 CALM := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 # Three workers on two cores: those that run flows wait for their server a third of the time.
-TESTS := PYTHONDONTWRITEBYTECODE= $(KEPT) $(CALM) $(BIN)/python -m pytest -n 3 --no-loadscope-reorder
+TESTS := PYTHONDONTWRITEBYTECODE= $(KEPT) $(CALM) $(BIN)/python -m pytest -n 3
 PROFILE ?= local
 ARGS ?=
 

@@ -8,7 +8,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from rc1_lib.run import ENVIRONMENT, VERDICTS, Run, open_run
 from tests import forks, own_workspace, pictures
 from tests.forked_workers import fork_workers
 from tests.groups import WITH_SERVER, ByGroup, group_of, turn_of
+from tests.lasting_server import LastingServer
 from tests.once import copy_of
 
 Verdicts = dict[int, list[GateResult]]
@@ -173,8 +174,8 @@ def opened(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPathFact
     return open_run(profile="local", workspace=root, overrides=(*built.overrides, *TINY))
 
 
-_SERVER = ExitStack()
-"""What ends the Prefect server of this worker's tests."""
+_SERVER = LastingServer()
+"""The Prefect server of this worker's tests."""
 
 
 @pytest.fixture(scope="session")
@@ -185,16 +186,23 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """
     from tests.prefect_server import server_of_tests
 
-    _SERVER.enter_context(server_of_tests(tmp_path_factory))
-    with _SERVER:
-        yield
+    _SERVER.begin(partial(server_of_tests, tmp_path_factory))
+    yield
+    _SERVER.end()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The fixture is made once, and the server may have left since: it is there again before what hangs on it."""
+    if group_of(item.nodeid) in WITH_SERVER:
+        _SERVER.needed(True)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """The server goes with the last test that needs it: one that idles takes a twentieth of a core."""
     if nextitem is None or group_of(nextitem.nodeid) not in WITH_SERVER:
-        _SERVER.close()
+        _SERVER.needed(False)
 
 
 @pytest.fixture(scope="session")
