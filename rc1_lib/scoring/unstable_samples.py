@@ -1,7 +1,8 @@
 """The list of dialogues on which the judge's samples disagree, with all of their replies.
 
 It is kept up by whatever judges rows: of the dialogues that were judged now it holds those that are unstable now; what
-an earlier asking of this very judge found of others stays, and what another judge said goes.
+an earlier asking of this very judge found of others stays, also of those that were asked about and are unscored; what
+another judge said goes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def keep_unstable(
         named[dialogue].append(one)
     ours = [{"ids": named[row["dialogue"]], "judge": dict(judge), **row} for row in judged.unstable()]
     path = workspace.path(UNSTABLE)
-    lines = [*_others(path.read_bytes() if path.is_file() else b"", judge, named), *map(orjson.dumps, ours)]
+    found = set(judged.rows.filter("scored")["dialogue"])
+    lines = [*_others(path.read_bytes() if path.is_file() else b"", judge, found), *map(orjson.dumps, ours)]
     if not lines:
         path.unlink(missing_ok=True)
         return ours
@@ -54,6 +56,7 @@ def _others(there: bytes, judge: Mapping[str, str], judged: Collection[str]) -> 
             found = orjson.loads(line)
         except ValueError:
             continue
-        if isinstance(found, dict) and found.get("judge") == dict(judge) and found.get("dialogue") not in judged:
+        of = found.get("dialogue") if isinstance(found, dict) and found.get("judge") == dict(judge) else None
+        if isinstance(of, str) and of not in judged:
             kept.append(line)
     return kept
