@@ -5,7 +5,6 @@ Prefect's cache stays out of it: a manifest also knows a file that somebody alte
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from prefect.logging import get_run_logger
@@ -15,7 +14,6 @@ from rc1_lib.build_policy import Build, needs_build
 from rc1_lib.derived import Artifact
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.steps import write_report
-from rc1_lib.errors import RC1Error
 from rc1_lib.pool.build import Progress
 from rc1_lib.pool.derived import PARTS
 from rc1_lib.pool.diversity_report import write_pack_report
@@ -37,10 +35,10 @@ def seed(run: Run, build: Build) -> list[Made]:
     parts = [part for part, state in states.items() if needs_build(state, build)]
     if parts:
         build_seed(run, parts, _log_tenths())
-        with suppress(RC1Error):  # packs that cannot be compared are for the gate to name
-            write_pack_report(run)
     else:
         tell("shadow set and pool", 1, 1, "kept: " + ", ".join(sorted({state.value for state in states.values()})))
+    if build != "never":
+        write_pack_report(run)
     return [_made(run, PARTS[part], state, part in parts) for part, state in states.items()]
 
 

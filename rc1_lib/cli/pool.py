@@ -183,7 +183,7 @@ def report_diversity(
 
 def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
     from rc1_lib.evidence import Evidence
-    from rc1_lib.pool.diversity_report import diversity_report, pack_texts
+    from rc1_lib.pool.diversity_report import diversity_report, pack_report
     from rc1_lib.pool.rewording import reworded
     from rc1_lib.pool.templates import load_pack
     from rc1_lib.rows.frame import with_texts
@@ -194,15 +194,13 @@ def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
         raise TemplateError(
             f"{evidence.path('templates')}: is the reference pack itself; name another with --templates-dir"
         )
-    used: dict[str, Any] = {}
-    if of_rows:
-        rows = with_texts(evidence.rows("pool"))
-        rows = rows.sample(min(rows.height, limits.kl_rows), seed=run.config.pool.seed, shuffle=True)
-        texts, old = rows["written"], reworded(rows, reference)
-        used = {f"{name}s_used": sorted(rows[name].unique()) for name in ("role", "style")}
-    else:
-        texts, old = pack_texts(pack), pack_texts(reference)
+    if not of_rows:
+        return pack_report(run)
+    rows = with_texts(evidence.rows("pool"))
+    rows = rows.sample(min(rows.height, limits.kl_rows), seed=run.config.pool.seed, shuffle=True)
     measured = diversity_report(
-        texts, pack, old, window_bigrams=limits.window_bigrams, alpha=limits.kl_alpha, seed=run.config.pool.seed
-    )
-    return {"measured": evidence.label("pool" if of_rows else "templates"), **measured, **used}
+        rows["written"], pack, reworded(rows, reference), window_bigrams=limits.window_bigrams, alpha=limits.kl_alpha,
+        seed=run.config.pool.seed,
+    )  # fmt: skip
+    used = {f"{name}s_used": sorted(rows[name].unique()) for name in ("role", "style")}
+    return {"measured": evidence.label("pool"), **measured, **used}

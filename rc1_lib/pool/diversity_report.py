@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.artifacts import write_json
+from rc1_lib.errors import RC1Error
 from rc1_lib.pool.derived import REFERENCE_TEMPLATES, TEMPLATES
 from rc1_lib.pool.diversity import (
     distinct_n,
@@ -28,7 +29,16 @@ DIVERSITY = "reports/diversity_report.json"
 
 
 def write_pack_report(run: Run) -> None:
-    """Measure the wording of the run's template pack against the old one's, and write it to `DIVERSITY`.
+    """Write `pack_report` to `DIVERSITY`; packs that cannot be compared have none, and are for the gate to name."""
+    path = run.workspace.path(DIVERSITY)
+    try:
+        write_json(path, pack_report(run))
+    except RC1Error:
+        path.unlink(missing_ok=True)
+
+
+def pack_report(run: Run) -> dict[str, Any]:
+    """Measure the wording of the run's template pack against the old one's.
 
     Raises:
         TemplateError: when a pack cannot be read.
@@ -40,8 +50,7 @@ def write_pack_report(run: Run) -> None:
         pack_texts(pack), pack, pack_texts(reference), window_bigrams=limits.window_bigrams, alpha=limits.kl_alpha,
         seed=seed,
     )  # fmt: skip
-    of = run.workspace.name(TEMPLATES.path(run))
-    write_json(run.workspace.path(DIVERSITY), {"measured": of, **measured})
+    return {"measured": run.workspace.name(TEMPLATES.path(run)), **measured}
 
 
 def pack_texts(pack: Pack, lang: str | None = None) -> pl.Series:
