@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class DivergedError(ArithmeticError):
     """No input is to blame and nothing was refused: a fault of the run, which ends with exit code 1 and a report."""
@@ -18,3 +22,33 @@ class CollapsedError(DivergedError):
         """Say what, and since when."""
         super().__init__(words)
         self.since = since
+
+
+def refuse_not_finite(what: str, found: float, remedy: str) -> None:
+    """Refuse to learn on from a number that is none; asked before the optimizer's step.
+
+    Args:
+        what: what is measured.
+        found: the number.
+        remedy: what to do.
+
+    Raises:
+        DivergedError: when it is NaN or infinite.
+    """
+    if not math.isfinite(found):
+        raise DivergedError(f"{what} is {found}, expected a finite number: {remedy}")
+
+
+@contextmanager
+def naming_step(step: int) -> Iterator[None]:
+    """Say in which step the block left the finite numbers.
+
+    Raises:
+        DivergedError: as in the block, with the step before it.
+    """
+    try:
+        yield
+    except CollapsedError:
+        raise  # names its steps itself
+    except DivergedError as error:
+        raise DivergedError(f"step {step}: {error}") from error

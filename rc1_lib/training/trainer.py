@@ -13,6 +13,7 @@ from torch import Tensor
 from rc1_lib.training.api import Batches, Callback, Engine, Estimated, Setup, Strategy
 from rc1_lib.training.checkpoint.rng import begin_step, restore_rng, rng_state, seed_rng
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.diverged import naming_step
 from rc1_lib.training.memory import used_mb
 from rc1_lib.training.player import Player
 
@@ -79,6 +80,7 @@ class Trainer:
 
         Raises:
             CheckpointError: when `resume` is not a state of this engine or these callbacks.
+            DivergedError: when a step leaves the finite numbers; it is named.
             RC1Error: what a callback raises at the end, after all of them have ended; a later one's is its note.
         """
         seed_rng(self._seed)  # a state to go on from brings its own
@@ -138,16 +140,18 @@ class Trainer:
         began = time.perf_counter()
         begin_step(self._seed, self.step)
         batch = self.batches.next()
-        prepared = self.strategy.on_batch(batch)
-        learned = self.engine.train_step(batch)
+        with naming_step(self.step + 1):
+            prepared = self.strategy.on_batch(batch)
+            learned = self.engine.train_step(batch)
         assert not prepared.keys() & learned.keys(), f"both report {sorted(prepared.keys() & learned.keys())}"
         self.step += 1
         metrics: dict[str, float | None] = {**prepared, **learned}
         metrics |= {"mem_used_mb": used_mb(), "sec_per_step": time.perf_counter() - began}
         if isinstance(self.engine, Estimated):
             metrics["mem_estimated_mb"] = self.engine.mem_estimated_mb
-        for callback in self.callbacks:
-            callback.on_step(self, metrics)
+        with naming_step(self.step):
+            for callback in self.callbacks:
+                callback.on_step(self, metrics)
 
     def _end(self) -> None:
         # What one callback finds wrong must not keep those behind it from ending: the last step is saved there.

@@ -27,6 +27,7 @@ from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.device import ORDER, Precision, get_device, wanted_precision
+from rc1_lib.training.diverged import naming_step
 from rc1_lib.training.embedded.recorded import check_recorded
 from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
 from rc1_lib.training.readers.collate import Collator
@@ -111,7 +112,8 @@ def _make(
     for step in range(settings.steps):
         for group in engine.optimizer.param_groups:
             group["lr"] = settings.lr * (1.0 - step / settings.steps)
-        metrics = engine.train_step(batches.next())
+        with naming_step(step + 1):
+            metrics = engine.train_step(batches.next())
         curve.append(round(metrics["loss"], 5))
         tell("warm start", step + 1, settings.steps, f"loss {metrics['loss']:.3f}")
     model = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)

@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 from rc1_lib.training.api import Engine, GradientHook
 from rc1_lib.training.base_model import load_base
 from rc1_lib.training.device import Precision, get_device, get_precision, to_device
+from rc1_lib.training.finite_step import check_finite_gradient, check_finite_loss
 from rc1_lib.training.lora import lora_config
 from rc1_lib.training.memory_estimate import estimated_mb
 from rc1_lib.training.readers.collate import IGNORED, micro_batches
@@ -69,6 +70,9 @@ class PurePtSFT(Engine[SupervisedSetup]):
 
         Returns:
             `loss` (nats a token), `lr`, `mean_token_accuracy`, and what the hooks measured.
+
+        Raises:
+            DivergedError: when the loss is not finite, or the gradients are not and no scaler skips the step.
         """
         self.model.train()
         measured = self._mean(batch, learn=True)
@@ -76,6 +80,7 @@ class PurePtSFT(Engine[SupervisedSetup]):
         self._scaler.unscale_(self.optimizer)
         for hook in self.gradient_hooks:
             measured |= hook(self._weights.parameters)
+        check_finite_gradient(self._weights.parameters, self._scaler)
         self._scaler.step(self.optimizer)
         self._scaler.update()
         self.optimizer.zero_grad()
@@ -83,7 +88,11 @@ class PurePtSFT(Engine[SupervisedSetup]):
 
     @torch.no_grad()
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        """`loss` and `mean_token_accuracy` over the learned tokens of `batch`, and `tokens`, their number."""
+        """`loss` and `mean_token_accuracy` over the learned tokens of `batch`, and `tokens`, their number.
+
+        Raises:
+            DivergedError: when the loss is not finite.
+        """
         self.model.eval()
         return {**self._mean(batch, learn=False), "tokens": float(_learned(batch["labels"]).sum())}
 
@@ -116,6 +125,7 @@ class PurePtSFT(Engine[SupervisedSetup]):
                 self._scaler.scale(share).backward()  # type: ignore[no-untyped-call]
             loss += float(share.detach())
             right += int((logits_NV.detach().argmax(dim=-1) == labels_N).sum())
+        check_finite_loss(loss)
         return {"loss": loss, "mean_token_accuracy": right / total}
 
     def _predicted(self, part: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:

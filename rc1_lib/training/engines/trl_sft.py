@@ -22,6 +22,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine, GradientHook
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.device import Precision, get_device, get_precision, to_device
+from rc1_lib.training.finite_step import check_finite_gradient, check_finite_loss
 from rc1_lib.training.lora import lora_config
 from rc1_lib.training.memory_estimate import estimated_mb
 from rc1_lib.training.readers.collate import IGNORED, micro_batches
@@ -73,6 +74,9 @@ class TrlSFT(Engine[SupervisedSetup]):
 
         Returns:
             `loss` (nats a token), `lr`, TRL's `entropy` and `mean_token_accuracy`, and what the hooks measured.
+
+        Raises:
+            DivergedError: when the loss is not finite, or the gradients are not and no scaler skips the step.
         """
         total = _learned_tokens(batch)
         parts = micro_batches(batch, self._rows)
@@ -81,17 +85,23 @@ class TrlSFT(Engine[SupervisedSetup]):
         for part in parts:
             moved = to_device(part, self.device)
             loss += float(self._trainer.training_step(self.model, moved, num_items_in_batch=total))  # type: ignore[no-untyped-call]
+        check_finite_loss(loss)
         # Under fp16 the gradients are scaled up until here.
         self._trainer.accelerator.unscale_gradients(self.optimizer)
         measured = {"loss": loss, "lr": float(self.optimizer.param_groups[0]["lr"]), **self._trainer.taken("train")}
         for hook in self.gradient_hooks:
             measured |= hook(self._weights.parameters)
+        check_finite_gradient(self._weights.parameters, self._trainer.accelerator.scaler)
         self.optimizer.step()
         self.optimizer.zero_grad()
         return measured
 
     def eval_step(self, batch: dict[str, Any]) -> dict[str, float]:
-        """`loss` (mean over the learned tokens of `batch`), TRL's metrics, and `tokens`, their number."""
+        """`loss` (mean over the learned tokens of `batch`), TRL's metrics, and `tokens`, their number.
+
+        Raises:
+            DivergedError: when the loss is not finite.
+        """
         self.model.eval()
         total = _learned_tokens(batch)
         loss = 0.0
@@ -99,6 +109,7 @@ class TrlSFT(Engine[SupervisedSetup]):
             mean, _, _ = self._trainer.prediction_step(self.model, to_device(part, self.device), True)
             assert mean is not None
             loss += float(mean) * float(_learned_tokens(part) / total)
+        check_finite_loss(loss)
         # TRL's metrics are means of micro-batches here, equal in weight; the loss is exact.
         return {"loss": loss, "tokens": float(total), **self._trainer.taken("eval")}
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
-from rc1_lib.training.diverged import DivergedError
+from rc1_lib.training.diverged import refuse_not_finite
 
 Gradients = dict[int, Tensor]
 """Place of a parameter in its optimizer -> its gradient; parameters without one are left out."""
@@ -59,11 +57,11 @@ class Stepper:
         """
         self.scaler.unscale_(self.optimizer)
         norm = float(clip_grad_norm_(self._parameters, self.max_grad_norm))
-        if not math.isfinite(norm) and not self.scaler.is_enabled():
-            self.drop()
-            raise DivergedError(
-                f"the gradient's norm is {norm} at step {len(self.norms) + 1} of the update, expected a finite number; "
-                f"the policy has left what it was: lower the learning rate, or stop earlier on the KL"
+        if not self.scaler.is_enabled():
+            refuse_not_finite(
+                f"the gradient's norm at step {len(self.norms) + 1} of the update",
+                norm,
+                "the policy has left what it was; lower the learning rate, or stop earlier on the KL",
             )
         self.norms.append(norm)
         self.scaler.step(self.optimizer)

@@ -14,6 +14,8 @@ from transformers import AutoModelForCausalLM
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.learners import ENGINES, LearnsFrom, names_of
+from rc1_lib.training.diverged import DivergedError
+from rc1_lib.training.finite_step import check_finite_gradient
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow
 from rc1_lib.training.registry import make_engine
@@ -184,3 +186,38 @@ def test_what_this_machine_or_place_lacks_is_told(engine: Make, base: Path) -> N
         engine(base, "model.use_flash_attention_2=true")
     with pytest.raises(ConfigError, match=r"model\.base: '.*nowhere' cannot be loaded"):
         engine(base.parent / "nowhere")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_refused_before_the_step(engine: Make, base: Path, bad: float) -> None:
+    made = engine(base)
+
+    def spoiled(parameters):
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad.fill_(bad)
+        return {}
+
+    made.gradient_hooks.append(spoiled)
+    before = {name: value.clone() for name, value in made.state_dict()["adapter"].items()}
+    with pytest.raises(DivergedError, match=r"the gradient's norm is (nan|inf), .*lower the learning rate"):
+        made.train_step(batch())
+    assert all(torch.equal(value, before[name]) for name, value in made.state_dict()["adapter"].items())
+
+
+def test_a_loss_that_is_not_finite_is_refused(engine: Make, base: Path) -> None:
+    made = engine(base)
+    with torch.no_grad():
+        for parameter in made.model.parameters():
+            parameter.fill_(float("nan"))
+    for asked in (made.train_step, made.eval_step):
+        with pytest.raises(DivergedError, match="the loss is nan"):
+            asked(batch())
+
+
+def test_the_scaler_of_fp16_skips_gradients_that_are_not_finite() -> None:
+    parameter = torch.nn.Parameter(torch.ones(2))
+    parameter.grad = torch.full((2,), float("inf"))
+    check_finite_gradient([parameter], torch.amp.GradScaler("cpu"))
+    with pytest.raises(DivergedError):
+        check_finite_gradient([parameter], torch.amp.GradScaler("cpu", enabled=False))
