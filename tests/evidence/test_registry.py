@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described
 from rc1_lib.run import Run
-from tests.evidence.building import OTHERS
-from tests.forks import Forks, another_interpreter
+from tests.evidence import building
+from tests.forks import Forks, this_interpreter
+from tests.once import copy_of
 from tests.shares import share
+from tests.training.tiny_world import OVERRIDES, pool_rows, write_workspace
 
 OF_CALIBRATION = tuple(one for one in DERIVED if one.name in ("weights", "overclar_ablation"))
 ALL = pytest.mark.parametrize("artifact", DERIVED, ids=lambda one: one.name)
@@ -129,28 +132,69 @@ def test_a_ticket_binds_what_is_read_and_nothing_that_is_made_after_it(built: Ru
 
 LITTLE = (
     "pool.n=300", "judge.samples=1", "calibration.n=100", "calibration.boot=20", "gates.ablation.resamples=20",
+    "gates.reward_hacking.prompts=3", "gates.reward_hacking.resamples=20", "calibration.attacks.prompts=3",
 )  # fmt: skip
 """Every builder takes the same way through its modules, however many rows there are."""
+BUILT_ALONE = ("pool", "metrics", "balanced", "weights", "reward_hacking", "overclar_ablation", "judge_baseline")
+"""By builders that ask for a run and nothing else. Shadow set and takes are built with the pool."""
+TRAINED_ALONE = {"reference": "warm_start", "checkpoint": "first_step", "ppo_eval": "evaluation"}
+"""Artifact -> what in `building` makes it."""
 
 
 @pytest.fixture(scope="module")
-def builders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    """Where artifacts are built in processes that have imported others' packages, and nothing of ours."""
-    with another_interpreter(tmp_path_factory.mktemp("builders"), "tests.evidence.building", *OTHERS) as interpreter:
-        yield interpreter
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Forks:
+    """Where artifacts are built in processes of their own."""
+    return this_interpreter(tmp_path_factory.mktemp("builders"))
+
+
+@pytest.fixture(scope="module")
+def first_step(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
+    """A workspace in which a run was brought to its first step, and what was loaded for that."""
+    root = copy_of("tiny", partial(write_workspace, rows=pool_rows(30)), tmp_path_factory)
+    return root, building.loaded(forks, "first_step", root, *_tiny("checkpoint"))
+
+
+def _tiny(name: str) -> tuple[str, ...]:
+    warm_start = ("training.warm_start.steps=1",) if name == "reference" else ()
+    return (*OVERRIDES, *warm_start, "gates.evaluation.resamples=20")
+
+
+def uncovered(artifact: Artifact, loaded: set[str]) -> set[str]:
+    """What was loaded while it was built, and is not in its fingerprint: to be nothing."""
+    assert f"{artifact.code_roots[0].replace('.', '/')}.py" in loaded
+    return loaded - names(artifact)
+
+
+def test_everything_that_is_derived_is_built_alone_by_one_of_the_tests_below() -> None:
+    alone = [one for one in DERIVED if one.name in {*BUILT_ALONE, *TRAINED_ALONE}]
+    assert {one.code_roots for one in alone} == {one.code_roots for one in DERIVED}
+    assert building.OURS == code.PACKAGES
 
 
 @pytest.mark.parametrize(
-    "name", share(["pool", "metrics", "balanced", "weights", "overclar_ablation"], "metrics", "balanced", "weights")
+    "name", share(BUILT_ALONE, "metrics", "balanced", "weights", "reward_hacking", "judge_baseline")
 )
-def test_whatever_a_builder_really_imports_is_covered(
-    fresh_copy: Callable[..., Run], builders: Forks, name: str
-) -> None:
+def test_whatever_a_builder_really_imports_is_covered(fresh_copy: Callable[..., Run], forks: Forks, name: str) -> None:
     """What is imported by a name put together at run time would be seen here."""
     run, artifact = fresh_copy(*LITTLE), described(name)
     assert isinstance(artifact, Artifact)
-    done = builders.start("tests.evidence.building.build", artifact.builder, run.workspace.root, *run.overrides)
-    assert done.wait() == 0, done.told()
-    loaded = {line.removeprefix(f"{PROJECT_ROOT}/") for line in done.told().splitlines()}
-    assert {one for one in loaded if one.startswith("rc1_lib/")} - names(artifact) == set()
-    assert f"{artifact.code_roots[0].replace('.', '/')}.py" in loaded
+    if name == "judge_baseline":  # it is never gone over
+        artifact.path(run).unlink()
+        run.workspace.checksum_path(run.config.judge.baseline.path).unlink()
+    loaded = building.loaded(forks, "build", artifact.builder, run.workspace.root, *run.overrides)
+    assert uncovered(artifact, loaded) == set()
+
+
+@pytest.mark.parametrize("name", TRAINED_ALONE)
+def test_whatever_training_really_imports_is_covered(
+    first_step: tuple[Path, set[str]], forks: Forks, tmp_path: Path, name: str
+) -> None:
+    """Engines and strategies are imported by a name of the configuration: without these roots all three are red."""
+    artifact, (trained, loaded) = described(name), first_step
+    assert isinstance(artifact, Artifact)
+    if name != "checkpoint":
+        root = shutil.copytree(trained, tmp_path / "workspace", symlinks=True)
+        loaded = building.loaded(forks, TRAINED_ALONE[name], root, *_tiny(name))
+    assert uncovered(artifact, loaded) == set()
+    named = {root.replace(".", "/") for root in artifact.reached_by_name}
+    assert all(any(one.startswith(f"{root}/") for one in loaded) for root in named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat
 from tests.forks import Forks, this_interpreter
 from tests.once import copy_of
-from tests.training.tiny_world import learned_tokenizer, pool_rows, tiny_run, write_base, write_pool
+from tests.training.tiny_world import learned_tokenizer, pool_rows, tiny_run, write_workspace
 
 
 @pytest.fixture(autouse=True)
@@ -47,13 +48,7 @@ def form(mixed_pool: list[dict[str, Any]]) -> ChatFormat:
 @pytest.fixture(scope="session")
 def tiny_workspace(tmp_path_factory: pytest.TempPathFactory, pool: list[dict[str, Any]]) -> Path:
     """A pool and a base. Never write into it: take `tiny`."""
-
-    def make(workspace: Path) -> None:
-        torch.set_num_threads(1)
-        write_pool(workspace, pool)
-        write_base(workspace / "base", pool)
-
-    return copy_of("tiny", make, tmp_path_factory)
+    return copy_of("tiny", partial(write_workspace, rows=pool), tmp_path_factory)
 
 
 @pytest.fixture

@@ -153,6 +153,13 @@ def write_pool(workspace: Path, rows: Sequence[dict[str, Any]]) -> None:
             stream.write(orjson.dumps({"id": row["id"], "bucket": row["recipe"], "len_tokens": words}) + b"\n")
 
 
+def write_workspace(workspace: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write what a tiny run reads: these rows as the pool, and a base that was taught by them."""
+    torch.set_num_threads(1)
+    write_pool(workspace, rows)
+    write_base(workspace / "base", rows)
+
+
 def tiny_run(workspace: Path, *overrides: str) -> Run:
     """The run of a workspace that holds a pool and a folder `base`."""
     return open_run(profile="local", workspace=workspace, overrides=(*OVERRIDES, *overrides))
