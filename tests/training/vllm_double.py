@@ -6,6 +6,7 @@ It samples with our own decoder, one request at a time. What a test wants it to 
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -30,6 +32,8 @@ Change = Callable[[str, dict[str, Any], Answer], Answer]
 CONTEXT = 1024
 END = 64 * 2**20
 """Bytes after which an answer without end is broken off, lest a test fill the memory."""
+_SAID: dict[str, Any] = {}
+"""What was sampled -> the answer, for all doubles of a process: tests begin with the same base and the same steps."""
 
 
 class VLLMDouble:
@@ -58,6 +62,7 @@ class VLLMDouble:
         self.change: Change = lambda path, body, answer: answer
         self.raw, self.heeds, self.context, self.content_type = False, True, CONTEXT, ""
         self._kept: PreTrainedModel | None = None
+        self._sha256 = WeakKeyDictionary[PreTrainedModel, str]()
         self.release = threading.Event()
         self.base_url = self.endless = ""
         self.sent = 0
@@ -70,6 +75,7 @@ class VLLMDouble:
         """Serve another base from now on."""
         with torch.no_grad():
             self._base.model.norm.weight.mul_(factor)
+        self._sha256.clear()
 
     def keep(self, name: str) -> None:
         """Answer with this adapter whatever is asked for, also when it was told to forget it; "base" with none."""
@@ -114,6 +120,22 @@ class VLLMDouble:
         model = self._models.get(body["model"], self._base)
         if self._kept is not None and body["model"] != "base":
             model = self._kept
+        asked = {name: body[name] for name in ("prompt", "max_tokens", "seed", "temperature", "stop_token_ids")}
+        key = json.dumps([self._digest(model), asked, self.raw, self.heeds], sort_keys=True)
+        if key not in _SAID:
+            _SAID[key] = self._sampled(model, body)
+        return copy.deepcopy(_SAID[key]) | {"model": body["model"]}
+
+    def _digest(self, model: PreTrainedModel) -> str:
+        """Of all its weights, the adapter's included."""
+        if model not in self._sha256:
+            digest = hashlib.sha256()
+            for name, weight in sorted(model.state_dict().items()):
+                digest.update(name.encode() + weight.numpy().tobytes())
+            self._sha256[model] = digest.hexdigest()
+        return self._sha256[model]
+
+    def _sampled(self, model: PreTrainedModel, body: dict[str, Any]) -> dict[str, Any]:
         ids: list[int] = []
         logprobs: list[float] = []
         numbers = np.random.default_rng(body["seed"]).random(body["max_tokens"])
@@ -136,7 +158,7 @@ class VLLMDouble:
             "stop_reason": ids[-1] if ended else None, "token_ids": ids, "prompt_token_ids": body["prompt"],
             "logprobs": {"token_logprobs": logprobs, "tokens": [f"token_id:{one}" for one in ids]},
         }  # fmt: skip
-        return {"id": "cmpl-0", "object": "text_completion", "model": body["model"], "choices": [choice]}
+        return {"id": "cmpl-0", "object": "text_completion", "choices": [choice]}
 
 
 def _error(message: str, code: int) -> dict[str, Any]:
