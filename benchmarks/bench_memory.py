@@ -64,10 +64,10 @@ def of_episodes(workspace: Path, engine: str, decoder: str, overrides: Sequence[
     """Two steps of an engine that learns from episodes."""
     from rc1_lib.training.base_model import base_config
     from rc1_lib.training.curriculum import Curriculum
-    from rc1_lib.training.episode_engine import EpisodeEngine
     from rc1_lib.training.memory import used_mb
     from rc1_lib.training.memory_estimate import estimate_memory
     from rc1_lib.training.models import model_section
+    from rc1_lib.training.playing_engine import PlayingEngine
     from rc1_lib.training.registry import make_engine
     from rc1_lib.training.setups import EpisodeSetup
     from rc1_lib.training.trial.trial import prepare_trial
@@ -76,7 +76,7 @@ def of_episodes(workspace: Path, engine: str, decoder: str, overrides: Sequence[
     config, seed = prepared.run.config, prepared.run.config.seeds[0]
     before = used_mb()
     made = make_engine(engine, EpisodeSetup)
-    assert isinstance(made, EpisodeEngine)
+    assert isinstance(made, PlayingEngine)
     made.setup(prepared.setup(seed))
     strategy = prepared.strategy(seed)
     strategy.attach_engine(made)

@@ -13,23 +13,24 @@ from pydantic import AfterValidator, Field, model_validator
 from rc1_lib.config_course import Cap, Checkpoints, Collapse, EarlyStopping, ShadowLook, Tracking
 from rc1_lib.config_episodes import VLLM, EpisodeLimits, EpisodeReward, Parity, Rollout
 from rc1_lib.config_evaluation import ControlSettings, HeldOut, LearnabilitySettings, TrialSettings
-from rc1_lib.config_updates import DPO, GRPO, PPO, Grouped, RateSchedule, Steps, TrlDPO, TrlGRPO
+from rc1_lib.config_updates import DPO, GRPO, PPO, SFT, Grouped, RateSchedule, Steps, TrlDPO, TrlGRPO
 from rc1_lib.config_values import Positive, Section
-from rc1_lib.learners import ENGINES, OFFLINE, PLAYED, STRATEGIES, Learner, names_of, own_name
+from rc1_lib.learners import ENGINES, OF_RUNS, OFFLINE, PLAYED, STRATEGIES, Learner, names_of, own_name
 from rc1_lib.records import Language
 from rc1_lib.step_metrics import HELD_OUT, JUDGED, unmeasured
 
 
-def _of_episodes(learners: Mapping[str, Learner]) -> AfterValidator:
+def _of_runs(learners: Mapping[str, Learner]) -> AfterValidator:
     """A check that a name is one of those that a run can be trained by."""
 
     def check(name: str) -> str:
         if learners is ENGINES and name in OFFLINE:
-            raise ValueError(f"found '{name}', but {OFFLINE[name]}; take {' or '.join(names_of(learners, *PLAYED))}")
-        if name not in (names := names_of(learners, *PLAYED)):
+            raise ValueError(f"found '{name}', but {OFFLINE[name]}; take {' or '.join(names_of(learners, *OF_RUNS))}")
+        if name not in (names := names_of(learners, *OF_RUNS)):
             raise ValueError(
-                f"found '{name}', expected {' or '.join(names)}, since a run learns from episodes of its own; for "
-                f"supervised training use `rc1 train --config configs/train_local.yaml`"
+                f"found '{name}', expected {' or '.join(names)}, since a run learns from episodes of its own or "
+                f"from the pool's dialogues; for rows of input and output use `rc1 train --config "
+                f"configs/train_local.yaml`"
             )
         return name
 
@@ -72,11 +73,12 @@ class AdapterSettings(Section):
 class Training(Section):
     """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
 
-    engine: Annotated[str, _of_episodes(ENGINES)]
-    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it), `torch_grpo`, `trl_grpo`, `torch_dpo`
-    or `trl_dpo`."""
-    strategy: Annotated[str, _of_episodes(STRATEGIES)]
-    """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several of it (GRPO, DPO)."""
+    engine: Annotated[str, _of_runs(ENGINES)]
+    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it), `torch_grpo`, `trl_grpo`, `torch_dpo`,
+    `trl_dpo`, `pure_pt_sft` or `trl_sft`."""
+    strategy: Annotated[str, _of_runs(STRATEGIES)]
+    """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several of it (GRPO, DPO);
+    `demonstrations`, the pool's own dialogues (the two of supervised training)."""
     threads: Positive
     """Of torch on a CPU. Sums round differently with another number, so it is part of every checkpoint."""
     shards: Positive
@@ -102,6 +104,7 @@ class Training(Section):
     trl_grpo: TrlGRPO
     dpo: DPO
     trl_dpo: TrlDPO
+    sft: SFT
     lr_schedule: RateSchedule
     rollout: Rollout
     vllm: VLLM
@@ -156,7 +159,7 @@ class Training(Section):
         metric = self.early_stop.metric
         if metric is None:
             return self
-        judged = JUDGED if self.reward.judge else frozenset[str]()
+        judged = JUDGED if self.pays_judge else frozenset[str]()
         if why := unmeasured(metric, self.engine, self.strategy, judged):
             raise ValueError(f"early_stop.metric: {why}")
         if metric.startswith(HELD_OUT) and self.eval_shadow.every_steps is None:
@@ -165,6 +168,16 @@ class Training(Section):
                 f"eval_shadow.every_steps too"
             )
         return self
+
+    @property
+    def plays(self) -> bool:
+        """Whether a step's episodes are played by the policy; otherwise it learns from what others said."""
+        return STRATEGIES[self.strategy].learns_from in PLAYED
+
+    @property
+    def pays_judge(self) -> bool:
+        """Whether the judge's score counts in what is learned."""
+        return self.plays and self.reward.judge > 0
 
     @property
     def update_key(self) -> str:

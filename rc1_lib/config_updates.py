@@ -10,16 +10,20 @@ from rc1_lib.config_values import NotNegative, Positive, Section, Share
 
 
 class Steps(Section):
-    """What the update of every engine has that learns from episodes."""
+    """What the update of every engine of a run has."""
 
     epochs: Positive
-    """Passes over a step's episodes."""
+    """Passes over a step's episodes, or demonstrations."""
     minibatches: Positive
-    """Updates of one pass; each needs an episode."""
+    """Updates of one pass; each needs an episode, or a demonstration."""
     micro_tokens: Positive
     """Padded tokens of one forward pass: a matter of memory and time, and of the last bits alone."""
     max_grad_norm: Annotated[float, Field(gt=0)]
     """The gradient's norm is clipped to it."""
+
+
+class SFT(Steps):
+    """Supervised training on dialogues of the pool: for `pure_pt_sft` and `trl_sft` alone."""
 
 
 class Update(Steps):

@@ -19,6 +19,8 @@ class LearnsFrom(StrEnum):
     """Episodes that the policy plays itself: a run of RC1 (`configs/local.yaml`)."""
     GROUPS = "groups"
     """Episodes too, several of every prompt, to be compared with each other (`configs/grpo_local.yaml`)."""
+    DEMONSTRATIONS = "demonstrations"
+    """The pool's own dialogues: supervised training in a run of RC1 (`configs/sft_local.yaml`)."""
     ROWS = "rows"
     """Rows with labels: supervised training (`configs/train_local.yaml`), and the warm start."""
 
@@ -30,9 +32,11 @@ class Learner:
     Attributes:
         place: the module and the class in it, as `package.module:Class`.
         learns_from: what it takes.
-        update: of an engine that learns from episodes: the section of `training` that holds its update's settings.
+        update: of an engine of a run: the section of `training` that holds its update's settings.
         head_by: of an engine whose loss reads the head's own weights and no adapter beside them: one that learns it.
         beta: whether `kl_coef` is the beta of its loss (DPO), at 0 of which nothing is learned.
+        of_rows: of an engine of a run: where the one of the same name is that learns from rows with labels; "" where
+            there is none.
     """
 
     place: str
@@ -40,6 +44,16 @@ class Learner:
     update: str = "ppo"
     head_by: str = ""
     beta: bool = False
+    of_rows: str = ""
+
+    @property
+    def kinds(self) -> tuple[LearnsFrom, ...]:
+        """All that it takes: what its place does, and rows with labels where another of its name does."""
+        return (self.learns_from, LearnsFrom.ROWS) if self.of_rows else (self.learns_from,)
+
+    def place_for(self, kinds: Sequence[LearnsFrom]) -> str:
+        """The class that takes one of `kinds`; its own place where both do."""
+        return self.place if self.learns_from in kinds or not self.of_rows else self.of_rows
 
     def refusal(self, targets: Sequence[str], key: str, kl_coef: float | None = None) -> str:
         """What this engine cannot use of a configuration that asks for it, in a sentence; "" where it can use all.
@@ -74,18 +88,32 @@ ENGINES: dict[str, Learner] = {
     "trl_grpo": Learner("rc1_lib.training.engines.trl_grpo:TrlGRPO", LearnsFrom.GROUPS, "trl_grpo", "torch_grpo"),
     "torch_dpo": Learner("rc1_lib.training.engines.torch_dpo:TorchDPO", LearnsFrom.GROUPS, "dpo", beta=True),
     "trl_dpo": Learner("rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, "trl_dpo", "torch_dpo", beta=True),
-    "pure_pt_sft": Learner("rc1_lib.training.engines.pure_pt_sft:PurePtSFT", LearnsFrom.ROWS),
-    "trl_sft": Learner("rc1_lib.training.engines.trl_sft:TrlSFT", LearnsFrom.ROWS, head_by="pure_pt_sft"),
+    "pure_pt_sft": Learner(
+        "rc1_lib.training.engines.pure_pt_demonstrations:PurePtDemonstrations",
+        LearnsFrom.DEMONSTRATIONS,
+        "sft",
+        of_rows="rc1_lib.training.engines.pure_pt_sft:PurePtSFT",
+    ),
+    "trl_sft": Learner(
+        "rc1_lib.training.engines.trl_demonstrations:TrlDemonstrations",
+        LearnsFrom.DEMONSTRATIONS,
+        "sft",
+        head_by="pure_pt_sft",
+        of_rows="rc1_lib.training.engines.trl_sft:TrlSFT",
+    ),
 }
 STRATEGIES: dict[str, Learner] = {
     "ppo": Learner("rc1_lib.training.strategies.ppo:PPO", LearnsFrom.EPISODES),
     "groups": Learner("rc1_lib.training.strategies.groups:Groups", LearnsFrom.GROUPS),
+    "demonstrations": Learner("rc1_lib.training.strategies.demonstrations:Demonstrations", LearnsFrom.DEMONSTRATIONS),
     "sft": Learner("rc1_lib.training.strategies.sft:SFT", LearnsFrom.ROWS),
 }
 OFFLINE = {"gguf": "llama.cpp plays what was trained already (rc1 evaluate --engine gguf) and cannot learn"}
 """What plays policies in an evaluation alone -> why no run can be trained by it."""
 PLAYED = (LearnsFrom.EPISODES, LearnsFrom.GROUPS)
-"""What the policy plays itself: what a run of RC1 learns from."""
+"""What the policy plays itself."""
+OF_RUNS = (*PLAYED, LearnsFrom.DEMONSTRATIONS)
+"""What a run of RC1 learns from; rows with labels are the small configuration's."""
 ControlKind = Literal["random", "constant"]
 """What episodes may be worth in a control (`rc1_lib.training.control`), where nothing can be learned."""
 ALIASES = {"trl_ppo": "torch_ppo"}
@@ -102,5 +130,5 @@ def names_of(learners: Mapping[str, Learner], *kinds: LearnsFrom) -> list[str]:
 
     Other names of an engine are among them.
     """
-    own = [name for name, learner in learners.items() if not kinds or learner.learns_from in kinds]
+    own = [name for name, learner in learners.items() if not kinds or {*kinds} & {*learner.kinds}]
     return sorted([*own, *(alias for alias, name in ALIASES.items() if learners is ENGINES and name in own)])

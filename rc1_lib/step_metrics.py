@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from rc1_lib.learners import ENGINES, LearnsFrom, own_name
+from rc1_lib.learners import STRATEGIES, LearnsFrom, own_name
 
 HELD_OUT = "eval/"
 """Before the name of what a look at held-out rows measures."""
@@ -37,14 +37,16 @@ JUDGED = frozenset({"judge/score", "judge/scored", "judge/unstable"})
 OF_STRATEGIES: Mapping[str, frozenset[str]] = {
     "ppo": EPISODE_FIGURES | REWARD_TERMS,
     "groups": EPISODE_FIGURES | REWARD_TERMS,
+    "demonstrations": frozenset({"rows", "label_tokens"}),
     "sft": frozenset({"rows", "label_tokens"}),
 }
 CLIPPED = frozenset({"grad_norm"})
 """What the callback `grad_clip` adds for an engine that learns from rows."""
 
 _EVERY = frozenset({"loss", "lr"})
-_OF_EPISODES = _EVERY | {
-    "kl", "ratio", "grad_norm", "update/steps", "response_length/mean", "policy/sampling_gap", "policy/sampling_far",
+_OF_UPDATES = frozenset({"grad_norm", "update/steps"})
+_OF_EPISODES = _EVERY | _OF_UPDATES | {
+    "kl", "ratio", "response_length/mean", "policy/sampling_gap", "policy/sampling_far",
     "objective/kl", "objective/kl_k3", "objective/kl_per_token", "objective/kl_coef", "objective/entropy",
     "objective/scores", "objective/scores_std", "objective/non_score_reward", "objective/rlhf_reward",
 }  # fmt: skip
@@ -64,7 +66,8 @@ OF_ENGINES: Mapping[str, frozenset[str]] = {
     "pure_pt_sft": _EVERY | {"mean_token_accuracy"},
     "trl_sft": _EVERY | {"mean_token_accuracy", "entropy"},
 }
-"""What `train_step` returns. One that learns from rows returns the same of held-out rows, but for the rate."""
+"""What `train_step` returns, in a run `_OF_UPDATES` too. One that learns from rows with labels returns the same of
+held-out rows, but for the rate."""
 
 
 def measured(engine: str, strategy: str, more: frozenset[str] = frozenset()) -> tuple[frozenset[str], ...] | None:
@@ -82,7 +85,10 @@ def measured(engine: str, strategy: str, more: frozenset[str] = frozenset()) -> 
     of_engine, of_strategy = OF_ENGINES.get(own_name(engine)), OF_STRATEGIES.get(strategy)
     if of_engine is None or of_strategy is None:
         return None
-    looked = EPISODE_FIGURES if ENGINES[own_name(engine)].learns_from is not LearnsFrom.ROWS else of_engine - {"lr"}
+    kind = STRATEGIES[strategy].learns_from
+    looked = of_engine - {"lr"} if kind is LearnsFrom.ROWS else EPISODE_FIGURES
+    if kind is LearnsFrom.DEMONSTRATIONS:
+        of_engine |= _OF_UPDATES
     return of_engine | of_strategy | more, frozenset(HELD_OUT + name for name in looked)
 
 

@@ -11,7 +11,7 @@ import rc1_lib.run
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.config_file import departures, departures_of_growth, dump_config, load_config, read_yaml
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, PLAYED, names_of
+from rc1_lib.learners import ENGINES, OF_RUNS, LearnsFrom, names_of
 from rc1_lib.run import PUBLISHED, open_run, published_config
 
 LOCAL = PROJECT_ROOT / "configs/local.yaml"
@@ -19,7 +19,16 @@ LOCAL = PROJECT_ROOT / "configs/local.yaml"
 
 @pytest.mark.parametrize(
     "name",
-    ["local.yaml", "ppo_scale.yaml", "grpo_local.yaml", "trl_grpo_local.yaml", "dpo_local.yaml", "trl_dpo_local.yaml"],
+    [
+        "local.yaml",
+        "ppo_scale.yaml",
+        "grpo_local.yaml",
+        "trl_grpo_local.yaml",
+        "dpo_local.yaml",
+        "trl_dpo_local.yaml",
+        "sft_local.yaml",
+        "trl_sft_local.yaml",
+    ],
 )
 def test_every_shipped_configuration_loads(name: str) -> None:
     load_config(PROJECT_ROOT / "configs" / name)
@@ -104,10 +113,10 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("pool.n=2025-13-45", "is not a YAML value"),
         (
             "training.engine=trl_sft",
-            "torch_ppo or trl_dpo or trl_grpo or trl_ppo, since a run learns from episodes of its own",
+            "found 'ppo', which brings episodes, but the engine trl_sft learns from demonstrations; write demonstrat",
         ),
-        ("training.engine=torch_pp", "for supervised training use `rc1 train --config configs/train_local.yaml`"),
-        ("training.strategy=sft", "training.strategy: found 'sft', expected groups or ppo, since a run learns"),
+        ("training.engine=torch_pp", "for rows of input and output use `rc1 train --config configs/train_local.yaml`"),
+        ("training.strategy=sft", "training.strategy: found 'sft', expected demonstrations or groups or ppo, since"),
         ("batch_size=3", "batch_size is 3, expected at least training.ppo.minibatches (4)"),
         (
             "training.strategy=groups",
@@ -440,6 +449,7 @@ def test_a_file_that_extends_another_is_not_extended(tmp_path: Path) -> None:
     [
         ("trl_grpo", "training.adapter.targets=[q_proj, lm_head]", "take torch_grpo"),
         ("trl_dpo", "training.adapter.targets=[model.lm_head]", "take torch_dpo"),
+        ("trl_sft", "training.adapter.targets=[q_proj, lm_head]", "take pure_pt_sft"),
         ("trl_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
         ("torch_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
     ],
@@ -447,7 +457,8 @@ def test_a_file_that_extends_another_is_not_extended(tmp_path: Path) -> None:
 def test_what_an_engine_cannot_use_is_refused_when_the_configuration_is_read(
     name: str, setting: str, sentence: str
 ) -> None:
-    engine = [f"training.engine={name}", "training.strategy=groups"]
+    brought = "demonstrations" if name == "trl_sft" else "groups"
+    engine = [f"training.engine={name}", f"training.strategy={brought}"]
     load_config(LOCAL, engine)
     with pytest.raises(ConfigError, match=sentence):
         load_config(LOCAL, [*engine, setting])
@@ -465,10 +476,12 @@ def test_groups_have_to_fill_a_step() -> None:
         load_config(LOCAL, [*grouped, "training.grpo.minibatches=129"])
 
 
-@pytest.mark.parametrize("name", names_of(ENGINES, *PLAYED))
+@pytest.mark.parametrize("name", names_of(ENGINES, *OF_RUNS))
 def test_an_engine_takes_the_strategy_that_brings_what_it_learns_from_and_no_other(name: str) -> None:
     fitting = "ppo" if name in ("torch_ppo", "trl_ppo") else "groups"
-    for strategy in ("ppo", "groups"):
+    if name in names_of(ENGINES, LearnsFrom.DEMONSTRATIONS):
+        fitting = "demonstrations"
+    for strategy in ("ppo", "groups", "demonstrations"):
         settings = [f"training.engine={name}", f"training.strategy={strategy}"]
         if strategy == fitting:
             assert load_config(LOCAL, settings).training.engine == name

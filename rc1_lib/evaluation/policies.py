@@ -195,7 +195,7 @@ def _written(
     proxy = None if scores.share is None else _proxy(frame, several, scores.share, course, settings)
     if proxy is not None:
         proxy = replace(proxy, missing=_missing(run.config, seeds, course))
-    checks = proxy_checks(proxy, thresholds, optimised=run.config.training.reward.judge > 0)
+    checks = proxy_checks(proxy, thresholds, optimised=run.config.training.pays_judge)
     curves = run.workspace.path(paths_of(run, seeds[0]).metrics)
     return write_evaluation(
         run,

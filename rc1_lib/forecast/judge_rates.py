@@ -39,7 +39,7 @@ def judge_rates(run: Run) -> JudgeRates:
         RC1Error: when a live judge has not been paid for a reply about an episode yet.
     """
     judge = run.config.judge
-    if judge.provider not in LIVE or not run.config.training.reward.judge:
+    if judge.provider not in LIVE or not run.config.training.pays_judge:
         return JudgeRates(NOTHING, NOTHING)
     with open_store(run, f"{run.config.training.reward.scores}/{REPLIES}") as store:
         log = store.log()

@@ -23,7 +23,8 @@ class PilotStep:
     Attributes:
         seconds: all of it.
         playing: of them, until the episodes were played and judged.
-        dialogues: how many different ones were played; the judge is asked about each of them.
+        dialogues: how many different ones were played; the judge is asked about each of them. 0 where the step
+            learned from the pool's.
     """
 
     seconds: float
@@ -56,7 +57,7 @@ def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
             run.strategy.on_batch(batch)
             played = time.perf_counter()
             engine.train_step(batch)
-            dialogues = len({dialogue_sha256(one.messages) for one in batch["trajectories"]})
+            dialogues = len({dialogue_sha256(one.messages) for one in batch.get("trajectories", ())})
             timed.append(PilotStep(time.perf_counter() - began, played - began, dialogues))
     tell(STAGE, steps + 1, steps + 1)
     return Pilot(tuple(timed[1:]), get_device().type)

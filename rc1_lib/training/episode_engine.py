@@ -1,83 +1,23 @@
-"""What engines share that learn from episodes of their own: the policy, playing, processes, one step, the state.
-
-They run the embedded model on two CPU cores and Qwen3-4B with QLoRA on a GPU by the same code: only the base, its
-precision and its quantisation differ.
-"""
+"""What engines share that learn from episodes of their own: one step, and how far sampling and learning are apart."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any
 
-import torch
-from torch import Tensor
-from torch.optim import AdamW
-from transformers import PreTrainedModel
-
-from rc1_lib.errors import RC1Error
-from rc1_lib.records import MeasuredRow
-from rc1_lib.training.api import Engine
-from rc1_lib.training.base_model import base_config, load_base, load_tokenizer, recompute_states
-from rc1_lib.training.chat_format import format_of
-from rc1_lib.training.device import Precision, get_device, get_precision, to_device, wanted_precision
-from rc1_lib.training.memory_estimate import MemoryEstimate, check_memory, estimate_memory
-from rc1_lib.training.models import model_section
-from rc1_lib.training.play import Playground
-from rc1_lib.training.player import Player
-from rc1_lib.training.policy import Policy
-from rc1_lib.training.ranks.crew import Crew
-from rc1_lib.training.ranks.processes import crew_of, on_one_device, processes_of
-from rc1_lib.training.ranks.shards import Link, Shards
-from rc1_lib.training.rollout.decoding import context_of, longest_dialogue
-from rc1_lib.training.rollout.sampling_copy import copy_to_sample_with
-from rc1_lib.training.rollout.trajectory import Trajectory
+from rc1_lib.training.playing_engine import PlayingEngine
+from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.spans import Part, Timing, span, start_timing, stop_timing
-from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from rc1_lib.training.updates.kl_control import kl_control
-from rc1_lib.training.updates.logprobs import token_logprobs
 from rc1_lib.training.updates.parity import check_parity, distance, farther
 from rc1_lib.training.updates.reading import Manner, policy_logprobs
-from rc1_lib.training.usable import check_usable
-
-if TYPE_CHECKING:
-    from rc1_lib.training.rollout.vllm.sampler import VLLMSampler
 
 
-class EpisodeEngine(Engine[EpisodeSetup], Player):
-    """An engine whose policy plays episodes and learns from them; how it learns is the subclass's.
-
-    Attributes:
-        policy: what learns.
-        optimizer: AdamW over the adapter, and over what else the subclass trains, each with its own rate.
-        playground: plays rows with the policy.
-        seed: of the run; it decides the adapter's first weights, the minibatches and what is sampled.
-        temperature: that episodes are sampled at.
-        memory: of this process, as it was estimated before anything was allocated.
-        needs_states: whether it learns from the hidden states that tokens were sampled from.
-        plays_start: whether it learns from episodes of the policy that it started from, not from those of its own.
-    """
-
-    takes = EpisodeSetup
-    policy: Policy
-    optimizer: AdamW
-    playground: Playground
-    seed: int
-    temperature: float
-    memory: MemoryEstimate
-    needs_states: ClassVar[bool] = False
-    plays_start: ClassVar[bool] = False
-    _crew: Crew | None = None
-    _server: VLLMSampler | None = None
-
-    @abstractmethod
-    def _begin(self, setup: EpisodeSetup, base: PreTrainedModel, adapter: LoraSection) -> None:
-        """Make `policy` and `optimizer`, whose first group is the adapter's, and whatever else learning needs."""
-        ...
+class EpisodeEngine(PlayingEngine):
+    """An engine whose policy plays episodes and learns from them; how it learns is the subclass's."""
 
     @abstractmethod
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
@@ -89,146 +29,6 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         """What the batch's episodes were like."""
         ...
 
-    def setup(self, setup: EpisodeSetup) -> None:
-        """Build everything, in every process that shares the work.
-
-        Raises:
-            RC1Error: when the base cannot be had, a setting is refused, or the policy does not fit into memory.
-        """
-        self.close()
-        size = processes_of(setup.config.training)
-        device, shape = get_device(), base_config(model_section(setup.config, setup.base))
-        check_usable(setup.config, shape, device)
-        self.memory = estimate_memory(setup.config, shape, device, setup.longest)
-        check_memory(self.memory, device, on_one_device(size))
-        if size == 1:
-            self._build(setup, Shards(setup.config.training.shards))
-            return
-        self._crew = crew_of(size)
-        with self._crew.beginning(f"{type(self).__module__}:{type(self).__name__}", setup):
-            self._build(setup, Shards(setup.config.training.shards, self._crew.link))
-
-    @property
-    def mem_estimated_mb(self) -> float:
-        """The peak that was estimated."""
-        return self.memory.peak_mb
-
-    @classmethod
-    def following(cls, link: Link, setup: EpisodeSetup) -> Self:
-        """The engine of another process that shares the work of one that was set up by `setup`."""
-        engine = cls()
-        engine._build(setup, Shards(setup.config.training.shards, link))
-        return engine
-
-    def close(self) -> None:
-        """Let the processes go that shared the work, and the server that sampled forget the adapter."""
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
-        crew, self._crew = self._crew, None
-        if crew is not None and crew.whole:
-            crew.give_back()
-
-    def _build(self, setup: EpisodeSetup, shards: Shards) -> None:
-        config, training = setup.config, setup.config.training
-        self.seed, self.temperature, self._shards = setup.seed, training.rollout.temperature, shards
-        self.device = get_device()
-        if self.device.type == "cpu":
-            torch.set_num_threads(training.threads)
-        self.precision = get_precision(self.device, wanted_precision(self.device))
-        section = model_section(config, setup.base)
-        form = format_of(load_tokenizer(section), training)
-        base = load_base(section, self.device, self.precision)
-        if training.gradient_checkpointing:
-            recompute_states(base)
-        self._begin(setup, base, section.lora)
-        # Nothing random may be active between sampling and update; transformers checkpoints in training mode alone.
-        self.policy.train(training.gradient_checkpointing)
-        self.playground, self._training = Playground(config, form), training
-        self._parity, self._micro_tokens = training.parity, training.update.micro_tokens
-        self._copy = None
-        if training.rollout.sampler == "own":
-            self._copy = copy_to_sample_with(self.policy.causal, training.rollout.sampling_copy)
-        self._kl = kl_control(config.kl_coef, config.target_kl, training.update)
-        self._dealer = torch.Generator().manual_seed(self.seed)
-        self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
-
-    def _train_adapter(self, base: PreTrainedModel, adapter: LoraSection, rate: float) -> None:
-        """The policy of an engine without values, and an optimizer of its adapter."""
-        self.policy = Policy(base, adapter, self.seed)
-        self.optimizer = AdamW(self.policy.adapter_parameters(), lr=rate, weight_decay=0.0)
-
-    def play(
-        self,
-        rows: Sequence[MeasuredRow],
-        keys: Sequence[str],
-        *,
-        temperature: float,
-        seed: int,
-        iteration: int,
-        to_learn: bool = False,
-    ) -> list[Trajectory]:
-        """Play every row once: each shard as a batch of its own, or all of them with the server that samples."""
-        keep, start = to_learn and self.needs_states, to_learn and self.plays_start
-        if self._training.rollout.sampler == "vllm":
-            starts = [self.playground.start(row, key) for row, key in zip(rows, keys, strict=True)]
-            sampling = self.playground.sampling(temperature, seed, iteration)
-            with span(Part.DECODE):
-                said = self._sampler().play(self.policy, self.playground.form, starts, sampling, start=start)
-            if not to_learn:  # what is learned from is read whole, under the same bounds
-                self._sampler().check(said, temperature, start=start)
-            return said
-        played: list[Trajectory] = self._together("_play", rows, keys, temperature, seed, iteration, keep, start)
-        return played
-
-    def _play(
-        self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
-        keep_states: bool, start: bool,
-    ) -> list[Trajectory]:  # fmt: skip
-        with self._playing(start), nullcontext() if self._copy is None else self._copy.standing_in():
-            return self.playground.play(
-                self.policy.causal, rows, keys,
-                temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
-            )  # fmt: skip
-
-    def _sampler(self) -> VLLMSampler:
-        """The server that samples; this process alone asks it, whoever shares the learning."""
-        if self._server is None:
-            from rc1_lib.training.rollout.vllm.sampler import Shape, VLLMSampler
-
-            training, shape_of_base = self._training, self.policy.causal.config
-            vocabulary = shape_of_base.get_text_config().vocab_size
-            longest = longest_dialogue(training, shape_of_base)
-            shape = Shape(context_of(shape_of_base), longest, vocabulary, training.rollout.rows)
-            self._server = VLLMSampler(training.vllm, shape, training.parity, self._read)
-        return self._server
-
-    @torch.no_grad()
-    def _read(self, ids_BT: Tensor, chosen_BT: Tensor, temperature: float, start: bool) -> tuple[Tensor, Tensor]:
-        """Log-probabilities (N,) of the chosen tokens, row by row, and of the likeliest in their places.
-
-        They are of the policy as it stands, or was started from.
-        """
-        ids_BT, chosen_BT = to_device((ids_BT, chosen_BT), self.device)
-        with self._autocast(), self._playing(start):
-            hidden_ND = self.policy.hidden(ids_BT)[:, :-1][chosen_BT[:, 1:]]
-            logits_NV = self.policy.logits(hidden_ND)
-            return (
-                token_logprobs(logits_NV, ids_BT[chosen_BT], temperature),
-                token_logprobs(logits_NV, logits_NV.argmax(-1), temperature),
-            )
-
-    def _playing(self, start: bool) -> AbstractContextManager[None]:
-        """Inside, the policy is the one that plays."""
-        return self.policy.reference() if start else nullcontext()
-
-    def load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
-        """Play with these weights of the adapter from now on."""
-        self._together("_load_adapter", dict(adapter))
-
-    def _load_adapter(self, adapter: Mapping[str, Tensor]) -> None:
-        self.policy.load_adapter_state(adapter)
-
     def train_step(self, batch: dict[str, Any]) -> dict[str, float]:
         """One update from the batch's `trajectories` and `scores`; `step` counts the finished ones.
 
@@ -236,15 +36,14 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
             ParityError: when the tokens were sampled with other probabilities than they are learned with; the engine
                 has learned from them then, and is of no more use.
         """
-        rates = [group["lr"] for group in self.optimizer.param_groups]
+        rates = self._rates
         metrics = self._together("_learn", self._collated(batch), self._kl.coef, batch["step"], rates)
         check_parity(metrics, self._parity, batch["step"])
         self._kl.update(metrics["objective/kl_per_token"])
         return {**metrics, "lr": rates[0]}
 
     def _learn(self, batch: EpisodeBatch, kl_coef: float, iteration: int, rates: Sequence[float]) -> dict[str, float]:
-        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate
+        self._set_rates(rates)
         with self._autocast():
             if self._copy is None and self._training.rollout.sampler == "own":
                 return self._update(batch, kl_coef, iteration)
@@ -268,62 +67,19 @@ class EpisodeEngine(Engine[EpisodeSetup], Player):
         with self._autocast():
             return {**self._objective(collated, self._kl.coef), "tokens": float(collated.own_tokens)}
 
+    def _collated(self, batch: Mapping[str, Any]) -> EpisodeBatch:
+        return collate(batch["trajectories"], batch["scores"], self.playground.form.pad_id).on(self.device)
+
+    def _build(self, setup: EpisodeSetup, shards: Shards) -> None:
+        super()._build(setup, shards)
+        config = setup.config
+        self._parity, self._micro_tokens = config.training.parity, config.training.update.micro_tokens
+        self._kl = kl_control(config.kl_coef, config.target_kl, config.training.update)
+
     def state_dict(self) -> dict[str, Any]:
-        """`adapter`, `optimizer`, `kl`, `dealer`, and under fp16 the loss `scaler`."""
-        state: dict[str, Any] = {
-            "adapter": self.policy.adapter_state(),
-            "optimizer": self.optimizer.state_dict(),
-            "kl": self._kl.state_dict(),
-            "dealer": {"state": self._dealer.get_state(), "seed": self.seed},
-        }
-        return state if self._scaler is None else {**state, "scaler": self._scaler.state_dict()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back what `state_dict` gave.
-
-        Raises:
-            RC1Error: when it is of another seed or another adapter.
-        """
-        if state["dealer"]["seed"] != self.seed:
-            raise RC1Error(
-                f"the checkpoint is of seed {state['dealer']['seed']}, this run of {self.seed}; give its seed"
-            )
-        self._together("_load", dict(state))
+        """That of every engine of a run, and `kl`."""
+        return {**super().state_dict(), "kl": self._kl.state_dict()}
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        self.policy.load_adapter_state(state["adapter"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        super()._load(state)
         self._kl.load_state_dict(state["kl"])
-        self._dealer.set_state(state["dealer"]["state"])
-        if self._scaler is not None:
-            self._scaler.load_state_dict(state["scaler"])
-
-    def start_timing(self) -> None:
-        """Keep the time of every part of what follows, in every process."""
-        self._together("_start_timing")
-
-    def _start_timing(self) -> None:
-        start_timing(torch.cuda.synchronize if self.device.type == "cuda" else None)
-
-    def timings(self) -> list[list[Timing]]:
-        """What was kept since, the first process's first."""
-        kept: list[list[Timing]] = self._together("_timings")
-        return kept
-
-    def _timings(self) -> list[list[Timing]]:
-        kept, mine = stop_timing(), self._shards.mine
-        found = self._shards.exchange({shard: kept if shard == mine[0] else [] for shard in mine})
-        return [part for part in found if part]
-
-    def _together(self, name: str, *arguments: Any) -> Any:
-        """What the method `name` comes to, while every process that shares the work does the same."""
-        assert self._crew is not None or self._shards.alone, "the engine was closed, and the others wait for its words"
-        with nullcontext() if self._crew is None else self._crew.doing(name, arguments):
-            return getattr(self, name)(*arguments)
-
-    def _collated(self, batch: Mapping[str, Any]) -> EpisodeBatch:
-        return collate(batch["trajectories"], batch["scores"], self.playground.form.pad_id).to(self.device)
-
-    def _autocast(self) -> torch.autocast:
-        half = self.precision is not Precision.FP32
-        return torch.autocast(self.device.type, dtype=self.precision.dtype, enabled=half)

@@ -265,7 +265,7 @@ def _calibrated_on(run: Run) -> tuple[str, ...]:
 def _check_budget(run: Run) -> None:
     """Refuse what would end in the middle of a training."""
     config, most = run.config, run.config.judge.budget.max_calls
-    if config.judge.provider not in LIVE or not config.training.reward.judge:
+    if config.judge.provider not in LIVE or not config.training.pays_judge:
         return
     needed = config.steps * config.batch_size * config.judge.samples
     if most is not None and most < needed:

@@ -30,14 +30,15 @@ def make_engine(name: str, takes: type[KnownSetup], say: Callable[[str], None] |
     """
     own = own_name(name)
     learner = _registered(ENGINES, "engine", own)
-    if learner.learns_from not in takes.learns_from:
+    if not any(kind in takes.learns_from for kind in learner.kinds):
         raise ConfigError(_learns_from_something_else(name, takes.learns_from))
     if own != name and say is not None:
         say(f"engine {name}: TRL has no PPO any more, so RC1's own takes its place: {own}")
-    made = _imported(learner)()
+    place = learner.place_for(takes.learns_from)
+    made = _imported(place)()
     if made.takes is not takes:
         raise TypeError(
-            f"{learner.place}: takes {made.takes.__name__}, but is registered as learning from {learner.learns_from}, "
+            f"{place}: takes {made.takes.__name__}, but is registered as learning from {learner.learns_from}, "
             f"and such an engine takes {takes.__name__}; mend its line in rc1_lib.learners.ENGINES"
         )
     return cast("Engine[KnownSetup]", made)
@@ -55,7 +56,7 @@ def make_strategy(name: str, judge: EpisodeJudge | None = None, *, group_size: i
         ConfigError: for a name that is not registered.
     """
     learner = _registered(STRATEGIES, "strategy", name)
-    made = _imported(learner)
+    made = _imported(learner.place)
     if learner.learns_from is LearnsFrom.GROUPS:
         return cast(Strategy, made(judge, group_size))
     return cast(Strategy, made(judge) if learner.learns_from is LearnsFrom.EPISODES else made())
@@ -67,7 +68,7 @@ def check_of_rows(engine: str, strategy: str) -> None:
     Raises:
         ConfigError: saying what can.
     """
-    if _registered(ENGINES, "engine", own_name(engine)).learns_from is not LearnsFrom.ROWS:
+    if LearnsFrom.ROWS not in _registered(ENGINES, "engine", own_name(engine)).kinds:
         raise ConfigError(_learns_from_something_else(engine, (LearnsFrom.ROWS,)))
     if _registered(STRATEGIES, "strategy", strategy).learns_from is not LearnsFrom.ROWS:
         fitting = " or ".join(names_of(STRATEGIES, LearnsFrom.ROWS))
@@ -82,8 +83,8 @@ def _registered(learners: Mapping[str, Learner], section: str, name: str) -> Lea
     return learners[name]
 
 
-def _imported(learner: Learner) -> Callable[..., Any]:
-    module, _, name = learner.place.partition(":")
+def _imported(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
     return cast(Callable[..., Any], getattr(import_module(module), name))
 
 
@@ -95,6 +96,7 @@ def _learns_from_something_else(name: str, wanted: Sequence[LearnsFrom]) -> str:
             f"none; take {engines} with strategy {strategies}, or train with configs/local.yaml"
         )
     return (
-        f"training.engine: {name} learns from rows with labels, and this run learns from episodes of its own; take "
+        f"training.engine: {name} learns from rows with labels, and a run learns from episodes of its own or from the "
+        f"pool's dialogues; take "
         f"{engines} with strategy {strategies}, or train with configs/train_local.yaml"
     )

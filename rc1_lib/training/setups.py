@@ -1,4 +1,4 @@
-"""What engines are set up by: one type for those that learn from episodes, one for those that learn from rows.
+"""What engines are set up by: one type for those of a run, one for those that learn from rows with labels.
 
 A set-up holds sections of the configuration as they are, frozen, and what the configuration cannot say. An engine names
 the one that it takes (`Engine.takes`); whoever makes an engine says which one it has (`registry.make_engine`).
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rc1_lib.config import RunConfig
-from rc1_lib.learners import PLAYED, LearnsFrom
+from rc1_lib.learners import OF_RUNS, LearnsFrom
 from rc1_lib.training.device import Precision
 from rc1_lib.training.train_config import EngineSection, ModelSection
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSetup:
-    """For an engine whose policy plays episodes in the dialogue world and learns from them.
+    """For an engine of a run: its policy plays episodes in the dialogue world, whatever it learns from.
 
     Attributes:
         config: of the run.
@@ -26,7 +26,7 @@ class EpisodeSetup:
         longest: tokens of the longest demonstration, which memory is estimated by; None where nobody has looked.
     """
 
-    learns_from: ClassVar = PLAYED
+    learns_from: ClassVar = OF_RUNS
     config: RunConfig
     base: str
     seed: int

@@ -21,6 +21,7 @@ class Part(StrEnum):
     DRAW = "play: draw tokens"
     WORLD = "play: the world's turn"
     JUDGE = "judge the episodes"
+    ENCODE = "read demonstrations"
     REFERENCE = "learn: the reference reads"
     FORWARD = "learn: forward"
     BACKWARD = "learn: backward"

@@ -232,7 +232,7 @@ class TrainConfig(Section):
 
     def _unmeasured(self, metric: str) -> str:
         """Why no run can end by this metric; "" too for an engine of episodes, which is refused as such."""
-        if ENGINES[own_name(self.engine.name)].learns_from is not LearnsFrom.ROWS:
+        if LearnsFrom.ROWS not in ENGINES[own_name(self.engine.name)].kinds:
             return ""
         clips = any(isinstance(callback, GradClip) for callback in self.callbacks)
         return unmeasured(metric, self.engine.name, self.strategy.name, CLIPPED if clips else frozenset())

@@ -163,7 +163,7 @@ CONFIGURATIONS = (
     BadInput("an end by a share among too few answers",
              "config show --set training.early_stop.metric=env/same_answer --set batch_size=15",
              "batch_size is 15, so that it would never have a value"),
-    BadInput("another engine", "config show --set training.engine=torch_pp", "for supervised training use"),
+    BadInput("another engine", "config show --set training.engine=torch_pp", "for rows of input and output use"),
     BadInput("a trial of a shape that nobody knows", "train --random-base --set base_model=some/model@0123456",
              "is not known without its config.json"),
     BadInput("a trial of a shape that cannot be divided so", "train --random-base --set training.trial.narrower=3",

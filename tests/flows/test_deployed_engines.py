@@ -26,7 +26,7 @@ from prefect.settings import PREFECT_API_URL
 from deployments.register import create_pool, register
 from deployments.server import settings
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.learners import ENGINES, PLAYED
+from rc1_lib.learners import ENGINES, OF_RUNS
 from rc1_lib.run import Run
 from tests.conftest import Verdicts
 from tests.ticketed import ticketed
@@ -40,6 +40,8 @@ CONFIGS = {
     "trl_grpo": "configs/trl_grpo_local.yaml",
     "torch_dpo": "configs/dpo_local.yaml",
     "trl_dpo": "configs/trl_dpo_local.yaml",
+    "pure_pt_sft": "configs/sft_local.yaml",
+    "trl_sft": "configs/trl_sft_local.yaml",
 }
 SMALL = (
     "base_model=models/embedded", "training.max_tokens=336", "rollout_len=128", "lr=0.001", "training.shards=2",
@@ -116,7 +118,7 @@ def kill_behind(step: int, run: Run, flow_run: UUID) -> None:
 
 
 def test_every_engine_that_a_run_can_name_is_among_them() -> None:
-    assert set(CONFIGS) == {name for name, learner in ENGINES.items() if learner.learns_from in PLAYED}
+    assert set(CONFIGS) == {name for name, learner in ENGINES.items() if learner.learns_from in OF_RUNS}
 
 
 @pytest.mark.long

@@ -44,11 +44,11 @@ from rc1_lib.training.run_paths import LEDGER, SFT, paths_of
 from tests.forks import Forks
 from tests.scoring.bench import dialogues, overrides
 from tests.training.killed import until_done
-from tests.training.tiny_world import ENGINES, tiny_run
+from tests.training.tiny_world import ENGINES, RUNS, SUPERVISED, tiny_run
 from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_grpo", "torch_dpo", "trl_dpo")]
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_grpo", "torch_dpo", "trl_dpo", *SUPERVISED)]
 """The other engines, where one of them speaks for all in the ordinary suite."""
 KEEPING = (
     "training.collapse.patience=2",
@@ -156,11 +156,11 @@ EARLY = (
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", sorted(ENGINES))
+@pytest.mark.parametrize("name", sorted(RUNS))
 def test_looks_and_an_early_end_work_with_every_engine(tiny: Tiny, name: str) -> None:
     adapters = []
     for place, looks in (("plain", ()), ("looking", ("training.eval_shadow={every_steps: 2, prompts: 6}",))):
-        run = tiny(*ENGINES[name], EARLY, "training.lr_schedule.kind=cosine", *looks, name=place)
+        run = tiny(*RUNS[name], EARLY, "training.lr_schedule.kind=cosine", *looks, name=place)
         prepared = prepare(run)
         end = advance(prepared, first_seed(prepared), 4, lambda _: None)
         assert end.name == "step_00003" and measured(run.workspace.root) == [1, 2, 3]
@@ -576,9 +576,9 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
 def test_a_run_of_every_other_engine_survives_kills_with_the_same_bytes_too(
     tiny: Tiny, forks: Forks, name: str
 ) -> None:
-    alone, killed = tiny(*ENGINES[name], name="alone"), tiny(*ENGINES[name], name="killed").workspace.root
+    alone, killed = tiny(*RUNS[name], name="alone"), tiny(*RUNS[name], name="killed").workspace.root
     go(alone, 4)
-    assert until_done(forks, "train", killed, *ENGINES[name]) >= 2
+    assert until_done(forks, "train", killed, *RUNS[name]) >= 2
     assert end_of(killed) == end_of(alone.workspace.root)
     assert measured(killed) == [1, 2, 3, 4]
 

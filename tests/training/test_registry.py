@@ -18,7 +18,7 @@ from rc1_lib.config_file import load_config
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.evaluate import BASE, TRAINED
 from rc1_lib.evaluation.policies import evaluate_run
-from rc1_lib.learners import ALIASES, ENGINES, PLAYED, STRATEGIES, Learner, LearnsFrom, names_of
+from rc1_lib.learners import ALIASES, ENGINES, OF_RUNS, PLAYED, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -29,11 +29,11 @@ from rc1_lib.training.supervised_run import setup_of, train_small
 from rc1_lib.training.train_config_file import load_train_config
 from tests.shares import share
 from tests.training.tiny import write_base
-from tests.training.tiny_world import ENGINES as RUNS
+from tests.training.tiny_world import RUNS
 
 Tiny = Callable[..., Run]
 LOCAL, SUPERVISED = PROJECT_ROOT / "configs/local.yaml", PROJECT_ROOT / "configs/train_local.yaml"
-TAKES = {LearnsFrom.EPISODES: EpisodeSetup, LearnsFrom.GROUPS: EpisodeSetup, LearnsFrom.ROWS: SupervisedSetup}
+TAKES = {**dict.fromkeys(OF_RUNS, EpisodeSetup), LearnsFrom.ROWS: SupervisedSetup}
 
 
 @pytest.fixture
@@ -48,10 +48,11 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, LearnsFrom]
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
 def test_every_registered_engine_takes_what_its_line_says(name: str) -> None:
-    module, _, cls = ENGINES[name].place.partition(":")
-    takes = TAKES[ENGINES[name].learns_from]
-    assert getattr(import_module(module), cls).takes is takes
-    assert make_engine(name, takes).takes is takes
+    for kind in ENGINES[name].kinds:
+        takes = TAKES[kind]
+        module, _, cls = ENGINES[name].place_for(takes.learns_from).partition(":")
+        assert getattr(import_module(module), cls).takes is takes
+        assert make_engine(name, takes).takes is takes
 
 
 def test_every_registered_strategy_is_made_and_every_alias_leads_to_an_engine() -> None:
@@ -59,6 +60,9 @@ def test_every_registered_strategy_is_made_and_every_alias_leads_to_an_engine() 
     assert set(ALIASES.values()) <= set(ENGINES) and not set(ALIASES) & set(ENGINES)
     assert names_of(ENGINES, LearnsFrom.EPISODES) == ["torch_ppo", "trl_ppo"]
     assert names_of(ENGINES, *PLAYED) == ["torch_dpo", "torch_grpo", "torch_ppo", "trl_dpo", "trl_grpo", "trl_ppo"]
+    assert names_of(ENGINES, LearnsFrom.DEMONSTRATIONS) == names_of(ENGINES, LearnsFrom.ROWS) == [
+        "pure_pt_sft", "trl_sft",
+    ]  # fmt: skip
     assert names_of(STRATEGIES, LearnsFrom.ROWS) == ["sft"]
 
 
@@ -73,12 +77,13 @@ def test_rows_of_input_and_output_do_not_set_up_an_engine_of_episodes(name: str)
     assert str(refused.value) == sentence
 
 
-def test_a_run_of_episodes_does_not_set_up_an_engine_of_rows() -> None:
+def test_a_run_does_not_set_up_an_engine_that_rows_with_labels_alone_are_for(register: Callable[..., None]) -> None:
+    register("counts", "TokenCounts", LearnsFrom.ROWS)
     with pytest.raises(
         ConfigError,
-        match=r"trl_sft learns from rows with labels, .* torch_grpo, torch_ppo, trl_dpo, trl_grpo, trl_ppo with",
+        match=r"counts learns from rows with labels, .* trl_ppo, trl_sft with strategy demonstrations, groups, ppo",
     ):
-        make_engine("trl_sft", EpisodeSetup)
+        make_engine("counts", EpisodeSetup)
 
 
 def test_an_unknown_engine_is_refused_with_the_names_that_there_are(register: Callable[..., None]) -> None:

@@ -155,7 +155,7 @@ def test_a_metric_that_the_engine_does_not_measure_is_refused_before_anything_is
             rf"engine\.name: found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}",
         ),
         ("engine.lr", float("nan"), r"engine\.lr: found 'nan'"),
-        ("strategy.name", "dpo", r"strategy\.name: found 'dpo', expected one of groups, ppo, sft"),
+        ("strategy.name", "dpo", r"strategy\.name: found 'dpo', expected one of demonstrations, groups, ppo, sft"),
         ("model.use_cache", True, r"model\.use_cache: found 'True'"),
         ("callbacks", ["loging"], r"callbacks\.0: .*expected one of 'logging', 'checkpoint'"),
         ("callbacks", ["logging", "logging"], "names one twice: logging, logging"),

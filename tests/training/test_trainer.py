@@ -143,7 +143,9 @@ def test_names_are_registered_and_others_told_which_are() -> None:
         ConfigError, match=rf"engine\.name: found 'trl_kto', expected one of {', '.join(names_of(ENGINES))}"
     ):
         make_engine("trl_kto", SupervisedSetup, print)
-    with pytest.raises(ConfigError, match=r"strategy\.name: found 'dpo', expected one of groups, ppo, sft"):
+    with pytest.raises(
+        ConfigError, match=r"strategy\.name: found 'dpo', expected one of demonstrations, groups, ppo, sft"
+    ):
         make_strategy("dpo")
 
 

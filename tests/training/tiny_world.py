@@ -42,6 +42,7 @@ OVERRIDES = (
     "training.dpo.group_size=4", "training.dpo.minibatches=2", "training.dpo.micro_tokens=2048",
     "training.dpo.kl_stop=100.0",
     "training.trl_dpo.group_size=4", "training.trl_dpo.minibatches=2", "training.trl_dpo.micro_tokens=2048",
+    "training.sft.minibatches=2", "training.sft.micro_tokens=2048",
     "training.collapse.max_kl=null", "training.collapse.min_entropy=null",
     "training.learnability.prompts=18", "training.learnability.takes=3",
 )  # fmt: skip
@@ -56,6 +57,12 @@ ENGINES: dict[str, tuple[str, ...]] = {
     "trl_dpo": ("training.engine=trl_dpo", "training.strategy=groups"),
 }
 """Every engine that learns from episodes -> what its run says otherwise, so that it learns from the first step on."""
+SUPERVISED: dict[str, tuple[str, ...]] = {
+    name: (f"training.engine={name}", "training.strategy=demonstrations") for name in ("pure_pt_sft", "trl_sft")
+}
+"""The same of every engine that learns from demonstrations."""
+RUNS = ENGINES | SUPERVISED
+"""The same of every engine that a run can name."""
 
 
 def pool_rows(count: int, *, chinese: float = 0.0) -> list[dict[str, Any]]:

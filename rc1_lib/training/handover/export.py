@@ -23,12 +23,12 @@ from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.device import to_device
-from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.likeness import Likeness, likeness
 from rc1_lib.training.handover.merge import merged_model
 from rc1_lib.training.handover.trained_policy import engine_of, start_of
 from rc1_lib.training.models import model_section
+from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.real_run import check_real_run
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rows import select_rows
@@ -101,7 +101,7 @@ def export_checkpoint(run: Run, checkpoint: Path, target: Path, prompts: int) ->
 
 
 def _played(
-    run: Run, engine: EpisodeEngine, state: CheckpointState, checkpoint: Path, prompts: int
+    run: Run, engine: PlayingEngine, state: CheckpointState, checkpoint: Path, prompts: int
 ) -> list[Trajectory]:
     """Greedy episodes of the policy on prompts that it was not trained on."""
     selection = select_rows(run, engine.playground.form)
@@ -116,7 +116,7 @@ def _played(
     return engine.play(rows, keys, temperature=0.0, seed=run.config.training.held_out.seed, iteration=0)
 
 
-def _write(run: Run, engine: EpisodeEngine, section: ModelSection, folder: Path) -> None:
+def _write(run: Run, engine: PlayingEngine, section: ModelSection, folder: Path) -> None:
     """The adapter as peft writes it, naming its base by no path of this machine; the merged model and the tokenizer."""
     peft, form = engine.policy.peft, engine.playground.form
     (settings,) = peft.peft_config.values()
@@ -135,7 +135,7 @@ def _write(run: Run, engine: EpisodeEngine, section: ModelSection, folder: Path)
 
 
 def _compared(
-    engine: EpisodeEngine, section: ModelSection, folder: Path, greedy: list[Trajectory]
+    engine: PlayingEngine, section: ModelSection, folder: Path, greedy: list[Trajectory]
 ) -> dict[str, Likeness]:
     """How like the policy what lies in the folder is, read as others will read it."""
     policy, device = engine.policy, engine.device

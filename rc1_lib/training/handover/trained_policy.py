@@ -8,8 +8,8 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.derived import REFERENCE
-from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.models import base_name, fingerprint_of
+from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.trial_mark import refuse_random_base
@@ -40,7 +40,7 @@ def start_of(run: Run, sha256: str | None, whose: str) -> str:
     return base
 
 
-def engine_of(run: Run, base: str, state: CheckpointState) -> EpisodeEngine:
+def engine_of(run: Run, base: str, state: CheckpointState) -> PlayingEngine:
     """The run's engine with the checkpoint's policy; close it.
 
     Raises:
@@ -48,9 +48,9 @@ def engine_of(run: Run, base: str, state: CheckpointState) -> EpisodeEngine:
     """
     name = run.config.training.engine
     engine = make_engine(name, EpisodeSetup)
-    if not isinstance(engine, EpisodeEngine):
+    if not isinstance(engine, PlayingEngine):
         raise ConfigError(
-            f"training.engine: found '{name}', whose policy cannot be handed over; it has to be an EpisodeEngine"
+            f"training.engine: found '{name}', whose policy cannot be handed over; it has to be a PlayingEngine"
         )
     engine.setup(EpisodeSetup(run.config, base, int(state.values["seed"])))
     engine.load_adapter(state.tensors["adapter"])

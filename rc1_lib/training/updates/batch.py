@@ -1,11 +1,11 @@
-"""Episodes as one right-padded batch."""
+"""Episodes, or demonstrations, as one right-padded batch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 import torch
@@ -17,14 +17,53 @@ if TYPE_CHECKING:
     from rc1_lib.training.rollout.trajectory import Trajectory
 
 
+class _Tokens(Protocol):
+    """A dialogue, whoever spoke it."""
+
+    @property
+    def row_id(self) -> str: ...
+    @property
+    def ids(self) -> Sequence[int]: ...
+    @property
+    def own(self) -> Sequence[bool]: ...
+
+
 @dataclass(frozen=True, slots=True)
-class EpisodeBatch:
-    """Episodes of an iteration; B of them, T tokens in the longest, up to its last own token.
+class TokenBatch:
+    """Dialogues of a step, B of them; T tokens in the longest, up to its last own token.
 
     Attributes:
         ids: int64 (B, T), right-padded.
-        own: bool (B, T), True where the policy sampled the token; never at position 0 and never in the padding.
+        own: bool (B, T), True where the token is the policy's, or is to become it; never at position 0 and never in the
+            padding.
         lengths: int64 (B,), tokens up to and including the last own one.
+    """
+
+    ids: Tensor
+    own: Tensor
+    lengths: Tensor
+
+    def __len__(self) -> int:
+        """Number of dialogues."""
+        return len(self.ids)
+
+    @property
+    def own_tokens(self) -> int:
+        """Own tokens of all dialogues together."""
+        return int(self.own.sum())
+
+    def on(self, device: torch.device | str) -> Self:
+        """The batch on a device."""
+        return type(self)(
+            **{field.name: to_device(getattr(self, field.name), torch.device(device)) for field in fields(self)}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeBatch(TokenBatch):
+    """Episodes of an iteration, whose own tokens the policy sampled.
+
+    Attributes:
         old_logprobs: fp32 (B, T), log-probabilities as sampled; 0 where not own.
         scores: fp32 (B,), what each episode was worth.
         groups: int64 (B,), the same number for all episodes on one row, from 0.
@@ -32,28 +71,37 @@ class EpisodeBatch:
             kept, and are computed again.
     """
 
-    ids: Tensor
-    own: Tensor
-    lengths: Tensor
     old_logprobs: Tensor
     scores: Tensor
     groups: Tensor
     states: Tensor | None = None
 
-    def __len__(self) -> int:
-        """Number of episodes."""
-        return len(self.ids)
 
-    @property
-    def own_tokens(self) -> int:
-        """Tokens of the policy in all episodes together."""
-        return int(self.own.sum())
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A dialogue of the pool as tokens.
 
-    def to(self, device: torch.device | str) -> EpisodeBatch:
-        """The batch on a device."""
-        return EpisodeBatch(
-            **{field.name: to_device(getattr(self, field.name), torch.device(device)) for field in fields(self)}
-        )
+    Attributes:
+        row_id: of the row.
+        ids: its tokens.
+        own: for each whether it is the assistant's.
+    """
+
+    row_id: str
+    ids: Sequence[int]
+    own: Sequence[bool]
+
+
+def collate_demonstrations(demonstrations: Sequence[Demonstration], pad_id: int) -> TokenBatch:
+    """One batch of demonstrations, put in order and cut as `collate` does with episodes.
+
+    Args:
+        demonstrations: at least one, each with at least one own token after its first token.
+        pad_id: any valid token id.
+    """
+    assert demonstrations, "a batch needs at least one demonstration"
+    ordered = sorted(demonstrations, key=lambda one: (one.row_id, one.ids))
+    return TokenBatch(*_padded(ordered, [_own_length(one) for one in ordered], pad_id))
 
 
 def collate(
@@ -77,23 +125,30 @@ def collate(
     assert len(trajectories) == len(scores), f"{len(trajectories)} episodes, {len(scores)} scores"
     pairs = sorted(zip(trajectories, scores, strict=True), key=lambda pair: (pair[0].row_id, pair[0].ids))
     lengths = [_checked_length(trajectory, score) for trajectory, score in pairs]
-    shape = (len(pairs), max(lengths))
-    ids = torch.full(shape, pad_id, dtype=torch.long)
-    own = torch.zeros(shape, dtype=torch.bool)
-    logprobs = torch.zeros(shape, dtype=dtype)
+    ids, own, ends = _padded([trajectory for trajectory, _ in pairs], lengths, pad_id)
+    logprobs = torch.zeros(ids.shape, dtype=dtype)
     for row, ((trajectory, _), length) in enumerate(zip(pairs, lengths, strict=True)):
-        ids[row, :length] = torch.tensor(trajectory.ids[:length])
-        own[row, :length] = torch.tensor(trajectory.own[:length])
         logprobs[row, :length] = torch.tensor(trajectory.logprobs[:length], dtype=dtype)
     return EpisodeBatch(
         ids=ids,
         own=own,
-        lengths=torch.tensor(lengths),
+        lengths=ends,
         old_logprobs=logprobs.masked_fill(~own, 0.0),
         scores=torch.tensor([score for _, score in pairs], dtype=dtype),
         groups=_groups([trajectory.row_id for trajectory, _ in pairs]),
         states=_states([trajectory for trajectory, _ in pairs]),
     )
+
+
+def _padded(dialogues: Sequence[_Tokens], lengths: Sequence[int], pad_id: int) -> tuple[Tensor, Tensor, Tensor]:
+    """`ids`, `own` and `lengths` of a batch."""
+    shape = (len(dialogues), max(lengths))
+    ids = torch.full(shape, pad_id, dtype=torch.long)
+    own = torch.zeros(shape, dtype=torch.bool)
+    for row, (dialogue, length) in enumerate(zip(dialogues, lengths, strict=True)):
+        ids[row, :length] = torch.tensor(dialogue.ids[:length])
+        own[row, :length] = torch.tensor(dialogue.own[:length])
+    return ids, own, torch.tensor(lengths)
 
 
 def _groups(row_ids: Sequence[str]) -> Tensor:
@@ -109,10 +164,9 @@ def _states(trajectories: Sequence[Trajectory]) -> Tensor | None:
 
 def _checked_length(trajectory: Trajectory, score: float) -> int:
     """The tokens of an episode up to its last own one, once its fields agree."""
-    ids, own, logprobs = trajectory.ids, trajectory.own, trajectory.logprobs
-    assert len(ids) == len(own) == len(logprobs), f"{len(ids)} ids, {len(own)} own, {len(logprobs)} logprobs"
-    assert any(own), f"episode of row '{trajectory.row_id}' has no token of the policy"
-    assert not own[0], f"episode of row '{trajectory.row_id}' has no prompt: its first token has no log-probability"
+    own, logprobs = trajectory.own, trajectory.logprobs
+    length = _own_length(trajectory)
+    assert len(own) == len(logprobs), f"{len(own)} own, {len(logprobs)} logprobs"
     if not math.isfinite(score):
         raise ValueError(f"the episode of row '{trajectory.row_id}' has the score {score}, expected a finite number")
     for place, (mine, logprob) in enumerate(zip(own, logprobs, strict=True)):
@@ -121,4 +175,12 @@ def _checked_length(trajectory: Trajectory, score: float) -> int:
                 f"token {place} of the episode of row '{trajectory.row_id}' was sampled with log-probability "
                 f"{logprob}, expected a finite number"
             )
-    return max(place for place, mine in enumerate(own) if mine) + 1
+    return length
+
+
+def _own_length(dialogue: _Tokens) -> int:
+    """The tokens of a dialogue up to its last own one."""
+    assert len(dialogue.ids) == len(dialogue.own), f"{len(dialogue.ids)} ids, {len(dialogue.own)} own"
+    assert any(dialogue.own), f"row '{dialogue.row_id}' has no token of the policy"
+    assert not dialogue.own[0], f"row '{dialogue.row_id}' has no prompt: its first token has no log-probability"
+    return max(place for place, mine in enumerate(dialogue.own) if mine) + 1

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from torch import Tensor
 
-from rc1_lib.config_updates import Update
-from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.config_updates import Steps, Update
+from rc1_lib.training.updates.batch import TokenBatch
 from rc1_lib.training.updates.interface import PolicyLike
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.own_tokens import OwnTokens
@@ -17,12 +17,12 @@ class Lesson(Protocol):
     """What stays the same throughout one update; one of every algorithm."""
 
     @property
-    def batch(self) -> EpisodeBatch:
-        """All episodes."""
+    def batch(self) -> TokenBatch:
+        """All episodes, or demonstrations."""
         ...
 
     @property
-    def update(self) -> Update:
+    def update(self) -> Steps:
         """The section of the configuration."""
         ...
 
@@ -43,4 +43,13 @@ class Lesson(Protocol):
             states_nD: the states before the tokens.
             field_n: what `fields` gave, of these tokens.
         """
+        ...
+
+
+class EpisodeLesson(Lesson, Protocol):
+    """The lesson of an algorithm that learns from what was sampled: its ratios to that may end the update."""
+
+    @property
+    def update(self) -> Update:
+        """The section of the configuration."""
         ...

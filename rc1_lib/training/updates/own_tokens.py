@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.training.updates.batch import TokenBatch
 from rc1_lib.training.updates.interface import PolicyLike
 
 HEAD_TOKENS = 256
@@ -48,7 +48,7 @@ class OwnTokens:
             yield slice(start, start + HEAD_TOKENS)
 
 
-def own_tokens(batch: EpisodeBatch, rows: Sequence[int]) -> OwnTokens:
+def own_tokens(batch: TokenBatch, rows: Sequence[int]) -> OwnTokens:
     """The own tokens of some rows of a batch."""
     rows_b = torch.tensor(rows, device=batch.ids.device)
     longest = int(batch.lengths[rows_b].max())

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rc1_lib.training.ranks.shards import ONE, Shards
 from rc1_lib.training.spans import Part, span
-from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch
 from rc1_lib.training.updates.interface import PolicyLike
 from rc1_lib.training.updates.logprobs import token_logprobs
 from rc1_lib.training.updates.micro_batches import micro_batches
@@ -100,7 +100,7 @@ def episode_logprobs(
 
 
 def policy_logprobs(
-    policy: PolicyLike, batch: EpisodeBatch, rows: Sequence[int], manner: Manner, shards: Shards = ONE
+    policy: PolicyLike, batch: TokenBatch, rows: Sequence[int], manner: Manner, shards: Shards = ONE
 ) -> Tensor:
     """Log-probabilities (B, T) of the own tokens of some episodes under the policy as it stands, 0 elsewhere.
 
@@ -111,19 +111,21 @@ def policy_logprobs(
         manner: how they are read.
         shards: how the reading is dealt out.
     """
-    found_BT, lengths = torch.zeros_like(batch.old_logprobs), batch.lengths.tolist()
+    lengths = batch.lengths.tolist()
     parts, mine = shards.deal(rows, lengths), dict[int, list[tuple[OwnTokens, Tensor]]]()
     with torch.no_grad(), span(Part.FORWARD):
         for shard in shards.mine:
             owns = [own_tokens(batch, part) for part in micro_batches(parts[shard], lengths, manner.micro_tokens)]
             mine[shard] = [(own, logprobs_of(policy, batch, own, manner.temperature)) for own in owns]
-    for read in shards.exchange(mine):
-        for own, logprobs_N in read:
-            found_BT[own.rows, own.steps] = logprobs_N.to(found_BT.dtype)
+    found = [each for read in shards.exchange(mine) for each in read]
+    dtype = found[0][1].dtype if found else None
+    found_BT = torch.zeros(batch.ids.shape, dtype=dtype, device=batch.ids.device)
+    for own, logprobs_N in found:
+        found_BT[own.rows, own.steps] = logprobs_N
     return found_BT
 
 
-def logprobs_of(policy: PolicyLike, batch: EpisodeBatch, own: OwnTokens, temperature: float) -> Tensor:
+def logprobs_of(policy: PolicyLike, batch: TokenBatch, own: OwnTokens, temperature: float) -> Tensor:
     """Log-probabilities (N,) of the own tokens under the policy as it stands."""
     hidden_ND, tokens_N = own.hidden(policy), own.of(batch.ids)
     parts = [token_logprobs(policy.logits(hidden_ND[part]), tokens_N[part], temperature) for part in own.chunks()]

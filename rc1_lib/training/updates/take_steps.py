@@ -10,12 +10,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from rc1_lib.config_updates import Update
+from rc1_lib.config_updates import Steps
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.gradients import add_gradients
 from rc1_lib.training.updates.interface import PolicyLike
-from rc1_lib.training.updates.lesson import Lesson
+from rc1_lib.training.updates.lesson import EpisodeLesson, Lesson
 from rc1_lib.training.updates.micro_batches import micro_batches, minibatch_rows
 from rc1_lib.training.updates.own_tokens import OwnTokens, own_tokens
 from rc1_lib.training.updates.stepper import Gradients, Stepper
@@ -53,7 +53,7 @@ class Taken:
 
 def take_steps(
     policy: PolicyLike,
-    lesson: Lesson,
+    lesson: EpisodeLesson,
     minibatches: Iterable[Sequence[int]],
     stepper: Stepper,
     shards: Shards,
@@ -76,11 +76,11 @@ def take_steps(
     Raises:
         DivergedError: when gradients are not finite and no scaler is there to skip the step.
     """
-    _check_still(policy)
+    check_still(policy)
     go_over = go_over or partial(add_gradients, policy, lesson)
     tally, gap, far, stopped = Tally(), math.nan, math.nan, False
     for rows in minibatches:
-        seen = _gradients_of(lesson, rows, stepper, shards, go_over)
+        seen = gradients_of(lesson, rows, stepper, shards, go_over)
         if not tally.minibatches:
             gap, far = seen.mean("gap"), seen.mean("far")
         tally.absorb(seen)
@@ -93,21 +93,32 @@ def take_steps(
     return Taken(tally, gap, far, stopped)
 
 
-def dealt(rows: int, update: Update, generator: torch.Generator) -> Iterator[list[int]]:
+def dealt(rows: int, update: Steps, generator: torch.Generator) -> Iterator[list[int]]:
     """The minibatches of all epochs, each epoch dealt anew."""
     for _ in range(update.epochs):
         yield from minibatch_rows(rows, update.minibatches, generator)
 
 
-def _check_still(policy: PolicyLike) -> None:
+def check_still(policy: PolicyLike) -> None:
     """Nothing random may be active in the policy."""
     assert not any(
         isinstance(module, nn.Dropout) and module.training and module.p > 0 for module in policy.modules()
     ), "dropout is active: ratios would compare two draws of it"
 
 
-def _gradients_of(lesson: Lesson, rows: Sequence[int], stepper: Stepper, shards: Shards, go_over: GoOver) -> Tally:
-    """Accumulates the gradients of a minibatch, shard by shard, and one micro-batch at a time in each."""
+def gradients_of(lesson: Lesson, rows: Sequence[int], stepper: Stepper, shards: Shards, go_over: GoOver) -> Tally:
+    """Accumulates the gradients of a minibatch, shard by shard, and one micro-batch at a time in each.
+
+    Args:
+        lesson: what is to be learned.
+        rows: the minibatch.
+        stepper: over the policy's trainable parameters.
+        shards: how learning is dealt out.
+        go_over: how gradients come about.
+
+    Returns:
+        The sums over the minibatch's own tokens.
+    """
     lengths = lesson.batch.lengths.tolist()
     parts, mine = shards.deal(rows, lengths), dict[int, tuple[Tally, Gradients]]()
     for shard in shards.mine:

@@ -20,10 +20,10 @@ from tasks.prepared import prepared_for
 from tests.forks import Forks
 from tests.training.killed import until_done
 from tests.training.test_ppo_run import go
-from tests.training.tiny_world import ENGINES, tiny_run
+from tests.training.tiny_world import RUNS, SUPERVISED, tiny_run
 
 Tiny = Callable[..., Run]
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("torch_grpo", "trl_grpo", "trl_dpo")]
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("torch_grpo", "trl_grpo", "trl_dpo", *SUPERVISED)]
 """The other engines, where one of them speaks for all in the ordinary suite."""
 
 SHARDS = "training.shards=2"
@@ -54,7 +54,7 @@ def test_two_processes_end_with_the_bytes_of_one_and_go_on_from_what_one_began(t
 def test_two_processes_end_with_the_bytes_of_one_with_every_other_engine_too(tiny: Tiny, name: str) -> None:
     ends = []
     for processes in (1, 2):
-        run = tiny(*ENGINES[name], SHARDS, f"training.processes={processes}", name=str(processes))
+        run = tiny(*RUNS[name], SHARDS, f"training.processes={processes}", name=str(processes))
         go(run, 2)
         ends.append(fingerprint(run.workspace.root / "checkpoints/rc1/step_00002"))
     assert ends[0] == ends[1]

@@ -1,0 +1,170 @@
+"""Supervised training in a run: the assistant's turns of the pool alone are learned, by either engine the same."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import Run
+from rc1_lib.step_metrics import measured, unmeasured
+from rc1_lib.training.control import Control
+from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.engines.pure_pt_demonstrations import PurePtDemonstrations
+from rc1_lib.training.engines.trl_demonstrations import inputs_of
+from rc1_lib.training.episode_judge import EpisodeJudge
+from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.training.registry import make_engine
+from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.updates.batch import Demonstration, collate_demonstrations
+from rc1_lib.training.updates.own_tokens import own_tokens
+from tests.shares import share
+from tests.training.test_episode_engines import same
+from tests.training.tiny_world import SUPERVISED
+
+Tiny = Callable[..., Run]
+BOTH = sorted(SUPERVISED)
+ONE_STEP = ("training.sft.minibatches=1", "lr=0.001")
+one_of_both = pytest.mark.parametrize("name", share(BOTH, "trl_sft"))
+
+
+def engine_of(run: Run) -> PurePtDemonstrations:
+    engine = make_engine(run.config.training.engine, EpisodeSetup)
+    assert isinstance(engine, PurePtDemonstrations)
+    engine.setup(EpisodeSetup(run.config, str(run.workspace.path(run.config.base_model)), 5))
+    return engine
+
+
+def shown(engine: PurePtDemonstrations, run: Run, step: int = 0) -> dict[str, Any]:
+    """The batch of a step, with its demonstrations and what the strategy measured."""
+    prepared = prepare(run)
+    batches = Curriculum(prepared.selection.train, run.config.priority_sampling, run.config.prompts, 5)
+    for _ in range(step + 1):
+        batch = batches.next()
+    strategy = prepared.strategy(5)
+    strategy.attach_engine(engine)
+    return batch | {"measured": strategy.on_batch(batch), "demonstrations": batch["demonstrations"]}
+
+
+def end_of(run: Run, *segments: int) -> list[bytes]:
+    """The adapter and the optimizer that a run ends with which is brought to its end in these segments."""
+    prepared = prepare(run)
+    for last in segments:
+        path = advance(prepared, run.config.seeds[0], last, lambda _: None)
+    return [(path / f"{name}.safetensors").read_bytes() for name in ("adapter", "optimizer")]
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_step_measures_what_a_run_may_be_ended_by(tiny: Tiny, name: str) -> None:
+    run = tiny(*SUPERVISED[name])
+    engine = engine_of(run)
+    batch = shown(engine, run)
+    metrics = engine.train_step(batch) | batch["measured"]
+    known = measured(name, "demonstrations")
+    assert known is not None and metrics.keys() == known[0]
+    assert all(math.isfinite(value) for value in metrics.values())
+    assert metrics["lr"] == run.config.lr and metrics["update/steps"] == 2 and metrics["rows"] == 8
+    assert 0 < metrics["mean_token_accuracy"] <= 1
+    assert not unmeasured("eval/env/success", name, "demonstrations"), "a look at held-out rows plays them"
+    assert "no step of" in unmeasured("reward/success", name, "demonstrations")
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_loss_is_the_mean_over_what_the_assistant_said(tiny: Tiny, name: str) -> None:
+    """Row by row, without padding, by transformers' own forward pass."""
+    run = tiny(*SUPERVISED[name], *ONE_STEP)
+    engine = engine_of(run)
+    batch = shown(engine, run)
+    nats, right = [], 0
+    with torch.no_grad():
+        for one in batch["demonstrations"]:
+            ids, own = torch.tensor(one.ids), torch.tensor(one.own)
+            logits_TV = engine.policy.causal(input_ids=ids[None]).logits[0, :-1][own[1:]]
+            nats.append(cross_entropy(logits_TV, ids[1:][own[1:]], reduction="none"))
+            right += int((logits_TV.argmax(-1) == ids[1:][own[1:]]).sum())
+    expected = torch.cat(nats)
+    assert len(expected) == batch["measured"]["label_tokens"] < sum(len(one.ids) for one in batch["demonstrations"])
+    assert engine.eval_step(batch)["loss"] == pytest.approx(float(expected.mean()), rel=1e-5)
+    metrics = engine.train_step(batch)
+    assert metrics["loss"] == pytest.approx(float(expected.mean()), rel=1e-5)
+    assert metrics["mean_token_accuracy"] == pytest.approx(right / len(expected), rel=1e-6)
+
+
+def test_what_user_and_tools_said_is_read_and_not_learned() -> None:
+    said = Demonstration("b", (1, 2, 3, 4, 5, 6, 7), (False, False, True, True, False, True, False))
+    short = Demonstration("a", (1, 2, 3), (False, False, True))
+    batch = collate_demonstrations([said, short], pad_id=9)
+    assert batch.ids.tolist() == [[1, 2, 3, 9, 9, 9], [1, 2, 3, 4, 5, 6]], "in order of the rows, cut behind the last"
+    given = inputs_of(batch, own_tokens(batch, [0, 1]))
+    nothing = -100
+    assert given["labels"].tolist() == [[nothing, nothing, 3, *[nothing] * 3], [nothing, nothing, 3, 4, nothing, 6]]
+    assert given["attention_mask"].tolist() == [[1, 1, 1, 0, 0, 0], [1] * 6]
+
+
+def test_trls_loss_takes_the_step_of_our_own(tiny: Tiny) -> None:
+    adapters, losses = [], []
+    for name in BOTH:
+        run = tiny(*SUPERVISED[name], *ONE_STEP)
+        engine = engine_of(run)
+        metrics = engine.train_step(shown(engine, run))
+        losses.append((metrics["loss"], metrics["grad_norm"], metrics["mean_token_accuracy"]))
+        adapters.append(engine.policy.adapter_state())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    moved = max(
+        float((ours - theirs).abs().max()) for ours, theirs in zip(*(a.values() for a in adapters), strict=True)
+    )
+    assert moved < 1e-4, "a tenth of the rate, where AdamW's first step is about the rate for every weight"
+
+
+@one_of_both
+def test_it_learns_and_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, name: str) -> None:
+    run = tiny(*SUPERVISED[name])
+    one, other = engine_of(run), engine_of(run)
+    batch = shown(one, run)
+    losses = [one.train_step(batch)["loss"] for _ in range(4)]
+    assert losses[-1] < losses[0] - 0.1
+    other.load_state_dict(copy.deepcopy(one.state_dict()))
+    for engine in (one, other):
+        engine.train_step(shown(engine, run, 1))
+    assert same(one.policy.adapter_state(), other.policy.adapter_state())
+
+
+@one_of_both
+def test_micro_batches_and_shards_are_a_matter_of_memory_and_the_last_bits_only(tiny: Tiny, name: str) -> None:
+    found = []
+    for settings in (("training.sft.micro_tokens=100000",), ("training.sft.micro_tokens=1", "training.shards=2")):
+        run = tiny(*SUPERVISED[name], *ONE_STEP, *settings, "training.processes=1")
+        engine = engine_of(run)
+        found.append(engine.train_step(shown(engine, run)))
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+
+
+@one_of_both
+def test_segments_end_with_the_bytes_of_one_go_and_looks_change_nothing(tiny: Tiny, name: str) -> None:
+    alone = tiny(*SUPERVISED[name], name="alone")
+    looking = tiny(*SUPERVISED[name], "training.eval_shadow={every_steps: 2, prompts: 6}", name="looking")
+    assert end_of(alone, 4) == end_of(looking, 1, 2, 4)
+    lines = [json.loads(line) for line in (looking.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
+    assert ["eval/env/success" in line for line in lines] == [False, True, False, True]
+
+
+def test_nobody_is_asked_for_scores_that_nothing_is_learned_from(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Run] = []
+    monkeypatch.setattr(EpisodeJudge, "__init__", lambda _, run: asked.append(run))
+    for settings, expected in (((), 1), (SUPERVISED["pure_pt_sft"], 0)):
+        asked.clear()
+        judge = prepare(tiny(*settings, "training.reward.judge=0.3")).judge
+        assert len(asked) == expected and (judge is None) is not bool(expected)
+
+
+def test_a_control_of_what_is_not_scored_is_refused(tiny: Tiny) -> None:
+    prepared = prepare(tiny(*SUPERVISED["pure_pt_sft"]))
+    with pytest.raises(ConfigError, match=r"--control: pure_pt_sft learns from demonstrations, .*; take torch_dpo or"):
+        prepared.under(Control("random"))
