@@ -16,6 +16,7 @@ from rc1_lib.artifacts import write_json
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.file_hashes import sha256_file
+from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.report import charts, data, policy, reward
 from rc1_lib.release.report.book import Book
@@ -138,6 +139,18 @@ def test_every_number_leads_to_a_file_with_its_hash(page: str, folder: Path) -> 
     assert len(listed) > 8
     for href, sha256 in listed:
         assert sha256_file((folder / href).resolve()) == sha256
+
+
+def test_the_judges_noise_is_shown_as_its_gate_read_it(reported: Reported, page: str) -> None:
+    """Each dimension's too, which the round's own table, of what is compared, leaves out."""
+    root, _ = reported
+    gates = orjson.loads((root / PASSED[1]).read_bytes())["gates"]
+    checks = next(gate["checks"] for gate in gates if gate["name"] == "judge_stability")
+    shown = page.partition("Reliability and variance of its samples")[2].partition("</table>")[0]
+    assert len([check for check in checks if check["op"] == "info"]) > 7
+    for check in checks:
+        assert f">{policy.said(check['value'])}</a>" in shown.partition(f"<td>{check['name']}</td>")[2][:400]
+    assert shown.count("<tr>") == 1 + len(checks)
 
 
 def test_a_figure_before_and_after_differ_by_the_change_beside_them(page: str) -> None:

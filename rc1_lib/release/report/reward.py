@@ -171,9 +171,8 @@ def judge(book: Book) -> Section:
     names = ("calibration", "shadow-run", "attack", "ablation")
     asked = [(name, book.sources[name]) for name in names if name in book.sources and book.sources[name].at("scoring")]
     if not asked:
-        return Section(
-            "judge", "The judge", "No report of this workspace holds scores, so nothing is known of its judge."
-        )
+        lead = "No report of this workspace holds scores, so nothing is known of its judge."
+        return Section("judge", "The judge", lead, (), _noise(book))
     rows: list[Sequence[Cell]] = []
     for name, found in asked:
         unstable = found.at("scoring", "unstable")
@@ -193,15 +192,16 @@ def judge(book: Book) -> Section:
         " These grades are made up by a TEST DOUBLE." if double else ""
     )
     return Section(
-        "judge", "The judge, and what it cost", lead, (), (Table("Asked, replayed, paid", head, rows, True),)
-    )
+        "judge", "The judge, and what it cost", lead, (),
+        (Table("Asked, replayed, paid", head, rows, True), *_noise(book)),
+    )  # fmt: skip
 
 
-def _steady(book: Book) -> list[Table]:
-    """How far its samples disagree, as the gate `judge_stability` read it."""
+def _noise(book: Book) -> list[Table]:
+    """How far its samples disagree, as the gate `judge_stability` read it; its round shows what it compares alone."""
     found = rounds_of(book).get("round 1")
     gate = next((gate for gate in found.gates if gate["name"] == "judge_stability"), None) if found else None
-    if found is None or gate is None:
+    if found is None or gate is None or not gate["checks"]:
         return []
     rows: list[Sequence[Cell]] = [
         (str(check["name"]), Cited(said(check["value"]), found.source, f"gates: judge_stability: {check['name']}"))
