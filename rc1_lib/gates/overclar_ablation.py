@@ -23,7 +23,7 @@ def ablation_gate(ablation: Ablation, coverage: float, thresholds: AblationGate)
     The checks look at the values; beside each stands its interval and whether the whole of it would pass.
 
     Args:
-        ablation: from `ablate` or `compare_policies`.
+        ablation: from `rc1_lib.reward.ablation.ablate`.
         coverage: share of the dialogues that are scored.
         thresholds: from the configuration.
     """

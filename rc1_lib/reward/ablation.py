@@ -170,46 +170,6 @@ def ablate(frame: pl.DataFrame, *, confidence: float, resamples: int, seed: int)
     return _ablation(pairs, counts, confidence=confidence, resamples=resamples, seed=seed)
 
 
-def compare_policies(
-    without: pl.DataFrame, with_penalty: pl.DataFrame, *, confidence: float, resamples: int, seed: int
-) -> Ablation:
-    """Compare the dialogues of a policy trained without the penalty with those of one trained with it.
-
-    Args:
-        without: the first policy's dialogues, one or more per prompt, which count evenly: the columns of `ablate` but
-            `main` and `penalty`.
-        with_penalty: the second's, about the same prompts.
-        confidence: of the intervals.
-        resamples: bootstrap samples of prompts.
-        seed: of the bootstrap.
-
-    Raises:
-        RC1Error: as `ablate`, or when the two are not about the same prompts.
-    """
-    columns = (*_OF_DIALOGUE, *_OF_PROMPT)
-    for frame in (without, with_penalty):
-        _check(frame, columns)
-    missing = set(without["prompt"]) ^ set(with_penalty["prompt"])
-    if missing:
-        raise RC1Error(
-            f"the two policies were not given the same prompts: {len(missing)} stand on one side only, for example "
-            f"'{min(missing)}'; let both answer the same ones"
-        )
-    both = pl.concat([without.select(columns), with_penalty.select(columns)], how="vertical_relaxed")
-    _check(both, columns)  # what each side says of a prompt, the other has to say, too
-    prompts = _prompts(both)
-    pairs = _paired(prompts, _means(without), _means(with_penalty))
-    counts = Counts(
-        dialogues=both.height,
-        unscored=0,
-        prompts=prompts.height,
-        left_out=0,
-        **_shown(prompts),
-        changed=_changed(pairs),
-    )
-    return _ablation(pairs, counts, confidence=confidence, resamples=resamples, seed=seed)
-
-
 def _check(frame: pl.DataFrame, columns: Sequence[str], may_be_null: str = "") -> None:
     missing = [name for name in columns if name not in frame.columns]
     if missing:

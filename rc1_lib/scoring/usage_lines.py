@@ -10,7 +10,7 @@ import polars as pl
 
 
 class AttemptOutcome(StrEnum):
-    """How an attempt ended. The faults of `rc1_lib.scoring.calls.Fault` keep their names."""
+    """How an attempt ended. The faults of `rc1_lib.scoring.calls.CallFault` keep their names."""
 
     OK = "ok"
     """A reply that holds scores."""

@@ -8,12 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.evaluation.ablation import dialogues_of
 from rc1_lib.evaluation.episodes import EvaluationError, episode_frame
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.metrics import FIGURES, figures_by
 from rc1_lib.evaluation.paired import OVERCLAR_DROP, Contrast, contrast, paired
-from rc1_lib.reward.ablation import compare_policies
 from tests.evaluation.tables import PPO, SFT, episode, row, table
 
 SETTINGS: dict[str, Any] = {"confidence": 0.95, "resamples": 50, "seed": 1}
@@ -103,19 +101,6 @@ def test_a_prompt_that_one_policy_did_not_answer_is_refused() -> None:
         compared(frame)
     with pytest.raises(EvaluationError, match="policy 'dpo' answered no prompt"):
         paired(frame, "sft", "dpo")
-
-
-def test_the_comparison_of_policies_for_the_ablation_finds_the_same_changes() -> None:
-    frame = table(prompts=108)
-    ours = compared(frame)
-    sides = [dialogues_of(frame, policy=name, mode="sampled") for name in ("sft", "ppo")]
-    theirs = compare_policies(*sides, **SETTINGS).overall
-    assert theirs.rate_drop_pct == pytest.approx(ours.change[OVERCLAR_DROP].value)
-    assert theirs.turns_up == pytest.approx(ours.change["turns"].value)
-    assert theirs.success_drop_pp == pytest.approx(-ours.change["success"].value)
-    assert theirs.with_penalty.ask_rate_where_needed == pytest.approx(ours.after["ask_recall"].value)
-    with pytest.raises(EvaluationError, match="'dpo'"):
-        dialogues_of(frame, policy="dpo", mode="sampled")
 
 
 def test_an_evaluation_holds_both_modes_and_every_group() -> None:

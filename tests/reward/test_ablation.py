@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.reward.ablation import Ablation, ablate, compare_policies
+from rc1_lib.reward.ablation import Ablation, ablate
 
 ALPHA, CAP = 0.07, 3
 
@@ -219,43 +219,3 @@ def test_what_cannot_be_compared_is_refused_in_words(rows: list[dict[str, Any]],
 def test_a_missing_column_is_named() -> None:
     with pytest.raises(RC1Error, match="missing: turns, penalty"):
         ablate(table(FOUR).drop("penalty", "turns"), confidence=0.95, resamples=100, seed=1)
-
-
-def policies(without: list[dict[str, Any]], with_penalty: list[dict[str, Any]]) -> Ablation:
-    sides = (table(rows).drop("main", "penalty") for rows in (without, with_penalty))
-    return compare_policies(*sides, confidence=0.95, resamples=100, seed=1)
-
-
-def test_two_policies_are_compared_prompt_by_prompt() -> None:
-    found = policies(
-        [
-            dialogue("a", 1, 1, turns=4),
-            dialogue("a", 1, 0, turns=3),
-            dialogue("b", 1, 1, turns=5),
-            dialogue("c", 1, 1, needs=True, turns=4),
-        ],
-        [
-            dialogue("c", 1, 0, needs=True, turns=3, solved=False),
-            dialogue("b", 1, 0, turns=4),
-            dialogue("a", 1, 0, turns=3),
-        ],
-    )
-    # Several dialogues about a prompt share it, however many each policy had.
-    assert found.overall.without.overclar_rate == 0.75
-    assert found.overall.without.avg_turns == pytest.approx((3.5 + 5 + 4) / 3)
-    assert found.overall.with_penalty.overclar_rate == 0.0
-    assert found.overall.rate_drop_pct == 100.0
-    assert found.overall.success_drop_pp == pytest.approx(100 / 3)
-    assert (found.overall.without.ask_rate_where_needed, found.overall.with_penalty.ask_rate_where_needed) == (1, 0)
-    assert (found.counts.prompts, found.counts.dialogues, found.counts.differing) == (3, 7, 2)
-    assert found.coverage == 1.0
-
-
-def test_policies_with_different_prompts_are_refused() -> None:
-    with pytest.raises(RC1Error, match="2 stand on one side only, for example 'b'"):
-        policies([dialogue("a", 1, 0), dialogue("b", 1, 0)], [dialogue("a", 1, 0), dialogue("c", 1, 0)])
-
-
-def test_policies_that_disagree_about_a_prompt_are_refused() -> None:
-    with pytest.raises(RC1Error, match="about the prompt 'a' disagree"):
-        policies([dialogue("a", 1, 0)], [dialogue("a", 1, 0, needs=True)])
