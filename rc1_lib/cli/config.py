@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.small import read_small, small_file
+from rc1_lib.cli.train_config import read_train_config, train_config_file
 from rc1_lib.cli.verdicts import conclude, judge
 
 _GATES = ("training_config", "overclar_penalty")
@@ -17,7 +17,7 @@ def show(session: Session) -> int:
     from rc1_lib.config_file import dump_config
     from rc1_lib.masking import mask_tree, secrets
 
-    if (small := small_file(session)) is not None:
+    if (small := train_config_file(session)) is not None:
         session.document(_show_small(session, small))
         return 0
     run = session.open()
@@ -38,7 +38,7 @@ def verify(session: Session) -> int:
     from rc1_lib.preflight.gates import check_waivers
     from rc1_lib.scoring.providers import check_provider
 
-    if (small := small_file(session)) is not None:
+    if (small := train_config_file(session)) is not None:
         return _verify_small(session, small)
     run = session.open()
     check_waivers(Evidence(run))
@@ -56,7 +56,7 @@ def verify(session: Session) -> int:
 def _verify_small(session: Session, path: Path) -> int:
     from rc1_lib.training.registry import check_of_rows
 
-    config = read_small(session, path)
+    config = read_train_config(session, path)
     check_of_rows(config.engine.name, config.strategy.name)
     shown = _show_small(session, path)
     session.show(f"{path.name}: a small local configuration, whole; no gate asks about it")
@@ -70,6 +70,6 @@ def _show_small(session: Session, path: Path) -> dict[str, object]:
 
     from rc1_lib.masking import mask_tree, secrets
 
-    tree: dict[str, object] = mask_tree(read_small(session, path).model_dump(mode="json"), secrets())
+    tree: dict[str, object] = mask_tree(read_train_config(session, path).model_dump(mode="json"), secrets())
     session.show(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip())
     return tree

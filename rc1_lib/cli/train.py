@@ -18,8 +18,8 @@ from rc1_lib.cli.outline import after_training, training_outline
 from rc1_lib.cli.preflight import Verbose
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session, root_of
-from rc1_lib.cli.small import small_file
 from rc1_lib.cli.stages import stages
+from rc1_lib.cli.train_config import train_config_file
 from rc1_lib.errors import ConfigError
 from rc1_lib.learners import ControlKind
 from rc1_lib.workspace_lock import holding
@@ -85,7 +85,7 @@ def train(
     """
     if seed and all_seeds:
         raise ConfigError("--seed and --all-seeds: give one of them")
-    small = small_file(session)
+    small = train_config_file(session)
     if small is not None:
         others = control or profile_step or random_base
         if seed or all_seeds or not evaluate or others or pool_seed is not None:

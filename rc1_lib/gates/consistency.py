@@ -2,7 +2,7 @@
 
 The other gates look at rows' form. Here each call is made again in the row's own world, each verdict worked out again,
 and the question, its gold answer and its pages are compared with the source's. Texts hold no mark of the chat format.
-Columns do so for thousands of rows at once (`rc1_lib.environment.borne_out`); what they doubt is played by itself.
+Columns do so for thousands of rows at once (`rc1_lib.environment.column_replay`); what they doubt is played by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
-from rc1_lib.environment.borne_out import are_right, borne_out, sums_of
+from rc1_lib.environment.column_replay import are_right, confirmed_rows, sums_of
 from rc1_lib.environment.markers import MARKER_PATTERN, has_marker
 from rc1_lib.environment.replay import untruths
 from rc1_lib.garbage import uncollected
@@ -73,7 +73,7 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds:
 def _looked_at(rows: pl.DataFrame, questions: Questions) -> Iterator[tuple[Row, list[Untruth]]]:
     """Each row that columns do not show to be true, and what of it is not."""
     marked = spoken(rows).str.contains(MARKER_PATTERN).to_numpy()
-    played = borne_out(rows)
+    played = confirmed_rows(rows)
     asked = are_as_asked(rows, questions) if questions else np.ones(rows.height, bool)
     doubted = np.flatnonzero(marked | ~played | ~asked)
     for place, record in zip(doubted, rows[doubted].iter_rows(named=True), strict=True):

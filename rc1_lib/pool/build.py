@@ -17,9 +17,9 @@ from rc1_lib.ngrams import ngrams_of
 from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages
 from rc1_lib.pool.plan import PlannedRow, held_text, plan_pool, plan_shadow, split_shadow
-from rc1_lib.pool.spool import Place, Spool
 from rc1_lib.pool.teacher import fits
 from rc1_lib.pool.templates import Pack
+from rc1_lib.pool.temporary_lines import Place, TemporaryLines
 from rc1_lib.pool.variants import Variant, pose_variants
 from rc1_lib.records import Question, Task
 from rc1_lib.retelling import retold
@@ -183,13 +183,13 @@ def chosen_variants(
     """
     variants: list[list[Variant]] = []
     metrics: list[pl.DataFrame] = []
-    with Spool() as spool:
+    with TemporaryLines() as stored:
         places: list[list[Place]] = []
         for posed in pose_variants(planned, config, pack):
             metrics.append(posed.measured)
             for row in posed.rows:
                 variants.append([variant for variant, _ in row])
-                places.append([spool.put(line) for _, line in row])
+                places.append([stored.put(line) for _, line in row])
             if progress is not None:
                 progress(len(variants), len(planned))
         picks = choose([row.question.task for row in planned], variants, config.pool.intended)
@@ -197,4 +197,4 @@ def chosen_variants(
             starts = accumulate((len(of_row) for of_row in variants[:-1]), initial=0)
             measured(pl.concat(metrics)[[start + pick for start, pick in zip(starts, picks, strict=True)]])
         for of_row, lines, pick in zip(variants, places, picks, strict=True):
-            yield of_row[pick], spool.take(lines[pick])
+            yield of_row[pick], stored.take(lines[pick])

@@ -28,7 +28,7 @@ from rc1_lib.preflight.ticket import read_ticket
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_store
-from rc1_lib.scoring.traffic import traffic
+from rc1_lib.scoring.usage_figures import usage_figures
 from rc1_lib.scoring.usage_lines import LOG_SCHEMA
 
 NIGHTS = "reports/preflight/nights.jsonl"
@@ -143,7 +143,7 @@ class KeptNight:
         config_sha256: of the configuration by which it judged; None where that was refused.
         revoked: why the ticket was revoked at its end; None where it was not, or there was none.
         gates: in the order in which they were judged.
-        judge: figures of `Traffic` by name; without those that could not be read.
+        judge: figures of `UsageFigures` by name; without those that could not be read.
     """
 
     began: datetime
@@ -234,7 +234,7 @@ def _asked_since(run: Run, began: float) -> dict[str, Any]:
                     found.append(store.log().filter(pl.col("started") >= began))
     except RC1Error as error:
         return {"unreadable": str(error)}
-    return asdict(traffic(pl.concat(found), run.config.gates.stability.max_variance))
+    return asdict(usage_figures(pl.concat(found), run.config.gates.stability.max_variance))
 
 
 def _iso(seconds: float) -> str:

@@ -23,7 +23,7 @@ from rc1_lib.evidence.registry import NAMES, bound, described
 from rc1_lib.file_hashes import read_anew, sha256_file
 from rc1_lib.gates.machine import read_git
 from rc1_lib.hub_name import check_pinned
-from rc1_lib.preflight.earned import round_faults
+from rc1_lib.preflight.round_validation import round_faults
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
 from rc1_lib.preflight.ticket_key import check_can_sign, envelope_of, revoke_for_good, signature_causes
 from rc1_lib.run import Run, published_config, without_time

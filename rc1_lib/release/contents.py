@@ -20,8 +20,8 @@ from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET
+from rc1_lib.release.consistency import REPORTS_OF
 from rc1_lib.release.ready import Ready, name_of
-from rc1_lib.release.told import REPORTS_OF
 from rc1_lib.run import EFFECTIVE, Run
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.run_paths import LEDGER, paths_of

@@ -15,10 +15,10 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.masking import conceal_bytes, secrets
 from rc1_lib.regular_files import read_regular
+from rc1_lib.release.consistency import check_consistent
 from rc1_lib.release.contents import LOCK, installed, key_artifacts, packed
 from rc1_lib.release.ready import Ready
 from rc1_lib.release.signing import envelope
-from rc1_lib.release.told import check_told
 from rc1_lib.release.verifier import (
     BLOCK,
     ENVELOPE,
@@ -72,7 +72,7 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
     run = ready.run
     paths = {**packed(ready), **{name: run.workspace.path(name) for name in also}}
     contents = {name: _read(name, path) for name, path in paths.items()}
-    check_told(ready, contents)
+    check_consistent(ready, contents)
     contents[LOCK] = installed().encode()
     facts = {
         "key": ready.key,

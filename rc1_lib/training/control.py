@@ -16,8 +16,8 @@ from typing import Any
 from rc1_lib.learners import ControlKind
 from rc1_lib.run import Run
 from rc1_lib.training.api import Engine, Strategy
-from rc1_lib.training.beside import run_beside
 from rc1_lib.training.run_paths import CONTROLS
+from rc1_lib.training.side_run import side_run
 
 FACT = "control"
 """What checkpoints call it; null in those of a real run."""
@@ -63,7 +63,7 @@ class Controlled:
 
 def controlled(run: Run, control: Control) -> Run:
     """The run that a control trains: its own few steps, nobody to score episodes, and a workspace of its own."""
-    return run_beside(run, f"{CONTROLS}/{control.kind}", run.config.training.control.steps)
+    return side_run(run, f"{CONTROLS}/{control.kind}", run.config.training.control.steps)
 
 
 def _uniform(name: str) -> float:

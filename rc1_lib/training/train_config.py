@@ -1,7 +1,7 @@
 """The small local configuration (`configs/train_local.yaml`): run, data, model, engine, strategy, callbacks.
 
 Keys and their meaning are those of the original work order, in both of its versions; what the second version added may
-be left out. `is_small` tells such a file from the configuration of a whole RC1 run.
+be left out. `is_train_config` tells such a file from the configuration of a whole RC1 run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "
 """The linear layers of a Qwen3 block: all of attention and of the feed-forward part."""
 
 
-def is_small(tree: Mapping[str, Any]) -> bool:
+def is_train_config(tree: Mapping[str, Any]) -> bool:
     """Whether a file's top-level keys are those of a small local configuration."""
     return {"run", "model", "engine"} <= tree.keys()
 

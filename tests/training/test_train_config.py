@@ -12,7 +12,7 @@ from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.config_file import read_layers
 from rc1_lib.errors import ConfigError
 from rc1_lib.learners import ENGINES, names_of
-from rc1_lib.training.train_config import PROJECTIONS, EarlyStop, TrainConfig, is_small
+from rc1_lib.training.train_config import PROJECTIONS, EarlyStop, TrainConfig, is_train_config
 from rc1_lib.training.train_config_file import load_train_config
 
 SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
@@ -91,8 +91,8 @@ def test_both_versions_of_the_original_load_as_written(tmp_path: Path) -> None:
 
 def test_the_shipped_file_loads_and_is_known_by_its_sections() -> None:
     config = load_train_config(SHIPPED)
-    assert is_small(yaml.safe_load(SHIPPED.read_text()))
-    assert not is_small(yaml.safe_load((PROJECT_ROOT / "configs/local.yaml").read_text()))
+    assert is_train_config(yaml.safe_load(SHIPPED.read_text()))
+    assert not is_train_config(yaml.safe_load((PROJECT_ROOT / "configs/local.yaml").read_text()))
     assert TrainConfig.model_validate(config.model_dump(mode="json")) == config
 
 

@@ -32,7 +32,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RoundVerdicts:
     """The verdicts of one round, with the file that they stand in."""
 
     source: Source
@@ -44,17 +44,19 @@ class Judged:
         return ", ".join(str(gate["name"]) for gate in self.gates if gate["status"] not in ("passed", "waived"))
 
 
-def rounds_of(book: Book) -> dict[str, Judged]:
+def rounds_of(book: Book) -> dict[str, RoundVerdicts]:
     """Both rounds, a failed second one in the place of a passed one, and those of the latest nightly."""
     place, found = book.run.workspace, {}
     for number in (1, 2):
         there = [path for one in (FAILED, PASSED) if (path := place.path(one[number])).is_file()]
         read = book.read(f"round{number}", there[0]) if there else None
         if read is not None:
-            found[f"round {number}"] = Judged(read, read.at("gates") or ())
+            found[f"round {number}"] = RoundVerdicts(read, read.at("gates") or ())
     nightly = book.read("nightly", place.path(_NIGHTLY))
     if nightly is not None:
-        found |= {f"nightly, {name}": Judged(nightly, given) for name, given in (nightly.at("rounds") or {}).items()}
+        found |= {
+            f"nightly, {name}": RoundVerdicts(nightly, given) for name, given in (nightly.at("rounds") or {}).items()
+        }
     return found
 
 
@@ -85,7 +87,7 @@ def standing(book: Book) -> Standing:
     return Standing(reasons, waived, rows)
 
 
-def _fell(one: Judged) -> bool:
+def _fell(one: RoundVerdicts) -> bool:
     return bool(one.red) or one.source.at("pass") is not True
 
 
@@ -102,14 +104,14 @@ def gates(book: Book) -> Section:
     return Section("gates", "The gates", f"{times}.", (), tables)
 
 
-def _status(found: Judged, name: str) -> Cell:
+def _status(found: RoundVerdicts, name: str) -> Cell:
     gate = next((gate for gate in found.gates if gate["name"] == name), None)
     if gate is None:
         return "–"
     return Cited(_WORDS.get(gate["status"], str(gate["status"])), found.source, f"gates: {name}")
 
 
-def _checks(title: str, found: Judged) -> Table:
+def _checks(title: str, found: RoundVerdicts) -> Table:
     rows: list[Sequence[Cell]] = []
     for gate in found.gates:
         for check in gate["checks"]:

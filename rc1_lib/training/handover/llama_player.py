@@ -8,7 +8,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
 from rc1_lib.training.play import Playground
-from rc1_lib.training.rollout.player import Player
+from rc1_lib.training.rollout.running_episode import RunningEpisode
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 _SEEDS = 2**32
@@ -44,17 +44,17 @@ class LlamaPlayer:
         sampling = self._playground.sampling(temperature, seed, iteration)
         form = self._playground.form
         return [
-            self._episode(Player(self._playground.start(row, key), form, sampling, self._context), temperature)
+            self._play(RunningEpisode(self._playground.start(row, key), form, sampling, self._context), temperature)
             for row, key in zip(rows, keys, strict=True)
         ]
 
-    def _episode(self, player: Player, temperature: float) -> Trajectory:
-        read = list(player.prompt)
-        while not player.over:
-            said = self._llama.sampled(read, player.room, temperature, int(player.uniform * _SEEDS))
+    def _play(self, episode: RunningEpisode, temperature: float) -> Trajectory:
+        read = list(episode.prompt)
+        while not episode.over:
+            said = self._llama.sampled(read, episode.room, temperature, int(episode.uniform * _SEEDS))
             if not said.ids:
                 raise RC1Error(f"llama.cpp said nothing behind {len(read)} tokens; expected at least one")
             for token, logprob in zip(said.ids, said.logprobs, strict=True):
-                player.take(token, logprob)
-            read += player.feed(player.known)
-        return player.trajectory()
+                episode.take(token, logprob)
+            read += episode.feed(episode.known)
+        return episode.trajectory()

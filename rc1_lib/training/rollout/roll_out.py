@@ -18,7 +18,7 @@ from rc1_lib.progress import tell
 from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.decoding import context_of, decoding
 from rc1_lib.training.rollout.merged import merged
-from rc1_lib.training.rollout.player import Player
+from rc1_lib.training.rollout.running_episode import RunningEpisode
 from rc1_lib.training.rollout.settings import Batching, ChatTokens, RolloutSampling, Start
 from rc1_lib.training.rollout.token_sampling import draw
 from rc1_lib.training.rollout.trajectory import Trajectory
@@ -64,26 +64,31 @@ def roll_out(
         RolloutError: when a prompt does not fit the model, its layers are not all attention, or it has diverged.
     """
     context = context_of(model.config)
-    players = [Player(start, chat, sampling, context) for start in starts]
-    rows = min(batching.rows, max(1, len(players)))
+    episodes = [RunningEpisode(start, chat, sampling, context) for start in starts]
+    rows = min(batching.rows, max(1, len(episodes)))
     with merged(model), decoding(model, chat.pad_id, rows, batching.decoder) as decoder:
-        _Table(decoder, players, sampling.temperature, batching, keep_states).play()
-    return [player.trajectory() for player in players]
+        _Table(decoder, episodes, sampling.temperature, batching, keep_states).play()
+    return [episode.trajectory() for episode in episodes]
 
 
 class _Table:
     """The rows that write, those that wait to read what the world answered, and those that have not begun."""
 
     def __init__(
-        self, decoder: Decoder, players: Sequence[Player], temperature: float, batching: Batching, keep_states: bool
+        self,
+        decoder: Decoder,
+        episodes: Sequence[RunningEpisode],
+        temperature: float,
+        batching: Batching,
+        keep_states: bool,
     ) -> None:
         self._decoder, self._temperature, self._batching = decoder, temperature, batching
         self._keep_states = keep_states
         # Long prompts first, so that chunks hold prompts of like length and later rows fit into the slots there are.
-        self._waiting = sorted(players, key=lambda player: len(player.prompt))
-        self._writing: list[Player] = []
-        self._reading: list[Player] = []
-        self._total, self._tokens = len(players), 0
+        self._waiting = sorted(episodes, key=lambda episode: len(episode.prompt))
+        self._writing: list[RunningEpisode] = []
+        self._reading: list[RunningEpisode] = []
+        self._total, self._tokens = len(episodes), 0
         self._started = time.monotonic()
 
     def play(self) -> None:
@@ -91,9 +96,9 @@ class _Table:
             self._admit()
             self._resume()
             if self._writing:
-                tokens = [player.feed(1)[0] for player in self._writing]
+                tokens = [episode.feed(1)[0] for episode in self._writing]
                 with span(Part.DECODE):
-                    logits_BV = self._decoder.step(tokens, [player.position - 1 for player in self._writing])
+                    logits_BV = self._decoder.step(tokens, [episode.position - 1 for episode in self._writing])
                 self._take(self._writing, logits_BV)
                 self._part()
 
@@ -108,7 +113,7 @@ class _Table:
             chunk = [self._waiting.pop() for _ in range(min(coming, max(1, self._batching.prefill_tokens // width)))]
             coming -= len(chunk)
             with span(Part.READ):
-                logits_BV = self._decoder.admit([player.prompt for player in chunk])
+                logits_BV = self._decoder.admit([episode.prompt for episode in chunk])
             self._take(chunk, logits_BV)
             self._writing += chunk
             self._part()
@@ -117,31 +122,31 @@ class _Table:
         if not self._reading or len(self._reading) < len(self._writing) * READING_SHARE:
             return
         coming, self._reading = self._reading, []
-        positions = [player.position for player in coming]
+        positions = [episode.position for episode in coming]
         with span(Part.READ):
-            logits_BV = self._decoder.resume([player.feed(player.known) for player in coming], positions)
+            logits_BV = self._decoder.resume([episode.feed(episode.known) for episode in coming], positions)
         self._take(coming, logits_BV)
         self._writing += coming
         self._part()
 
-    def _take(self, players: Sequence[Player], logits_BV: Tensor) -> None:
-        uniforms_B = np.array([player.uniform for player in players])
-        states: Sequence[Tensor | None] = [None] * len(players)
+    def _take(self, episodes: Sequence[RunningEpisode], logits_BV: Tensor) -> None:
+        uniforms_B = np.array([episode.uniform for episode in episodes])
+        states: Sequence[Tensor | None] = [None] * len(episodes)
         if self._keep_states:
             states = self._decoder.states().unbind()
         with span(Part.DRAW):
             drawn = draw(logits_BV, uniforms_B, self._temperature)
         with span(Part.WORLD):
-            for player, token, logprob, state_D in zip(players, *drawn, states, strict=True):
-                player.take(token, logprob, state_D)
-        self._tokens += len(players)
+            for episode, token, logprob, state_D in zip(episodes, *drawn, states, strict=True):
+                episode.take(token, logprob, state_D)
+        self._tokens += len(episodes)
 
     def _part(self) -> None:
         """Let those go whose turn has ended: to read what the world answered, or for good."""
-        kept = [row for row, player in enumerate(self._writing) if player.known == 1 and not player.over]
+        kept = [row for row, episode in enumerate(self._writing) if episode.known == 1 and not episode.over]
         if len(kept) == len(self._writing):
             return
-        aside = [row for row, player in enumerate(self._writing) if player.known > 1 and not player.over]
+        aside = [row for row, episode in enumerate(self._writing) if episode.known > 1 and not episode.over]
         order = self._decoder.part(kept, aside)
         over = len(self._writing) - len(kept) - len(aside)
         self._reading += [self._writing[row] for row in aside]

@@ -17,7 +17,6 @@ from transformers import PretrainedConfig
 from rc1_lib.artifacts import PROJECT_ROOT, write_json
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
-from rc1_lib.training.beside import run_beside
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import get_device
@@ -28,6 +27,7 @@ from rc1_lib.training.ppo_run import Prepared, advance, prepare
 from rc1_lib.training.ranks.processes import on_one_device, processes_of
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.run_paths import TRIAL, paths_of
+from rc1_lib.training.side_run import side_run
 from rc1_lib.training.trial.random_base import write_random_base
 from rc1_lib.training.trial.rows import write_trial_rows
 from rc1_lib.training.trial.shapes import shape_of
@@ -119,7 +119,7 @@ def _tokenizer_of(run: Run) -> Path:
 def _beside(run: Run) -> Run:
     """The trial's own run: few steps, in each of which the policy learns, nobody to ask, and a workspace of its own."""
     training = run.config.training
-    beside = run_beside(
+    beside = side_run(
         run,
         TRIAL,
         training.trial.steps,

@@ -21,8 +21,8 @@ from rc1_lib.config_episodes import VLLM, Parity
 from rc1_lib.progress import tell
 from rc1_lib.reward.adapters.reward import finish
 from rc1_lib.training.policy import Policy
-from rc1_lib.training.rollout.player import Player
 from rc1_lib.training.rollout.roll_out import STAGE
+from rc1_lib.training.rollout.running_episode import RunningEpisode
 from rc1_lib.training.rollout.settings import ChatTokens, RolloutSampling, Start
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rollout.vllm.adapter import ServedAdapter
@@ -114,15 +114,15 @@ class VLLMSampler:
             VLLMError: when the server is gone, serves another policy, or says what cannot be believed.
             RolloutError: when a prompt does not fit the model.
         """
-        players = [Player(each, chat, sampling, self._shape.context) for each in starts]
+        episodes = [RunningEpisode(each, chat, sampling, self._shape.context) for each in starts]
 
         async def played(server: VLLMServer) -> None:
             served = await self._checked(server, chat, sampling)
             name = served.name if start else await self._adapter.offer(server, policy)
-            await self._play(server, name, players, chat.end_id, sampling.temperature)
+            await self._play(server, name, episodes, chat.end_id, sampling.temperature)
 
         self._run(played, self._access)
-        return [player.trajectory() for player in players]
+        return [episode.trajectory() for episode in episodes]
 
     def check(self, played: Sequence[Trajectory], temperature: float, *, start: bool) -> None:
         """Read some episodes again: no answer says that it was given without the adapter.
@@ -173,26 +173,26 @@ class VLLMSampler:
         return finish(all_of_it)
 
     async def _play(
-        self, server: VLLMServer, name: str, players: Sequence[Player], end_id: int, temperature: float
+        self, server: VLLMServer, name: str, episodes: Sequence[RunningEpisode], end_id: int, temperature: float
     ) -> None:
         began, self._tokens, self._over = time.monotonic(), 0, 0
         free = asyncio.Semaphore(self._shape.rows)
 
-        async def episode(player: Player) -> None:
-            read = list(player.prompt)
+        async def play(episode: RunningEpisode) -> None:
+            read = list(episode.prompt)
             async with free:
-                while not player.over:
-                    turn = Turn(read, player.room, end_id, temperature, int(player.uniform * _SEEDS))
+                while not episode.over:
+                    turn = Turn(read, episode.room, end_id, temperature, int(episode.uniform * _SEEDS))
                     said = await server.say(name, turn, self._shape.vocabulary)
                     for token, logprob in zip(said.ids, said.logprobs, strict=True):
-                        player.take(token, logprob)
+                        episode.take(token, logprob)
                     self._tokens += len(said.ids)
-                    read += player.feed(player.known)
+                    read += episode.feed(episode.known)
             self._over += 1
             rate = self._tokens / max(time.monotonic() - began, 1e-9)
-            tell(STAGE, self._over, len(players), f"{rate:,.0f} tokens sampled a second")
+            tell(STAGE, self._over, len(episodes), f"{rate:,.0f} tokens sampled a second")
 
-        await _all(*(episode(player) for player in players))
+        await _all(*(play(episode) for episode in episodes))
 
     async def _checked(self, server: VLLMServer, chat: ChatTokens, sampling: RolloutSampling) -> Served:
         """What the server serves, once it has shown that this is the policy that is started from."""

@@ -14,7 +14,7 @@ _LATE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class UsageFigures:
     """Figures of some lines of the usage log; None where there was nothing to count them from.
 
     Attributes:
@@ -40,7 +40,7 @@ class Traffic:
     unstable: float | None
 
 
-def traffic(lines: pl.DataFrame, max_variance: float) -> Traffic:
+def usage_figures(lines: pl.DataFrame, max_variance: float) -> UsageFigures:
     """Count lines of the usage log.
 
     Args:
@@ -53,7 +53,7 @@ def traffic(lines: pl.DataFrame, max_variance: float) -> Traffic:
     answered = attempts.filter(pl.col("outcome").is_in(ANSWERED))
     refused = int((attempts["outcome"] == AttemptOutcome.RATE_LIMITED).sum())
     latencies = answered["latency_ms"].sort().to_list()
-    return Traffic(
+    return UsageFigures(
         scores=scored.height,
         calls=attempts.height,
         hit_rate=_share(hits.height, scored.height),

@@ -9,7 +9,7 @@ from rc1_lib.artifacts import Workspace
 from rc1_lib.run import Run
 
 
-def run_beside(run: Run, folder: str, steps: int, **changed: Any) -> Run:
+def side_run(run: Run, folder: str, steps: int, **changed: Any) -> Run:
     """A run of its own few steps, all of them trained, with nobody to score episodes, in a workspace of its own.
 
     Args:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.calculator import CalculatorError, calculate
-from rc1_lib.environment.borne_out import borne_out, sums_of, values_of
+from rc1_lib.environment.column_replay import confirmed_rows, sums_of, values_of
 from rc1_lib.environment.replay import sums, untruths
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
@@ -46,7 +46,7 @@ def found_nothing(find: Callable[..., Iterator[object]], row: Row, *beside: obje
 
 def check_sure(frame: pl.DataFrame, questions: Questions) -> tuple[int, int]:
     """How many rows are called true by either function; each of them really is."""
-    by_world, by_source = borne_out(frame), are_as_asked(frame, questions)
+    by_world, by_source = confirmed_rows(frame), are_as_asked(frame, questions)
     for row, plays, asked in zip(frame.iter_rows(named=True), by_world, by_source, strict=True):
         assert not plays or found_nothing(untruths, row), orjson.dumps(row).decode()
         question = questions.get((row["source"], row["source_id"]))

@@ -17,7 +17,7 @@ from rc1_lib.training.rollout.token_sampling import uniforms
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 
-class Player:
+class RunningEpisode:
     """A row of the batch. Tokens are fed one by one; after the last known one the model's next token is wanted.
 
     Attributes:

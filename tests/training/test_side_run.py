@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.run import Run, open_run
-from rc1_lib.training.beside import run_beside
 from rc1_lib.training.control import Control, controlled
+from rc1_lib.training.side_run import side_run
 from rc1_lib.training.trial.trial import _beside as tried
 
 
@@ -19,7 +19,7 @@ def test_what_is_tried_beside_a_run_asks_nobody_and_trains_all_of_its_steps(tmp_
     beside: Run = {
         "control": lambda: controlled(run, Control("random")),
         "trial": lambda: tried(run),
-        "plain": lambda: run_beside(run, "checkpoints/elsewhere", 3, languages=("zh",)),
+        "plain": lambda: side_run(run, "checkpoints/elsewhere", 3, languages=("zh",)),
     }[made]()
     training = beside.config.training
     assert run.config.training.reward.judge > 0 and training.reward.judge == 0

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rc1_lib.training.train_config import TrainConfig
 
 
-def small_file(session: Session) -> Path | None:
+def train_config_file(session: Session) -> Path | None:
     """The small local configuration that --config names; None for one of RC1's own, or one that cannot be read.
 
     Raises:
@@ -22,10 +22,10 @@ def small_file(session: Session) -> Path | None:
     if given is None:
         return None
     from rc1_lib.config_file import read_layers
-    from rc1_lib.training.train_config import is_small
+    from rc1_lib.training.train_config import is_train_config
 
     path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
-    if not path.is_file() or not is_small(read_layers(path)):
+    if not path.is_file() or not is_train_config(read_layers(path)):
         return None
     for flag in ("profile", "sources"):
         if getattr(session.options, flag) is not None:
@@ -33,7 +33,7 @@ def small_file(session: Session) -> Path | None:
     return path
 
 
-def read_small(session: Session, path: Path) -> TrainConfig:
+def read_train_config(session: Session, path: Path) -> TrainConfig:
     """The small local configuration with `--set` applied.
 
     Raises:

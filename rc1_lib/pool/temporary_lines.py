@@ -14,10 +14,10 @@ class Place(NamedTuple):
     size: int
 
 
-class Spool:
+class TemporaryLines:
     """A file without a name, gone with the block or with the process."""
 
-    def __enter__(self) -> Spool:
+    def __enter__(self) -> TemporaryLines:
         self._file = tempfile.TemporaryFile()
         self._end = 0
         return self

@@ -37,7 +37,7 @@ _PICTURE = b"\x89PNG\r\n\x1a\n"
 _BACK = "put back what was written, or run {} again"
 
 
-def check_told(ready: Ready, contents: Mapping[str, bytes]) -> None:
+def check_consistent(ready: Ready, contents: Mapping[str, bytes]) -> None:
     """Refuse files that are not what the run's own reports say of them.
 
     Args:

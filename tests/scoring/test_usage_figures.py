@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.scoring.traffic import Traffic, traffic
+from rc1_lib.scoring.usage_figures import UsageFigures, usage_figures
 from rc1_lib.scoring.usage_lines import LOG_SCHEMA
 
 
@@ -22,13 +22,13 @@ def scored(dialogue: str, sample: int, score: float, **changes: Any) -> dict[str
 
 
 def test_where_nothing_was_asked_nothing_is_claimed() -> None:
-    found = traffic(lines(), 0.05)
+    found = usage_figures(lines(), 0.05)
     assert (found.scores, found.calls) == (0, 0)
-    assert {getattr(found, one.name) for one in fields(Traffic)[2:]} == {None}
+    assert {getattr(found, one.name) for one in fields(UsageFigures)[2:]} == {None}
 
 
 def test_each_figure_is_of_what_it_is_a_share_of() -> None:
-    found = traffic(
+    found = usage_figures(
         lines(
             scored("a", 0, 0.1, latency_ms=10.0), scored("a", 1, 0.9, latency_ms=20.0), scored("b", 0, 0.5),
             scored("b", 1, 0.5, outcome="hit", latency_ms=0.1, cost_usd=0.0), scored("c", 0, 0.5, latency_ms=400.0),
@@ -48,4 +48,4 @@ def test_each_figure_is_of_what_it_is_a_share_of() -> None:
 
 def test_samples_of_two_askings_are_not_laid_together() -> None:
     twice = lines(*(scored("a", n, run, run_id=str(run)) for run in (0.1, 0.9) for n in (0, 1)))
-    assert traffic(twice, 0.05).unstable == 0.0
+    assert usage_figures(twice, 0.05).unstable == 0.0

@@ -16,9 +16,9 @@ from rc1_lib.artifacts import Workspace, read_json, write_json
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.rounds import PASSED
+from rc1_lib.release.consistency import check_consistent
 from rc1_lib.release.contents import packed
 from rc1_lib.release.ready import Ready, _evaluation, _training, check_ready
-from rc1_lib.release.told import check_told
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import read_verified
 
@@ -29,7 +29,7 @@ CHECKPOINT = "checkpoints/rc1/step_00004"
 @pytest.fixture(scope="module")
 def ready(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Ready:
     """A run that may be released, looked at once. Never write into it."""
-    root = tmp_path_factory.mktemp("told") / "workspace"
+    root = tmp_path_factory.mktemp("ready") / "workspace"
     shutil.copytree(releasable.workspace.root, root, symlinks=True)
     return check_ready(open_run(profile="local", workspace=root, overrides=releasable.overrides))
 
@@ -38,7 +38,7 @@ def ready(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Ready:
 def whole(ready: Ready) -> Files:
     """What would be packed, as it was written."""
     found = {name: path.read_bytes() for name, path in packed(ready).items()}
-    check_told(ready, found)
+    check_consistent(ready, found)
     return found
 
 
@@ -81,7 +81,7 @@ def test_a_file_that_is_not_what_vouches_for_it_says_is_named(
     changed = damage(whole[name])
     rest = {kept: content for kept, content in whole.items() if kept != name}
     with pytest.raises(RC1Error) as refused:
-        check_told(ready, rest if changed is None else {**rest, name: changed})
+        check_consistent(ready, rest if changed is None else {**rest, name: changed})
     assert str(refused.value).startswith(f"no release: {ready.run.workspace.path(name)}: ")
     assert said in str(refused.value)
 
@@ -90,9 +90,9 @@ def test_a_report_that_a_round_read_its_verdict_from_has_to_be_there(ready: Read
     name = HACKING.where(ready.run)
     round1 = orjson.dumps({"gates": [{"checks": [{"name": "file", "value": name}]}]})
     rest = {kept: content for kept, content in whole.items() if Path(name).stem not in kept}
-    check_told(ready, rest)
+    check_consistent(ready, rest)
     with pytest.raises(RC1Error, match=rf"{Path(name).stem}\.manifest\.json: is missing"):
-        check_told(ready, {**rest, PASSED[1]: round1})
+        check_consistent(ready, {**rest, PASSED[1]: round1})
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ _SUM = r"^([0-9]{1,9})([-+*/<>])([0-9]{1,9})$"
 """Two whole numbers, whose value is far within the calculator's limits."""
 
 
-def borne_out(rows: pl.DataFrame) -> NDArray[np.bool_]:
+def confirmed_rows(rows: pl.DataFrame) -> NDArray[np.bool_]:
     """Of each row whether `untruths` is certain to find nothing; what is false is not known.
 
     Args:
