@@ -28,6 +28,7 @@ from rc1_lib.progress import tell
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.breakdown import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -123,7 +124,10 @@ def by_torch(run: Run, checkpoint: Path) -> Contestant:
 
     @contextmanager
     def opened(base: str) -> Iterator[Plays]:
-        with closing(engine_of(run, base, state)) as engine:
+        with (
+            naming_breakdowns("Nothing was written", WHILE_PLAYING),
+            closing(engine_of(run, base, state)) as engine,
+        ):
             yield engine
 
     sha256 = fingerprint(checkpoint)

@@ -25,6 +25,7 @@ from rc1_lib.evaluation.start_record import start_of
 from rc1_lib.gate_report import GateReport
 from rc1_lib.records import Message
 from rc1_lib.run import Run
+from rc1_lib.training.breakdown import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.checkpoint.names import resolve, settle, steps
@@ -36,6 +37,7 @@ from rc1_lib.training.run_paths import paths_of
 from rc1_lib.training.setups import EpisodeSetup
 
 _EXAMPLES = 3
+_LEFT = "Nothing that was trained is lost; the same command goes on with what is left to do"
 
 
 def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
@@ -50,7 +52,13 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     Raises:
         CheckpointError: when a checkpoint is missing, damaged or another one.
         EvaluationError: when a prompt was trained on.
+        BreakdownError: when the disk or memory is full.
     """
+    with naming_breakdowns(_LEFT, WHILE_PLAYING):
+        return _evaluated(prepared, finished)
+
+
+def _evaluated(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     run, seeds = prepared.run, tuple(finished)
     check_held_out(prepared.selection.held_out, prepared.selection.train)
     plays = 2 * (1 + len(seeds))
@@ -159,18 +167,24 @@ def finished_checkpoint(run: Run, seed: int, sha256: str) -> Path:
 
 @contextmanager
 def player_of(prepared: Prepared, seed: int) -> Iterator[Player]:
-    """The engine that the configuration names, set up as training sets it up, until the block ends."""
+    """The engine that the configuration names, set up as training sets it up, until the block ends.
+
+    Raises:
+        ConfigError: when it plays no episodes.
+        BreakdownError: when the disk or memory is full.
+    """
     name = prepared.run.config.training.engine
     engine = make_engine(name, EpisodeSetup)  # training has told where it is another name
-    engine.setup(prepared.setup(seed))
-    if not isinstance(engine, Player):
-        raise ConfigError(
-            f"training.engine: found '{name}', but this engine plays no episodes, so its policy cannot be evaluated; "
-            f"give it what rc1_lib.training.player.Player names, or take another engine"
-        )
-    with closing(engine):
-        check_read(prepared)
-        yield engine
+    with naming_breakdowns(_LEFT, WHILE_PLAYING):
+        engine.setup(prepared.setup(seed))
+        if not isinstance(engine, Player):
+            raise ConfigError(
+                f"training.engine: found '{name}', but this engine plays no episodes, so its policy cannot be "
+                f"evaluated; give it what rc1_lib.training.player.Player names, or take another engine"
+            )
+        with closing(engine):
+            check_read(prepared)
+            yield engine
 
 
 def _written(

@@ -22,6 +22,7 @@ from rc1_lib.artifacts import sha256_folder
 from rc1_lib.errors import ConfigError
 from rc1_lib.hub_name import name_and_commit
 from rc1_lib.training.device import Precision, to_device
+from rc1_lib.training.shortage import shortage
 from rc1_lib.training.train_config import ModelSection
 
 _MISFITS = {
@@ -224,9 +225,9 @@ def _loaded(base: str, load: Callable[[], Any]) -> Any:
     refuse_lookalike(base)
     try:
         return load()
-    except (MemoryError, torch.OutOfMemoryError):
-        raise  # says nothing against the base
     except Exception as error:
+        if shortage(error):
+            raise  # says nothing against the base
         # Damaged files make these libraries raise anything: KeyError, TypeError, RuntimeError, even a bare Exception.
         raise ConfigError(_no_base(base, error)) from error
 

@@ -1,68 +1,102 @@
-"""What ends a training from outside, by its name: the disk is full, or memory is. And which checkpoint is left."""
+"""What ends a training from outside, by its name: the disk is full, or memory is. What to do, and what is left."""
 
 from __future__ import annotations
 
-import errno
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError
 
 from rc1_lib.training.checkpoint.manifest import NAME
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.diverged import CollapsedError, DivergedError
+from rc1_lib.training.ranks.link import LostError
+from rc1_lib.training.shortage import DISK, MEMORY, shortage
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_OS_ERROR = re.compile(r"os error (\d+)")
-"""How safetensors tells of an error of the system, which it raises as one of its own."""
-_NO_MEMORY = "can't allocate memory"
-"""What torch says on a CPU, in an error of no kind of its own."""
-_RAISED = (MemoryError, RuntimeError, OSError, SafetensorError)
-"""What they are raised as."""
-_ADVICE = {
-    "the disk is full": "free space, or save less often (training.checkpoints.every_steps)",
-    "memory is full": "lower micro_tokens of the update, training.rollout.rows or training.rollout.prefill_tokens",
-}
+_RAISED = (MemoryError, RuntimeError, OSError, SafetensorError, LostError)
+"""What shortages are raised as."""
+_ROOM = "free space, or name another --workspace"
 
 
 class BreakdownError(Exception):
     """A fault of the machine; what was saved before it is whole."""
 
 
-def shortage(error: BaseException) -> str:
-    """What has run out; "" where it is something else."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return "memory is full"
-    if isinstance(error, RuntimeError) and _NO_MEMORY in str(error):
-        return "memory is full"
-    number = error.errno if isinstance(error, OSError) else None
-    if isinstance(error, SafetensorError) and (found := _OS_ERROR.search(str(error))):
-        number = int(found[1])
-    return "the disk is full" if number in _FULL else ""
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """What to do where something has run out, by the keys of the configuration that is in use.
+
+    Attributes:
+        disk: where the disk is full.
+        memory: where memory is.
+    """
+
+    disk: str
+    memory: str
+
+    def against(self, what: str) -> str:
+        """What to do against a shortage."""
+        return {DISK: self.disk, MEMORY: self.memory}[what]
+
+
+def while_learning(update_key: str) -> Remedies:
+    """For a run that learns from episodes.
+
+    Args:
+        update_key: where the settings of its engine's update stand.
+    """
+    return Remedies(
+        disk="free space, or save less often (training.checkpoints.every_steps)",
+        memory=f"free memory, or on a CPU lower training.processes, and it goes on; a lower {update_key}.micro_tokens, "
+        f"training.rollout.rows or training.rollout.prefill_tokens makes it another run, which begins anew",
+    )
+
+
+WHILE_PLAYING = Remedies(
+    disk=_ROOM,
+    memory="free memory, or on a CPU lower training.processes; a lower training.rollout.rows or "
+    "training.rollout.prefill_tokens makes it another run, which begins anew",
+)
+"""For a policy of a run that answers prompts, and learns nothing."""
+WARMING_UP = Remedies(
+    disk=_ROOM,
+    memory="free memory, lower training.warm_start.batch_size, set training.warm_start.steps to 0 (training then "
+    "starts from the base itself), or take a smaller base_model",
+)
+"""For the warm start, which trains all weights of the base."""
+FROM_ROWS = Remedies(
+    disk="free space, save less often (run.save_steps) or keep fewer checkpoints (run.keep_last)",
+    memory="free memory, and it goes on; a lower data.batch_size or data.max_length, model.gradient_checkpointing or "
+    "model.quantization: nf4 makes it another run, which begins anew",
+)
+"""For the small local configuration."""
 
 
 @contextmanager
-def naming_breakdowns(folder: Path) -> Iterator[None]:
-    """Say what ended a training, what to do, and what is left of it in `folder`.
+def naming_breakdowns(left: Path | str, remedies: Remedies) -> Iterator[None]:
+    """Say what ended the block, what to do, and what is left.
+
+    Args:
+        left: the folder of its checkpoints, or what is left in words.
+        remedies: what to do where something has run out.
 
     Raises:
-        BreakdownError: when the disk or memory is full.
+        BreakdownError: when the disk or memory is full, here or in a process that shares the work.
         DivergedError: as in the block, with the last good checkpoint named.
     """
     try:
         yield
     except CollapsedError as error:
-        raise CollapsedError(f"{error}. {left_in(folder, error.since)}", error.since) from error
+        raise CollapsedError(f"{error}. {_left(left, error.since)}", error.since) from error
     except DivergedError as error:
-        raise DivergedError(f"{error}. {left_in(folder)}") from error
+        raise DivergedError(f"{error}. {_left(left)}") from error
     except _RAISED as error:
         if not (what := shortage(error)):
             raise
-        cause = str(error).partition("\n")[0]
-        raise BreakdownError(f"{what} ({cause}): {_ADVICE[what]}. {left_in(folder)}") from error
+        cause = str(error).partition("\n")[0] or type(error).__name__
+        raise BreakdownError(f"{what} ({cause}): {remedies.against(what)}. {_left(left)}") from error
 
 
 def left_in(folder: Path, before: int | None = None) -> str:
@@ -72,3 +106,7 @@ def left_in(folder: Path, before: int | None = None) -> str:
     if not there:
         return "No checkpoint was written before"
     return f"The last good checkpoint is {folder.name}/{whole[max(there)].name}; --resume-from goes on there"
+
+
+def _left(left: Path | str, before: int | None = None) -> str:
+    return left if isinstance(left, str) else left_in(left, before)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rc1_lib.training.api import Batches, Engine, Strategy
+from rc1_lib.training.breakdown import naming_breakdowns, while_learning
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
@@ -38,9 +39,16 @@ class ForgottenRun:
 
 @contextmanager
 def forgotten_run(prepared: Prepared, seed: int, engine: Engine[EpisodeSetup]) -> Iterator[ForgottenRun]:
-    """Begin a run with an engine that is not set up yet; the engine is let go of when the block ends."""
+    """Begin a run with an engine that is not set up yet; the engine is let go of when the block ends.
+
+    Raises:
+        BreakdownError: when the disk or memory is full.
+    """
     config = prepared.run.config
-    with closing(engine) if isinstance(engine, Player) else nullcontext():
+    with (
+        naming_breakdowns("Nothing of these steps is kept", while_learning(config.training.update_key)),
+        closing(engine) if isinstance(engine, Player) else nullcontext(),
+    ):
         engine.setup(prepared.setup(seed))
         check_read(prepared)
         strategy = prepared.strategy(seed)

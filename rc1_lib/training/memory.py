@@ -12,6 +12,7 @@ _PAGE = resource.getpagesize()
 _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
 _LIMIT, _USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 _STAT = Path("/sys/fs/cgroup/memory.stat")
+_EVENTS, _VMSTAT = Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat")
 
 
 def used_mb() -> float:
@@ -53,6 +54,15 @@ def free_bytes(device: torch.device) -> int | None:
     return min(available, int(bound) - int(_USED.read_text()) + _entry(_STAT, "inactive_file"))
 
 
-def _entry(path: Path, name: str) -> int:
+def oom_kills() -> int:
+    """How many processes the kernel has ended for want of memory, of this container and of the machine.
+
+    It only grows; 0 where the kernel does not say.
+    """
+    return sum(_entry(path, "oom_kill", 0) for path in (_EVENTS, _VMSTAT) if path.exists())
+
+
+def _entry(path: Path, name: str, default: int | None = None) -> int:
     """The number behind a name in a file of such lines."""
-    return next(int(line.split()[1]) for line in path.read_text().splitlines() if line.split()[0] == name)
+    numbers = (int(line.split()[1]) for line in path.read_text().splitlines() if line.split()[0] == name)
+    return next(numbers) if default is None else next(numbers, default)

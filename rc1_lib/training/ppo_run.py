@@ -27,7 +27,7 @@ from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.asked_for import named_checkpoint
 from rc1_lib.training.base_model import base_config, load_tokenizer
-from rc1_lib.training.breakdown import naming_breakdowns
+from rc1_lib.training.breakdown import naming_breakdowns, while_learning
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.collapse import CollapseGuard
@@ -249,7 +249,9 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         raise ConfigError(f"step {last} was asked for, but `steps` is {config.steps}; raise it")
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
-    state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
+    remedies = while_learning(config.training.update_key)
+    with naming_breakdowns(folder, remedies):
+        state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
     if state is not None and state.step == last:
         finish_interrupted(folder, run.workspace.path(LEDGER), last)
         return folder / folder_name(last)
@@ -300,7 +302,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     if config.training.rollout.sampler == "vllm":
         log.line(f"seed {seed}: vLLM samples; another try goes on from the same state, not with the same tokens")
     log.line(f"seed {seed}: from step {begin} to {last} of {config.steps}")
-    with naming_breakdowns(folder):
+    with naming_breakdowns(folder, remedies):
         trainer.fit(state)
     if trainer.step < last and any(one.stopped for one in early):
         log.line(f"seed {seed}: ended at step {trainer.step} of {config.steps}: {trainer.stop_reason}")

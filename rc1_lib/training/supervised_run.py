@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerBase
 from rc1_lib.artifacts import Workspace, write_text
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
+from rc1_lib.training.breakdown import FROM_ROWS, naming_breakdowns
 from rc1_lib.training.callbacks.build import build_callbacks
 from rc1_lib.training.callbacks.trackers import check_trackers
 from rc1_lib.training.checkpoint.names import LATEST
@@ -35,6 +36,7 @@ from rc1_lib.training.trainer import Trainer
 from rc1_lib.workspace_lock import holding
 
 EFFECTIVE = "reports/config_effective.yaml"
+_NOTHING_LEFT = "No checkpoint was written: the list of callbacks has none that does"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ def train_small(
 
     Raises:
         RC1Error: for a configuration, data, base or checkpoint that cannot be used, or while another run is at work.
+        DivergedError: when training leaves the finite numbers.
+        BreakdownError: when the disk or memory is full.
     """
     config = load_train_config(config_path, overrides)
     check_of_rows(config.engine.name, config.strategy.name)
@@ -84,10 +88,12 @@ def _train(config: TrainConfig, workspace: Workspace, resume: str | None, say: C
     write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     if (metrics := small_metrics(workspace)) != METRICS:
         notice(f"RC1 itself has trained in this workspace: its metrics stay, this run's go to {metrics}")
-    facts, trainer = _assembled(config, model, workspace, log, notice)
-    state = None if resume is None else resumed_state(resume, config, workspace, facts, notice)
-    trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
-    step = trainer.fit(state)
+    saves = any(callback.name == "checkpoint" for callback in config.callbacks)
+    with naming_breakdowns(workspace.path(config.run.output_dir) if saves else _NOTHING_LEFT, FROM_ROWS):
+        facts, trainer = _assembled(config, model, workspace, log, notice)
+        state = None if resume is None else resumed_state(resume, config, workspace, facts, notice)
+        trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
+        step = trainer.fit(state)
     return SmallResult(step, _saved(config, workspace), trainer.stop_reason)
 
 

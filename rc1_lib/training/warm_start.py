@@ -23,6 +23,7 @@ from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.api import Scheduled
 from rc1_lib.training.base_model import load_base, load_tokenizer
+from rc1_lib.training.breakdown import WARMING_UP, naming_breakdowns
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.derived import REFERENCE
@@ -39,6 +40,7 @@ from rc1_lib.training.train_config import EngineSection
 
 RECORD = "warm_start.json"
 ENGINE = "trl_sft"
+_NOTHING_LEFT = "Nothing of a warm start is kept before it is done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Ref
 
     Raises:
         RC1Error: when the base cannot be had, or is not the one that the ticket vouches for.
+        DivergedError: when it leaves the finite numbers.
+        BreakdownError: when the disk or memory is full.
     """
     config, folder = run.config, REFERENCE.path(run)
     with vouched_base(run) as base:
@@ -62,7 +66,7 @@ def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Ref
             return Reference(base, fingerprint_of(config, base))
         inputs = {**REFERENCE.inputs(run), "rows": sha256_json([row["id"] for row in rows])}
         if _state_of(folder, inputs) is not FileState.FRESH:
-            with atomic_folder.replaced_folder(folder) as temporary:
+            with naming_breakdowns(_NOTHING_LEFT, WARMING_UP), atomic_folder.replaced_folder(folder) as temporary:
                 _make(temporary, run, base, rows, form, inputs)
     return Reference(str(folder), fingerprint_of(config, str(folder)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.device import Precision
+from rc1_lib.training.shortage import MEMORY, shortage
 from rc1_lib.training.train_config import LoraSection, ModelSection
 from tests.training.tiny import write_base
 
@@ -148,10 +150,25 @@ def test_a_damaged_tokenizer_is_refused(base: Path, name: str, damage: Callable[
         load_tokenizer(section(base))
 
 
-def test_a_machine_that_is_too_small_is_no_damage(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("unable to mmap 3547200 bytes from file <model.safetensors>: Cannot allocate memory (12)"),
+        None,
+    ],
+    ids=["gpu", "system", "mapped", "cpu"],
+)
+def test_a_machine_that_is_too_small_is_no_damage(
+    base: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
     def full(*_: Any, **__: Any) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        if error is not None:
+            raise error
+        torch.empty(2**58)  # as torch says it on a CPU
 
     monkeypatch.setattr("rc1_lib.training.base_model.AutoModelForCausalLM.from_pretrained", full)
-    with pytest.raises(torch.OutOfMemoryError):
+    with pytest.raises((torch.OutOfMemoryError, OSError, RuntimeError)) as found:
         load(base)
+    assert shortage(found.value) == MEMORY

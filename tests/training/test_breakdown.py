@@ -1,20 +1,70 @@
-"""What ends a training from outside has a name, and what was saved before is whole."""
+"""What ends a training from outside has a name, wherever it does, and what was saved before is whole."""
 
 from __future__ import annotations
 
 import errno
+import re
 import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 import torch
+from pydantic import BaseModel
+from safetensors import SafetensorError
 
-from rc1_lib.training.breakdown import BreakdownError, left_in, naming_breakdowns, shortage
+from rc1_lib.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.config import RunConfig
+from rc1_lib.evaluation.policies import evaluate_run
+from rc1_lib.learners import ENGINES
+from rc1_lib.run import Run
+from rc1_lib.training.breakdown import (
+    FROM_ROWS,
+    WARMING_UP,
+    WHILE_PLAYING,
+    BreakdownError,
+    Remedies,
+    left_in,
+    naming_breakdowns,
+    while_learning,
+)
 from rc1_lib.training.checkpoint.load import load_checkpoint
+from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
+from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.diverged import CollapsedError, DivergedError
+from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
+from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.forgotten import forgotten_run
+from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.training.ranks.link import FollowerError, LostError
+from rc1_lib.training.shortage import DISK, MEMORY, shortage
+from rc1_lib.training.supervised_run import train_small
+from rc1_lib.training.train_config import TrainConfig
+from tests.training.tiny import write_base
+
+LEARNING = while_learning("training.ppo")
+FEW = ("training.warm_start.steps=1", "training.warm_start.batch_size=2")
+
+
+@contextmanager
+def full_disk(size: int = 200_000) -> Iterator[None]:
+    """Really full: no file may grow beyond `size` bytes inside."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def too_much(*_: Any, **__: Any) -> None:
+    """More than there is of any machine's memory, so that torch itself says what it says then."""
+    torch.empty(2**58)
 
 
 def saved(folder: Path, step: int, size: int = 3) -> Path:
@@ -23,19 +73,12 @@ def saved(folder: Path, step: int, size: int = 3) -> Path:
 
 
 def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path: Path) -> None:
-    """Really full: files may not grow beyond what is left, and safetensors says so in an error of its own."""
+    """safetensors says so in an error of its own."""
     folder = tmp_path / "rc1"
     first = saved(folder, 1)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with pytest.raises(
-        BreakdownError, match=r"the disk is full .*free space.* The last good checkpoint is rc1/step_00001"
-    ):
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
-            with naming_breakdowns(folder):
-                saved(folder, 2, 1_000_000)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    told = r"the disk is full .*free space.* The last good checkpoint is rc1/step_00001"
+    with pytest.raises(BreakdownError, match=told), full_disk(), naming_breakdowns(folder, LEARNING):
+        saved(folder, 2, 1_000_000)
     assert list(steps(folder)) == [1] and (folder / "latest").resolve() == first
     assert load_checkpoint(first).step == 1
     saved(folder, 2, 1_000_000)
@@ -43,21 +86,73 @@ def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path:
 
 
 def test_memory_that_is_full_is_named_as_torch_tells_it(tmp_path: Path) -> None:
-    with (
-        pytest.raises(BreakdownError, match=r"memory is full .* No checkpoint"),
-        naming_breakdowns(tmp_path),
-    ):
-        torch.empty(2**58)
-    with pytest.raises(BreakdownError, match="memory is full"), naming_breakdowns(tmp_path):
+    told = r"memory is full .*training\.processes.* training\.ppo\.micro_tokens.* No checkpoint"
+    with pytest.raises(BreakdownError, match=told), naming_breakdowns(tmp_path, LEARNING):
+        too_much()
+    with pytest.raises(BreakdownError, match="memory is full"), naming_breakdowns(tmp_path, LEARNING):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB\nmore words")
 
 
-@pytest.mark.parametrize("error", [OSError(errno.EIO, "hiccup"), RuntimeError("a bug"), ValueError("a bug")])
-def test_what_is_no_shortage_stays_what_it_is(tmp_path: Path, error: Exception) -> None:
-    assert shortage(error) == ""
-    with pytest.raises(type(error)) as found, naming_breakdowns(tmp_path):
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (MemoryError(), MEMORY),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), MEMORY),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp:114] err == 0. DefaultCPUAllocator: not enough memory"), MEMORY),
+        (RuntimeError("unable to mmap 3547200 bytes from file <base>: Cannot allocate memory (12)"), MEMORY),
+        (RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)"), MEMORY),
+        (SafetensorError("Error while serializing: Cannot allocate memory (os error 12)"), MEMORY),
+        (SafetensorError("Error while serializing: No space left on device (os error 28)"), DISK),
+        (OSError(errno.ENOSPC, "No space left on device"), DISK),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), DISK),
+        (FollowerError("process 2 of 2: killed", MEMORY), MEMORY),
+        (LostError("process 2 of 2 is gone", MEMORY), MEMORY),
+        (FollowerError("process 2 of 2: Traceback ... MemoryError is none"), ""),
+        (LostError("process 2 of 2 is gone"), ""),
+        (OSError(errno.EIO, "hiccup"), ""),
+        (SafetensorError("header too large"), ""),
+        (RuntimeError("a bug"), ""),
+        (ValueError("out of memory"), ""),
+    ],
+    ids=repr,
+)
+def test_what_has_run_out_is_known_by_its_error_and_anything_else_stays_what_it_is(
+    tmp_path: Path, error: Exception, what: str
+) -> None:
+    assert shortage(error) == what
+    with pytest.raises(BreakdownError if what else type(error)) as found, naming_breakdowns(tmp_path, LEARNING):
         raise error
-    assert found.value is error
+    assert found.value.__cause__ is error if what else found.value is error
+
+
+def keys_of(model: Any, before: str = "") -> set[str]:
+    """Every dotted key below a configuration's model, sections too."""
+    found = set[str]()
+    for name, field in model.model_fields.items():
+        found.add(f"{before}{name}")
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                found |= keys_of(kind, f"{before}{name}.")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("remedies", "model"),
+    [
+        (WHILE_PLAYING, RunConfig),
+        (WARMING_UP, RunConfig),
+        (FROM_ROWS, TrainConfig),
+        *((while_learning(f"training.{one.update}"), RunConfig) for one in ENGINES.values() if one.update),
+    ],
+)
+def test_every_key_that_is_advised_is_one_of_the_configuration_in_use(
+    remedies: Remedies, model: type[BaseModel]
+) -> None:
+    keys = keys_of(model)
+    for what in (DISK, MEMORY):
+        named = set(re.findall(r"\b[a-z_]+(?:\.[a-z_]+)+\b", remedies.against(what)))
+        assert named <= keys, named - keys
+    assert re.search(r"\b[a-z_]+\.[a-z_]+\b", remedies.memory)
 
 
 def test_the_last_good_checkpoint_is_the_one_before_the_first_sign(tmp_path: Path) -> None:
@@ -65,8 +160,96 @@ def test_the_last_good_checkpoint_is_the_one_before_the_first_sign(tmp_path: Pat
         saved(tmp_path / "rc1", step)
     (tmp_path / "rc1/step_00009").mkdir()  # one that was never finished
     assert "rc1/step_00003;" in left_in(tmp_path / "rc1")
-    with pytest.raises(CollapsedError, match=r"lost\. .* rc1/step_00001") as fault, naming_breakdowns(tmp_path / "rc1"):
+    inside = naming_breakdowns(tmp_path / "rc1", LEARNING)
+    with pytest.raises(CollapsedError, match=r"lost\. .* rc1/step_00001") as fault, inside:
         raise CollapsedError("lost", 2)
     assert fault.value.since == 2
-    with pytest.raises(DivergedError, match=r"not finite\. .* rc1/step_00003"), naming_breakdowns(tmp_path / "rc1"):
+    inside = naming_breakdowns(tmp_path / "rc1", LEARNING)
+    with pytest.raises(DivergedError, match=r"not finite\. .* rc1/step_00003"), inside:
         raise DivergedError("not finite")
+
+
+def test_the_warm_start_names_what_it_broke_down_under_and_leaves_nothing(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tiny(*FEW)
+    left = r"\. Nothing of a warm start is kept before it is done$"
+    with full_disk(), pytest.raises(BreakdownError, match=rf"^the disk is full .*--workspace{left}"):
+        prepare(run)
+    assert not REFERENCE.path(run).exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("rc1_lib.training.warm_start.ShuffledRows.next", too_much)
+        with pytest.raises(BreakdownError, match=rf"^memory is full .*training\.warm_start\.batch_size.*{left}"):
+            prepare(run)
+    assert not REFERENCE.path(run).exists()
+    prepare(run)
+    assert REFERENCE.path(run).is_dir()
+
+
+def test_the_small_configuration_names_what_it_broke_down_under_by_its_own_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = write_base(tmp_path / "base", pad_token=None)
+    short = (
+        f"model.base={base}", "run.device_pref=[cpu]", "run.mixed_precision=fp32", "run.max_steps=2",
+        "run.save_steps=1", "data.max_length=96", "engine.name=pure_pt_sft",
+    )  # fmt: skip
+
+    def train(*overrides: str) -> None:
+        shipped = PROJECT_ROOT / "configs/train_local.yaml"
+        train_small(shipped, Workspace(tmp_path / "work"), None, [*short, *overrides], lambda _: None)
+
+    with (
+        full_disk(20_000),
+        pytest.raises(BreakdownError, match=r"^the disk is full .*run\.save_steps.*run\.keep_last.* No checkpoint was"),
+    ):
+        train()
+    train("run.max_steps=1")
+    with monkeypatch.context() as patch:
+        patch.setattr(PurePtSFT, "train_step", too_much)
+        told = r"^memory is full .*data\.batch_size.*The last good checkpoint is local/step_00001; --resume-from"
+        with pytest.raises(BreakdownError, match=told):
+            train()
+        with pytest.raises(BreakdownError, match="No checkpoint was written: the list of callbacks has none"):
+            train("callbacks=[logging]")
+
+
+def test_evaluation_and_pilot_name_what_they_broke_down_under(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tiny("steps=1")
+    prepared, seed = prepare(run), run.config.seeds[0]
+    finished = {seed: fingerprint(advance(prepared, seed, 1, lambda _: None))}
+    with full_disk(100), pytest.raises(BreakdownError, match=r"^the disk is full .*Nothing that was trained is lost"):
+        evaluate_run(prepared, finished)
+    with monkeypatch.context() as patch:
+        patch.setattr(TorchPPO, "play", too_much)
+        told = r"^memory is full .*training\.rollout\.rows.* Nothing that was trained is lost"
+        with pytest.raises(BreakdownError, match=told):
+            evaluate_run(prepared, finished)
+        with (
+            pytest.raises(
+                BreakdownError, match=r"^memory is full .*ppo\.micro_tokens.* Nothing of these steps is kept"
+            ),
+            forgotten_run(prepared, seed, TorchPPO()) as pilot,
+        ):
+            pilot.strategy.on_batch(pilot.next_batch())
+    assert evaluate_run(prepared, finished).report
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")], ids=repr)
+def test_a_checkpoint_that_does_not_fit_into_memory_is_not_taken_for_a_damaged_one(
+    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    run = tiny("steps=2", "training.checkpoints.every_steps=1")
+    prepared, seed, told = prepare(run), run.config.seeds[0], list[str]()
+    advance(prepared, seed, 1, told.append)
+
+    def full(_: Path) -> bytes:
+        raise error
+
+    monkeypatch.setattr("rc1_lib.training.checkpoint.manifest.read_regular", full)
+    told.clear()
+    with pytest.raises(BreakdownError, match=r"^memory is full .*The last good checkpoint is rc1/step_00001"):
+        advance(prepared, seed, 2, told.append)
+    assert not told, "a checkpoint that is called damaged would be replaced"

@@ -11,6 +11,7 @@ import orjson
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.regular_files import read_regular
 from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.shortage import shortage
 
 NAME = "manifest.json"
 FORMAT = 1
@@ -62,6 +63,8 @@ def _files(checkpoint: Path, expected: str | None) -> dict[str, Any]:
     try:
         content = read_regular(path)
     except OSError as error:
+        if shortage(error):
+            raise  # says nothing against the checkpoint
         raise CheckpointError(
             f"{path}: cannot be read ({error.strerror}), so {checkpoint.name} is not a checkpoint that RC1 finished; "
             f"name another one"
@@ -88,6 +91,8 @@ def _read(path: Path, sha256: str) -> bytes:
     try:
         content = read_regular(path)
     except OSError as error:
+        if shortage(error):
+            raise  # says nothing against the checkpoint
         raise CheckpointError(
             f"{path}: cannot be read ({error.strerror}), but the manifest names it: the checkpoint is damaged; "
             f"name another one"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+from rc1_lib.training.memory import oom_kills
 from rc1_lib.training.ranks.follower import BEGIN, DONE, SOON
 from rc1_lib.training.ranks.link import LeaderLink, Line, LostError, receive, send
 
@@ -15,6 +16,8 @@ GO_ON = (
     "newest one"
 )
 """What to do where a process was lost."""
+KILLED = "the kernel has ended a process since, because memory was full"
+"""Why it was, where the kernel says so."""
 
 
 class Crew(ABC):
@@ -30,6 +33,7 @@ class Crew(ABC):
     def __init__(self, lines: Sequence[Line]) -> None:
         """Takes the line to each follower."""
         assert lines, "a crew of one"
+        self._killed_before = oom_kills()
         self._lines = list(lines)
         self.link = LeaderLink(self._lines)
 
@@ -39,9 +43,13 @@ class Crew(ABC):
         ...
 
     @abstractmethod
-    def _loss(self, error: Exception) -> str:
+    def _loss(self, error: Exception) -> LostError:
         """Which follower is gone and why, as far as it can be known from how its line broke."""
         ...
+
+    def _killed_for_memory(self) -> bool:
+        """Whether the kernel has ended a process of this machine since the crew is there, because memory was full."""
+        return oom_kills() > self._killed_before
 
     @property
     def whole(self) -> bool:
@@ -109,9 +117,9 @@ class Crew(ABC):
         try:
             yield
         except (EOFError, ConnectionError) as error:
-            sentence = self._loss(error)
+            loss = self._loss(error)
             self.close()
-            raise LostError(sentence) from error
+            raise loss from error
         except BaseException:
             # Where the followers stand now is not known, so nothing more can be done with them.
             self.close()

@@ -27,8 +27,9 @@ def follow(line: Line, rank: int, size: int) -> None:
     """
     link, worker = FollowerLink(line, rank, size), None
     while True:
-        name, arguments = receive(line)
+        name = ""
         try:
+            name, arguments = receive(line)
             if name == SOON:
                 _imported(*arguments)
                 continue
@@ -44,11 +45,19 @@ def follow(line: Line, rank: int, size: int) -> None:
             if name == SOON:
                 continue  # nobody waits for an answer to it; `BEGIN` fails in the same way, and says so
             # A fault of the work meets the first process too, and its own word counts then.
-            refused = isinstance(error, RC1Error)
-            what = str(error) if refused else traceback.format_exc()
-            send(line, Failure(f"process {rank + 1} of {size}: {what}", refused))
+            send(line, _failure(error, f"process {rank + 1} of {size}: "))
             return
         send(line, DONE)
+
+
+def _failure(error: Exception, who: str) -> Failure:
+    if isinstance(error, RC1Error):
+        return Failure(f"{who}{error}", refused=True)
+    from rc1_lib.training.shortage import shortage  # it imports torch, and a follower has to be there before that is
+
+    lacking = shortage(error)
+    what = traceback.format_exc()
+    return Failure(f"{who}{str(error) or type(error).__name__}\n{what}" if lacking else f"{who}{what}", False, lacking)
 
 
 def _made(link: FollowerLink, place: str, setup: Any) -> Any:

@@ -21,10 +21,11 @@ from torch._C._distributed_c10d import ProcessGroupGloo, Work
 from torch.distributed.rendezvous import rendezvous
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.ranks.crew import GO_ON, Crew
+from rc1_lib.training.ranks.crew import GO_ON, KILLED, Crew
 from rc1_lib.training.ranks.follower import follow
 from rc1_lib.training.ranks.launch import Launch, forget_launch, gpu_of
 from rc1_lib.training.ranks.link import LostError
+from rc1_lib.training.shortage import MEMORY
 
 _PATIENCE = timedelta(days=365)
 """A follower waits for as long as the first process is at work alone; of one that is gone the socket tells at once."""
@@ -87,8 +88,10 @@ class LaunchedCrew(Crew):
     def give_back(self) -> None:
         """Nothing: they wait for the next engine."""
 
-    def _loss(self, error: Exception) -> str:
-        return f"{error} is gone, and what started it says how it ended; {GO_ON}"
+    def _loss(self, error: Exception) -> LostError:
+        if self._killed_for_memory():
+            return LostError(f"{error} is gone, and {KILLED}", MEMORY)
+        return LostError(f"{error} is gone, and what started it says how it ended; {GO_ON}")
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:

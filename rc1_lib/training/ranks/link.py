@@ -38,11 +38,29 @@ class Line(Protocol):
 
 
 class LostError(RC1Error):
-    """A process of the crew is gone, or has refused its part."""
+    """A process of the crew is gone, or has refused its part.
+
+    Attributes:
+        lacking: what had run out, in the words of `shortage`, where that is why it is gone; else "".
+    """
+
+    def __init__(self, text: str, lacking: str = "") -> None:
+        """Say which, and how it ended."""
+        super().__init__(text)
+        self.lacking = lacking
 
 
 class FollowerError(RuntimeError):
-    """A process of the crew has failed; its traceback is in the message."""
+    """A process of the crew has failed; its traceback is in the message.
+
+    Attributes:
+        lacking: what had run out, in the words of `shortage`; "" where something else failed.
+    """
+
+    def __init__(self, text: str, lacking: str = "") -> None:
+        """Say which, and its traceback."""
+        super().__init__(text)
+        self.lacking = lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +70,12 @@ class Failure:
     Attributes:
         text: a sentence for the user, or a traceback.
         refused: which of them.
+        lacking: what had run out there; "" where that is not what failed.
     """
 
     text: str
     refused: bool
+    lacking: str = ""
 
 
 class _Pickler(pickle.Pickler):
@@ -93,7 +113,7 @@ def receive(line: Line) -> Any:
     """
     thing = pickle.loads(line.recv_bytes())
     if isinstance(thing, Failure):
-        raise LostError(thing.text) if thing.refused else FollowerError(thing.text)
+        raise LostError(thing.text) if thing.refused else FollowerError(thing.text, thing.lacking)
     return thing
 
 

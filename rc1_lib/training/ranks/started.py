@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
-from rc1_lib.training.ranks.crew import GO_ON, Crew
+from rc1_lib.training.ranks.crew import GO_ON, KILLED, Crew
+from rc1_lib.training.ranks.link import LostError
+from rc1_lib.training.shortage import MEMORY
 
 _MODULE = "rc1_lib.training.ranks.follower"
 _PATIENCE_S = 30
@@ -70,16 +73,19 @@ class StartedCrew(Crew):
         self._processes.append(process)
         return mine
 
-    def _loss(self, error: Exception) -> str:
+    def _loss(self, error: Exception) -> LostError:
         gone = [(rank, process) for rank, process in enumerate(self._processes, start=2) if process.poll() is not None]
         for rank, process in gone or enumerate(self._processes, start=2):
             try:
                 code = process.wait(timeout=_PATIENCE_S)  # its line closes a moment before it is gone
             except subprocess.TimeoutExpired:
                 continue
+            who = f"process {rank} of {self.link.size}"
+            if code == -signal.SIGKILL and self._killed_for_memory():
+                return LostError(f"{who} was killed by signal {-code}, and {KILLED}", MEMORY)
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}{self._last_words()}"
-            return f"process {rank} of {self.link.size} {how}; {GO_ON}"
-        return "the line to one of the processes that share this work is broken; run the same command again"
+            return LostError(f"{who} {how}; {GO_ON}")
+        return LostError("the line to one of the processes that share this work is broken; run the same command again")
 
     def _last_words(self) -> str:
         self._said.seek(0)

@@ -8,12 +8,16 @@ import select
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.training.breakdown import BreakdownError, naming_breakdowns, while_learning
+from rc1_lib.training.memory import oom_kills
 from rc1_lib.training.ranks.link import FollowerError, LostError
 from rc1_lib.training.ranks.started import StartedCrew
+from rc1_lib.training.shortage import DISK, MEMORY, shortage
 from tests.training.ranks import workers
 from tests.training.ranks.workers import PLACE, Worker, begun, do
 
@@ -59,6 +63,45 @@ def test_a_process_that_fails_shows_its_own_traceback(crew: StartedCrew) -> None
     with pytest.raises(FollowerError, match=r"process 2 of 3: Traceback(.|\n)*KeyError: 'lost'") as found:
         do(crew, begun(crew, 3), "fail")
     assert not isinstance(found.value, RC1Error)
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "told"),
+    [("fill_memory", MEMORY, "can't allocate memory"), ("fill_disk", DISK, "File too large")],
+)
+def test_what_a_follower_ran_out_of_is_named_as_that(crew: StartedCrew, name: str, what: str, told: str) -> None:
+    with (
+        pytest.raises(BreakdownError, match=rf"^{what} \(process 2 of 3: [^\n]*{told}[^\n]*\): .*here") as found,
+        naming_breakdowns("What was done is here", while_learning("training.ppo")),
+    ):
+        do(crew, begun(crew, 3), name)
+    assert isinstance(found.value.__cause__, FollowerError) and "Traceback" in str(found.value.__cause__)
+
+
+@pytest.mark.parametrize(("killed", "what"), [("oom_kill 8", MEMORY), ("oom_kill 7", "")])
+def test_a_follower_that_the_kernel_ended_for_want_of_memory_is_known_by_the_kernels_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str, what: str
+) -> None:
+    counted = tmp_path / "vmstat"
+    counted.write_text("nr_free_pages 12\noom_kill 7\n")
+    monkeypatch.setattr("rc1_lib.training.memory._VMSTAT", counted)
+    crew = StartedCrew(2)
+    worker = begun(crew, 2)
+    counted.write_text(f"nr_free_pages 12\n{killed}\n")
+    with pytest.raises(LostError, match="process 2 of 2 was killed by signal 9") as found:
+        do(crew, worker, "die")
+    assert shortage(found.value) == what
+    assert ("the kernel has ended a process" in str(found.value)) == bool(what)
+
+
+def test_where_the_kernel_does_not_say_whom_it_has_ended_nobody_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert oom_kills() >= 0
+    (tmp_path / "vmstat").write_text("nr_free_pages 12\n")
+    monkeypatch.setattr("rc1_lib.training.memory._VMSTAT", tmp_path / "vmstat")
+    monkeypatch.setattr("rc1_lib.training.memory._EVENTS", tmp_path / "nowhere")
+    assert oom_kills() == 0
 
 
 def test_ones_own_error_ends_the_followers_and_is_ones_own(crew: StartedCrew) -> None:

@@ -26,6 +26,7 @@ from rc1_lib.training.ranks.launch import Launch, forget_launch, gpu_of, launch_
 from rc1_lib.training.ranks.launched import LaunchedCrew, join
 from rc1_lib.training.ranks.link import LostError
 from rc1_lib.training.ranks.processes import processes_of
+from rc1_lib.training.shortage import MEMORY, shortage
 from tests.forks import Forks
 from tests.training.ranks import launches
 from tests.training.ranks.launches import SHARDS, started
@@ -136,6 +137,25 @@ def test_a_signal_to_end_is_kept_until_the_step_is_done_unless_a_process_was_los
         assert len(came) == 2
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_launched_process_that_is_gone_may_have_had_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = tmp_path / "vmstat"
+    monkeypatch.setattr("rc1_lib.training.memory._VMSTAT", counted)
+    for killed, what in ((7, ""), (8, MEMORY)):
+        counted.write_text("oom_kill 7\n")
+        mine, theirs = Pipe()
+        crew = LaunchedCrew([mine])
+        counted.write_text(f"oom_kill {killed}\n")
+        theirs.close()
+        with (
+            pytest.raises(LostError, match=r"is gone, and (what started|the kernel has)") as found,
+            crew.doing("x", ()),
+        ):
+            pass
+        assert shortage(found.value) == what
 
 
 def test_a_closed_crew_of_a_launcher_says_that_only_the_command_helps() -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import tempfile
 from typing import ClassVar, Self
 from weakref import WeakSet
+
+import torch
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.ranks.crew import Crew
@@ -59,6 +63,19 @@ class Worker:
     def refuse(self) -> None:
         if self.link.rank:
             raise RC1Error("base: is not there; put it there")
+
+    def fill_memory(self) -> list[int]:
+        if self.link.rank:
+            torch.empty(2**58)
+        return self.process()
+
+    def fill_disk(self) -> list[int]:
+        if self.link.rank:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+            with tempfile.TemporaryFile() as file:
+                file.write(bytes(100))
+                file.flush()
+        return self.process()
 
     def fail(self) -> list[int]:
         if self.link.rank:
