@@ -105,7 +105,7 @@ def _set_up(workspace: Path, webhook: str, *, alone: bool) -> None:
     register(workspace, POOL)
     watch_heartbeats()
     if tell_when_red(webhook):
-        print("a run that does not end green is told of by the webhook", flush=True)
+        print("the webhook reports every run that does not end green", flush=True)
     if alone and (lost := crash_leftovers(POOL)):
         print(f"{lost} run(s) that an earlier server left unfinished are now marked as crashed", flush=True)
 

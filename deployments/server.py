@@ -201,6 +201,6 @@ def joined_server(address: str) -> str:
         raise RC1Error(f"--server {address}: is no address, expected one as http://HOST:4200/api")
     if not healthy(url):
         raise RC1Error(
-            f"--server {address}: no Prefect server answers at {api_of(url)}/health; start it, or mend the name"
+            f"--server {address}: no Prefect server answers at {api_of(url)}/health; start it, or correct the name"
         )
     return url

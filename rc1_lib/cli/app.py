@@ -131,7 +131,7 @@ command(_config, "verify", config.verify)
 command(_config, "show", config.show)
 app.add_typer(_config, name="config")
 
-_scorecache = typer.Typer(no_args_is_help=True, help="The store of the judge's replies: look at it, mend it.")
+_scorecache = typer.Typer(no_args_is_help=True, help="The store of the judge's replies: show it, repair it.")
 command(_scorecache, "stat", scorecache.stat)
 command(_scorecache, "invalidate", scorecache.invalidate)
 command(_scorecache, "replay-bad", scorecache.replay_bad)

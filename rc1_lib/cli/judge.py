@@ -71,7 +71,7 @@ def judge_baseline(
 def judge_drift(session: Session) -> int:
     """Ask the judge about the baseline's dialogues again, past the cache, and check that it grades as it did.
 
-    A waiver of the preflight is not heeded here: whoever asks is told.
+    A waiver of the preflight does not apply here: whoever asks gets the verdict.
     """
     run = session.open(overrides({"gates.waivers": {}}))
     from rc1_lib.cli.stages import stages
@@ -91,7 +91,7 @@ def assert_not_simulated(
 ) -> int:
     """Check that the last scorings were real: billed, slower than nothing, and not all from the cache.
 
-    A waiver of the preflight is not heeded here: whoever asks is told.
+    A waiver of the preflight does not apply here: whoever asks gets the verdict.
     """
     flags: dict[str, Any] = {
         "gates.anti_simulation.cache_hit_lt.round1": cache_hit_lt,

@@ -52,7 +52,7 @@ def after_preflight(session: Session, rounds: Sequence[int], *, passed: bool) ->
     """What to do when a preflight, or a round of it, has ended."""
     command = "preflight" if tuple(rounds) == _BOTH else f"round{rounds[0]}"
     if not passed:
-        return f"next, when what is red is mended: {command_line(session, command)}"
+        return f"next, once what is red is fixed: {command_line(session, command)}"
     return f"next: {command_line(session, 'round2' if command == 'round1' else 'train')}"
 
 

@@ -86,7 +86,7 @@ def replay_bad(
     session.document(
         {
             "asked": result.asked,
-            "mended": result.mended,
+            "fixed": result.fixed,
             "left": result.left,
             "others": result.others,
             "stopped": judged.stopped if judged else "",
@@ -99,7 +99,7 @@ def replay_bad(
         session.show(f"{store_path(run)}: holds no bad replies of the judge as it is set now; nobody was asked")
     else:
         session.show(*[NOTICE] * judged.test_double)
-        session.show(f"{result.asked} bad replies: {result.mended} mended, {result.left} left")
+        session.show(f"{result.asked} bad replies: {result.fixed} fixed, {result.left} left")
         session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, judged.usd)}")
         session.show(*_still_bad(judged.replies))
     if others:

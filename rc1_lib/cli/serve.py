@@ -18,8 +18,8 @@ def serve(
 ) -> int:
     """Start a Prefect server with RC1's deployments, or join one that runs already, and serve them until interrupted.
 
-    A webhook at the address in RC1_WEBHOOK_SECRET_URL, or in the block rc1-webhook, is told of every run that does not
-    end green.
+    A webhook at the address in RC1_WEBHOOK_SECRET_URL, or in the block rc1-webhook, is called for every run that does
+    not end green.
     """
     from deployments.serve import serve as serve_until_interrupted
 

@@ -59,7 +59,7 @@ def look_at_judge(run: Run) -> Finding:
         return Finding(f"{judge.provider} at {host} answers")
     return Finding(
         f"{judge.provider} at {host}: {why}",
-        "start the server, mend judge.base_url (SCORER_BASE_URL), or let this machine through to it",
+        "start the server, correct judge.base_url (SCORER_BASE_URL), or let this machine through to it",
     )
 
 
@@ -97,7 +97,7 @@ def look_at_vllm(run: Run) -> Finding:
     except VLLMError as error:
         return Finding(
             str(error).removesuffix(f". {GO_ON}"),
-            f"start it (docs/how-to/vllm.md), mend training.vllm.base_url, or set {VLLM_KEY} where it asks for a key",
+            f"start it (docs/how-to/vllm.md), correct training.vllm.base_url, or set {VLLM_KEY} if it wants a key",
         )
     found = read_base(run)
     base, longest = found.folder, longest_dialogue(training, found.configuration())

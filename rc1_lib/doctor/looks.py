@@ -41,6 +41,6 @@ def examined(run: Run) -> dict[str, Finding]:
             found[name] = look(run)
         except RC1Error as error:
             first = refusals.setdefault(str(error), name)
-            advice = str(error) if first == name else f"mend the {first} first"
-            found[name] = Finding("refused" if first == name else "cannot be told", advice)
+            advice = str(error) if first == name else f"fix the {first} first"
+            found[name] = Finding("refused" if first == name else "cannot be known", advice)
     return found

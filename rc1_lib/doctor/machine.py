@@ -87,7 +87,7 @@ def look_at_memory(run: Run) -> Finding:
     estimate = estimate_memory(run.config, shape, device, None)
     check_memory(estimate, device, processes)
     free = free_bytes(device)
-    room = "how much is free cannot be told" if free is None else f"{gib(free)} free"
+    room = "how much is free cannot be known" if free is None else f"{gib(free)} free"
     return Finding(
         f"{room} ({device.type}); about {gib(estimate.needed)} needed by each of {processes} process"
         f"{'es' if processes > 1 else ''}, with dialogues of {run.config.training.max_tokens:,} tokens"

@@ -172,7 +172,7 @@ def proxy_checks(found: ProxyTruth | None, thresholds: EvaluationGate, optimised
             equal(
                 HACKED[group], bool(where or alone), False,
                 f"{', '.join([*where, *alone])}: the policy is paid more for being right less often: it has found "
-                f"what the score is blind to. Read the examples, look at rc1 attack-reward, and mend the score before "
+                f"what the score is blind to. Read the examples, look at rc1 attack-reward, and fix the score before "
                 f"training on it again",
             )
         )  # fmt: skip

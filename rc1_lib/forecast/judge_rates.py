@@ -58,6 +58,6 @@ def rates_of(paid: pl.DataFrame) -> JudgeRates:
     if paid.height < _FEWEST or not good:
         raise RC1Error(
             f"the usage log has {paid.height} replies about episodes by the configured judge, {good} of them read, "
-            f"wanted at least {_FEWEST}: its cost cannot be told; run the pilot while the judge answers"
+            f"wanted at least {_FEWEST}: its cost cannot be known; run the pilot while the judge answers"
         )
     return JudgeRates(exactly(paid.height / good), mean_of(paid["cost_usd"].to_list()))

@@ -37,7 +37,7 @@ def calibration_gate(
     """
     few = "with so few the correlation with success says nothing; calibrate on more dialogues"
     checks = [
-        at_least("scored, share", coverage, thresholds.min_coverage, "mend the judge and score them again"),
+        at_least("scored, share", coverage, thresholds.min_coverage, "fix the judge and score them again"),
     ]
     if outcomes is not None:
         checks += [

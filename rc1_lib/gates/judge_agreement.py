@@ -17,8 +17,8 @@ LIKENESS = "likeness to the judge's own verdicts"
 KAPPA, RANKS = "kappa", "rank correlation"
 """Names of the figures that decide, which reports use too."""
 _LABEL = "label more dialogues: rc1 label"
-_MEND = (
-    "compare the dimensions in the report's table: mend the judge's instructions, weigh the dimensions that people "
+_ADVICE = (
+    "compare the dimensions in the report's table: correct the judge's instructions, weigh the dimensions that people "
     "agree with (rc1 weight-calib --labels), or set judge.verdict_at to the cut that it shows"
 )
 
@@ -64,10 +64,10 @@ def judge_agreement_gate(
         at_least("bad dialogues, by people", found.bad, thresholds.min_outcomes, few),
         at_least("scored, share", found.coverage, thresholds.min_coverage, "score the dialogues that have no score"),
         at_least(
-            "kappa with people", kappa.value, thresholds.min_kappa, _MEND, kappa.of(found.labelled, "dialogues")
+            "kappa with people", kappa.value, thresholds.min_kappa, _ADVICE, kappa.of(found.labelled, "dialogues")
         ),
         at_least(
-            "rank correlation with people", ranks.value, thresholds.min_corr, _MEND,
+            "rank correlation with people", ranks.value, thresholds.min_corr, _ADVICE,
             ranks.of(found.labelled, "dialogues"),
         ),
         at_most(

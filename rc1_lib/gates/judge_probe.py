@@ -55,7 +55,7 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
         ),
         equal(
             "scores outside [0, 1]", outside, 0,
-            "the judge let a reply through that its schema forbids: mend the reading of replies",
+            "the judge let a reply through that its schema forbids: correct the reading of replies",
         ),
         *_billing(lines, answered, provider, thresholds),
         *_figures(lines),

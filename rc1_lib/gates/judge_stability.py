@@ -105,7 +105,7 @@ def _held(lines: pl.DataFrame, samples: int) -> pl.DataFrame:
 def _coverage(held: pl.DataFrame, thresholds: StabilityGate) -> Check:
     counts = held["reason"].drop_nulls().value_counts(sort=True).sort("count", "reason", descending=[True, False])
     reasons = ", ".join(f"{count} {reason}" for reason, count in counts.iter_rows())
-    advice = f"dialogues without all samples, by reason: {reasons}; mend the cause, then ask for them again"
+    advice = f"dialogues without all samples, by reason: {reasons}; remove the cause, then ask for them again"
     if not held.height:
         advice = "the usage log holds no dialogue: the judge was never asked"
     share = number(held["reason"].is_null().mean())
@@ -131,7 +131,7 @@ def _variance(noises: list[Noise], thresholds: StabilityGate) -> Check:
         f"'{worst.dimension}' varies most between samples: define it more sharply in the judge's instructions, "
         "or lower judge.sampling.temperature"
         if worst is not None and worst.df
-        else "no dialogue holds two scores, so the noise cannot be told: see the coverage"
+        else "no dialogue holds two scores, so the noise cannot be known: see the coverage"
     )
     value = worst.variance if worst is not None else math.nan
     interval = None

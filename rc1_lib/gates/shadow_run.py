@@ -11,7 +11,7 @@ from rc1_lib.reward.intervals import Interval
 from rc1_lib.thresholds import CalibrationGate, ShadowRunGate
 from rc1_lib.uncertainty import CheckInterval
 
-_JUDGE = "see the report for why dialogues are unscored, mend the judge, and score them again"
+_JUDGE = "see the report for why dialogues are unscored, fix the judge, and score them again"
 _CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weight-calib"
 
 
@@ -142,7 +142,7 @@ def _unmoved_by_length(score: str, figure: str, compared: Comparison, thresholds
     return at_most(
         f"{score} follows the answers' length, rank correlation", compared.figures[figure].value,
         thresholds.max_length_corr,
-        "among dialogues of the same outcome longer answers score higher: the judge grades length; mend its "
+        "among dialogues of the same outcome longer answers score higher: the judge grades length; correct its "
         "instructions, or judge with another model",
         intervals_of(compared)[figure],
     )  # fmt: skip
@@ -160,7 +160,7 @@ def none_stuck(constant: Mapping[str, float]) -> Check:
     return equal(
         "weighed dimensions stuck on one grade",
         _in_words({name: score for name, score in constant.items() if 0 < score < 1}), _in_words({}),
-        "their weight orders nothing: read the judge's replies about them, mend the judge, and score again",
+        "their weight orders nothing: read the judge's replies about them, fix the judge, and score again",
     )  # fmt: skip
 
 

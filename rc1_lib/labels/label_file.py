@@ -217,7 +217,7 @@ def _check(path: Path, found: _Reading, keys: Keys, needed: bool) -> None:
         ]
     if faults:
         more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-        raise RowError(f"{path}: {'; '.join(faults[:_SHOWN])}{more}. Nothing was judged: mend the file")
+        raise RowError(f"{path}: {'; '.join(faults[:_SHOWN])}{more}. Nothing was judged: correct the file")
     if needed and not found.rows:
         raise RowError(f"{path}: holds no row, expected dialogues with a person's '{keys.label}'")
     if needed and all(row["label"] is None for row in found.rows):

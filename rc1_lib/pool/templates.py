@@ -245,12 +245,12 @@ def _read(file: Path) -> _PackFile:
         body = json.loads(read_regular(file).decode())
     except OSError as fault:
         raise TemplateError(
-            f"{file}: cannot be read ({fault.strerror}), expected a JSON file; mend or remove it"
+            f"{file}: cannot be read ({fault.strerror}), expected a JSON file; correct or remove it"
         ) from fault
     except UnicodeDecodeError as fault:
         raise TemplateError(f"{file}: byte {fault.start} is not UTF-8; save the file as UTF-8") from fault
     except json.JSONDecodeError as fault:
-        raise TemplateError(f"{file}: line {fault.lineno}: not JSON ({fault.msg}); mend the file") from fault
+        raise TemplateError(f"{file}: line {fault.lineno}: not JSON ({fault.msg}); correct the file") from fault
     try:
         return _PackFile.model_validate(body)
     except ValidationError as fault:

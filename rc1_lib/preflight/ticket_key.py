@@ -165,7 +165,7 @@ def _revocations(key: TicketKey) -> list[dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(
             f"the list of revoked tickets beside {TICKET_KEY} is damaged or cannot be read, so that nothing tells "
-            f"which tickets hold; mend its last line"
+            f"which tickets hold; correct its last line"
         ) from None
     return lines
 

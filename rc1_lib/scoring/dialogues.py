@@ -62,7 +62,9 @@ def read_dialogues(path: Path, first: int | None = None) -> list[Dialogue]:
         raise RowError(f"{path}: cannot be read ({error.strerror}); expected a JSONL file of dialogues") from None
     if damaged:
         more = f"; and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
-        raise RowError(f"{path}: {'; '.join(damaged[:_SHOWN])}{more}. Nothing was asked: mend the file, then run again")
+        raise RowError(
+            f"{path}: {'; '.join(damaged[:_SHOWN])}{more}. Nothing was asked: correct the file and run again"
+        )
     if not found:
         raise RowError(f'{path}: holds no dialogue, expected one JSON object a line with its "messages"')
     return found

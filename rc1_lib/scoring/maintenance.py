@@ -98,20 +98,20 @@ class Replay:
 
     Attributes:
         asked: bad replies of the judge as it is set now.
-        mended: how many of them are scores now.
+        fixed: how many of them are scores now.
         others: bad replies of other settings or another model version, by instructions and model; left as they are.
         judged: the run of the judge; None where there was nothing to ask.
     """
 
     asked: int
-    mended: int
+    fixed: int
     others: list[dict[str, Any]]
     judged: Judged | None
 
     @property
     def left(self) -> int:
         """How many are still bad."""
-        return self.asked - self.mended
+        return self.asked - self.fixed
 
 
 def replay_bad(judge: Judge) -> Replay:
@@ -124,7 +124,7 @@ def replay_bad(judge: Judge) -> Replay:
     """
     known = judge.store.model_of(judge.endpoint)
     bad = judge.store.bad()
-    # A reply of a model version that is no longer the judge's counts for nothing, so mending it would be paid in vain.
+    # A reply of a model version that is no longer the judge's counts for nothing: asking again would be paid in vain.
     wanted = [
         found for reply in bad if known is not None and reply.model == known[0] and (found := _wanted(judge, reply))
     ]

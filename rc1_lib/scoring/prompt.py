@@ -108,13 +108,13 @@ def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
             f"write them, or name a version that is in {FOLDER}"
         ) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{path}: is not YAML ({' '.join(str(error).split())}); mend the file") from None
+        raise ConfigError(f"{path}: is not YAML ({' '.join(str(error).split())}); correct the file") from None
     try:
         spec = JudgeSpec.model_validate(body)
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(str(part) for part in fault["loc"]) or "the file"
-        raise ConfigError(f"{path}: {where}: {fault['msg']}; mend the judge's instructions") from None
+        raise ConfigError(f"{path}: {where}: {fault['msg']}; correct the judge's instructions") from None
     if spec.spec != name:
         raise ConfigError(f"{path}: says spec: {spec.spec}, expected {name}, the name of the file and of judge.spec")
     return spec

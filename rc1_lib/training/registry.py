@@ -39,7 +39,7 @@ def make_engine(name: str, takes: type[KnownSetup], say: Callable[[str], None] |
     if made.takes is not takes:
         raise TypeError(
             f"{place}: takes {made.takes.__name__}, but is registered as learning from {learner.learns_from}, "
-            f"and such an engine takes {takes.__name__}; mend its line in rc1_lib.learners.ENGINES"
+            f"and such an engine takes {takes.__name__}; correct its line in rc1_lib.learners.ENGINES"
         )
     return cast("Engine[KnownSetup]", made)
 

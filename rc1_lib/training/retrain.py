@@ -22,7 +22,7 @@ from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.ppo_run import Prepared, advance, resumable
 from rc1_lib.training.run_paths import LEDGER, paths_of
 
-_BESIDE = ".mended"
+_BESIDE = ".retrained"
 
 
 def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None]) -> Path:

@@ -75,7 +75,7 @@ def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace
     assert "length: shortest is" in done.out
     assert done.out.index("threshold changed") < done.out.index("length: shortest is"), "what is red comes last"
     last = done.out.splitlines()[-1]
-    assert last.startswith(f"next, when what is red is mended: rc1 round1 --workspace {workspace} --set pool.n=150 ")
+    assert last.startswith(f"next, once what is red is fixed: rc1 round1 --workspace {workspace} --set pool.n=150 ")
     assert "reports/preflight/round1_length_offenders.jsonl" in done.out
     assert "threshold changed: gates.length.min_len = 300, published 64" in done.out
     assert len(list((workspace / "reports/rc1").glob("FAIL_*.tgz"))) == 1

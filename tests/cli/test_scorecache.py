@@ -126,7 +126,7 @@ def test_invalidate_forgets_one_version_and_names_the_others(rc1: Rc1, server: J
     assert bench.score(server, [dialogue(1)]).calls == 3
 
 
-def test_bad_replies_are_mended_and_then_count(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+def test_bad_replies_are_fixed_and_then_count(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
     asked = [with_a_call(number) for number in range(3)]
     server.behaviour = BAD
     assert bench.score(server, asked).coverage == 0
@@ -135,7 +135,7 @@ def test_bad_replies_are_mended_and_then_count(rc1: Rc1, server: JudgeServer, be
     done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server))
     assert done.code == 0
     assert "TEST DOUBLE" in done.out
-    assert "9 bad replies: 9 mended, 0 left" in done.out
+    assert "9 bad replies: 9 fixed, 0 left" in done.out
     assert server.stats().requests == 2 * 9 + 3 + 9  # a bad reply is asked for twice
     again = bench.score(server, asked)
     assert (again.coverage, again.calls) == (1.0, 0)
@@ -149,10 +149,10 @@ def test_what_stays_bad_is_told_and_exits_2(rc1: Rc1, server: JudgeServer, bench
     bench.score(server, [dialogue(1)])
     done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server), "--json")
     body = json.loads(done.out)
-    assert (done.code, body["asked"], body["mended"], body["left"]) == (2, 3, 0, 3)
+    assert (done.code, body["asked"], body["fixed"], body["left"]) == (2, 3, 0, 3)
     assert body["calls"] == 2 * 3
     told = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server))
-    assert "3 bad replies: 0 mended, 3 left" in told.out
+    assert "3 bad replies: 0 fixed, 3 left" in told.out
     assert "    1: the reply" in told.out
 
 
@@ -164,7 +164,7 @@ def test_bad_replies_of_other_settings_and_versions_are_left(rc1: Rc1, server: J
     server.behaviour = GOOD
     flags = ("--workspace", bench.folder, *judge_at(server), "--json")
     body = json.loads(rc1("scorecache", "replay-bad", *flags).out)
-    assert (body["asked"], body["mended"]) == (3, 3)
+    assert (body["asked"], body["fixed"]) == (3, 3)
     assert body["others"] == [{"spec": "v1", "model": "rc1-test-double-1", "replies": 5}]
     assert server.stats().requests == before + 3
     server.behaviour = Behaviour(delay="zero", model="rc1-test-double-2")
@@ -173,13 +173,13 @@ def test_bad_replies_of_other_settings_and_versions_are_left(rc1: Rc1, server: J
     assert (newer.code, json.loads(newer.out)["asked"]) == (0, 0)
 
 
-def test_a_judge_that_refuses_ends_the_mending(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+def test_a_judge_that_refuses_ends_the_replay(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
     server.behaviour = BAD
     bench.score(server, [dialogue(1)])
     server.behaviour = Behaviour(delay="zero", api_key="another-key")
     done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server), "--json")
     body = json.loads(done.out)
-    assert (done.code, body["mended"], body["left"]) == (2, 0, 3)
+    assert (done.code, body["fixed"], body["left"]) == (2, 0, 3)
     assert "the provider refuses" in body["stopped"]
     assert "rc1: the judge stopped: the provider refuses" in done.err
 

@@ -233,7 +233,7 @@ def test_a_dimension_stuck_on_one_grade(gates: RewardGates, judged: Judged) -> N
             assert set(gates.from_the_start(damaged)) == {"calibration", "shadow_run"}, name
             told = next(check for check in calibration.failures if check.name == STUCK)
             assert told.value == f"{name} 0.7"
-            assert "mend the judge" in told.advice
+            assert "fix the judge" in told.advice
         else:
             # The calibration gave it up. What that costs, the attack on the reward tells: tests/calibration.
             assert set(gates.from_the_start(damaged)) <= {"shadow_run"}, name
@@ -310,7 +310,7 @@ def test_half_unscored(gates: RewardGates, judged: Judged) -> None:
     assert gates.from_the_start(damaged) == everywhere
     assert gates.since(damaged) == {name: why for name, why in everywhere.items() if name != "calibration"}
     for result in (gates.baseline(damaged.shadow), gates.calibrate(damaged)[1]):
-        assert "mend the judge" in advice(result, SHARE)
+        assert "fix the judge" in advice(result, SHARE)
     assert "score the dialogues that have no score" in advice(gates.ablation(damaged.takes, gates.in_force), "coverage")
 
 

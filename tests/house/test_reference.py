@@ -25,7 +25,7 @@ def test_a_page_is_what_the_code_gives(name: str) -> None:
     assert (PROJECT_ROOT / FOLDER / name).read_text(encoding="utf-8") == pages()[name], "rc1 dev reference --write"
 
 
-def test_a_page_that_is_out_of_date_is_named_and_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_is_out_of_date_is_named_and_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write, "PROJECT_ROOT", tmp_path)
     session = Session(shared(), sys.stdout)
     assert write.reference(session, write=True) == 0

@@ -148,7 +148,7 @@ def open_words(name: str) -> Entry:
         raise SourceError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     except yaml.YAMLError as error:
         line = fault_line(error)
-        raise SourceError(f"{path}:{line} not YAML ({getattr(error, 'problem', error)}); mend the file") from None
+        raise SourceError(f"{path}:{line} not YAML ({getattr(error, 'problem', error)}); correct the file") from None
     return Entry(path, "", content)
 
 

@@ -42,8 +42,8 @@ log-probability, and three times its text, every sign of which JSON may write as
 _LISTED = 2**20
 """Bytes that a list of models may have: one model, and adapters of whoever else uses the server."""
 _PRINTABLE = re.compile(r"[!-~]+")
-GO_ON = "Nothing of this step is kept: mend the server, and the same command goes on from the newest checkpoint"
-"""What a message ends with that can only be told in the middle of a training."""
+GO_ON = "Nothing of this step is kept: fix the server, and the same command goes on from the newest checkpoint"
+"""What a message ends with that can only be found out in the middle of a training."""
 
 
 class VLLMError(RolloutError):
