@@ -13,16 +13,17 @@ from prefect.logging import get_run_logger
 from rc1_lib.progress import listening
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import STAGE
-from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.metrics_log import SECONDS, MetricsLog
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.run_paths import paths_of
 
 _SHOWN = {
-    "loss": "loss", "kl": "KL", "objective/scores": "reward", "judge/score": "judged score",
+    "loss": "loss", "mean_token_accuracy": "accuracy", "kl": "KL", "objective/scores": "reward",
+    "judge/score": "judged score",
     "env/success": "success", "env/asked_needed": "asked, needed", "env/asked_clear": "asked, not needed",
     "num_turns/mean": "turns", "sec_per_step": "seconds",
 }  # fmt: skip
-"""Metric -> the head of its column."""
+"""Metric -> the head of its column; one that no step of a segment measures has none."""
 
 
 def show_start(run: Run, prepared: Prepared) -> None:
@@ -90,7 +91,7 @@ def show_segment(run: Run, seed: int, first: int, last: int) -> None:
     ]
     shown = _place(seed, last, run.config.steps)
     create_markdown_artifact(
-        key=f"rc1-train-{seed}", markdown=f"# {shown}\n\n{_table(lines)}\n", description=f"{shown}{_latest(lines)}"
+        key=f"rc1-train-{seed}", markdown=f"# {shown}\n\n{steps_table(lines)}\n", description=f"{shown}{_latest(lines)}"
     )
 
 
@@ -98,17 +99,24 @@ def _place(seed: int, step: int, of: int) -> str:
     return f"seed {seed}: step {step} of {of}"
 
 
-def _table(lines: Sequence[Mapping[str, Any]]) -> str:
-    head = ("step", *_SHOWN.values())
-    rows = [(str(line["step"]), *(_figure(line.get(name)) for name in _SHOWN)) for line in lines]
+def steps_table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """A row for every step's metrics, a column for each of the shown that was measured; Markdown."""
+    known = _measured(lines)
+    head = ("step", *known.values())
+    rows = [(str(line["step"]), *(_figure(line.get(name)) for name in known)) for line in lines]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ("---:",) * len(head), *rows))
 
 
 def _latest(lines: Sequence[Mapping[str, Any]]) -> str:
     if not lines:
         return ""
-    shown = [f"{words} {_figure(lines[-1].get(name))}" for name, words in _SHOWN.items() if name != "sec_per_step"]
+    shown = [f"{words} {_figure(lines[-1].get(name))}" for name, words in _measured(lines).items() if name != SECONDS]
     return ", " + ", ".join(shown)
+
+
+def _measured(lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What of `_SHOWN` at least one of the steps measured."""
+    return {name: words for name, words in _SHOWN.items() if any(line.get(name) is not None for line in lines)}
 
 
 def _figure(value: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prefect.artifacts import create_markdown_artifact
@@ -15,7 +16,7 @@ _FIGURES = {
     "step": "step", "loss": "loss", "grad_norm": "gradient", "policy/sampling_gap": "sampling gap",
     "mem_used_mb": "MiB", "mem_estimated_mb": "MiB, estimated", "sec_per_step": "seconds",
 }  # fmt: skip
-"""Metric -> the head of its column."""
+"""Metric -> the head of its column; one that a step does not measure, as supervised ones sample nothing, has none."""
 
 
 @retried(name="trial", task_run_name="TRIAL on random weights")
@@ -23,12 +24,17 @@ _FIGURES = {
 def trial(run: Run) -> dict[str, Any]:
     """Train a few steps on random weights; gives the report."""
     report = run_trial(run, get_run_logger().info)
-    figures = ([f"{step[name]:,.4g}" for name in _FIGURES] for step in report["steps"])
-    rows = ([*_FIGURES.values()], ["---:"] * len(_FIGURES), *figures)
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     create_markdown_artifact(
         key="rc1-trial",
-        markdown=f"# TRIAL, no policy\n\n{report['base_model']}: {SAYS}\n\n{table}\n",
+        markdown=f"# TRIAL, no policy\n\n{report['base_model']}: {SAYS}\n\n{figures_table(report['steps'])}\n",
         description=f"TRIAL: {SAYS}",
     )
     return report
+
+
+def figures_table(steps: Sequence[Mapping[str, Any]]) -> str:
+    """A row for every step's metrics, as Markdown."""
+    known = [name for name in _FIGURES if all(step.get(name) is not None for step in steps)]
+    figures = ([f"{step[name]:,.4g}" for name in known] for step in steps)
+    rows = ([_FIGURES[name] for name in known], ["---:"] * len(known), *figures)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -22,13 +22,14 @@ from rc1_lib.evaluation.episodes import EvaluationError, read_episodes
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate
-from rc1_lib.evaluation.plots.curves import PANELS
+from rc1_lib.evaluation.plots.curves import PANELS, SUPERVISED, panels_of
 from rc1_lib.evaluation.report import Provenance, evaluation_key, evaluation_markdown, write_evaluation
 from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, statuses_rows
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.step_metrics import measured
 from rc1_lib.training.episode_judge import EpisodeScores
 from rc1_lib.training.ppo.update import ppo_update
 from rc1_lib.training.updates.batch import collate
@@ -225,6 +226,16 @@ def test_a_judgement_is_not_lost_with_a_picture(run: Run, tmp_path: Path) -> Non
     assert body["pass"] is (step.gate.status is Status.PASSED)
     assert "metrics.jsonl: cannot be read" in body["no_curves"]
     assert "training" not in body["plots"]
+
+
+def test_a_training_on_demonstrations_has_curves_of_its_own(tmp_path: Path) -> None:
+    for engine in ("pure_pt_sft", "trl_sft"):
+        known = measured(engine, "demonstrations")
+        assert known is not None and SUPERVISED.keys() <= known[0]
+    learned = {"step": [1, 2], "loss": [0.3, 0.2], "mean_token_accuracy": [0.9, 0.95], "grad_norm": [1.0, 0.5]}
+    assert panels_of(learned) is SUPERVISED and panels_of({*learned, "objective/scores"}) is PANELS
+    plots.curves(tmp_path / "curves.png", pl.DataFrame(learned))
+    assert (tmp_path / "curves.png").stat().st_size
 
 
 def test_a_training_without_known_metrics_has_no_curves(tmp_path: Path) -> None:

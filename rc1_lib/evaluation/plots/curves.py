@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,12 @@ PANELS: Mapping[str, str] = {
 
 Names are those that the training writes: of `rc1_lib.environment.summary`, and of `rc1_lib.training.ppo.metrics`.
 """
+SUPERVISED: Mapping[str, str] = {
+    "loss": "loss, nats a learned token",
+    "mean_token_accuracy": "learned tokens that were the likeliest, share",
+    "grad_norm": "norm of the gradients",
+}
+"""The same of a training on demonstrations, whose steps play nothing."""
 _STEP = "step"
 _COLUMNS = 3
 _MEDIAN_OF = 5
@@ -52,18 +58,24 @@ def read_metrics(path: Path) -> pl.DataFrame:
     return frame.sort(_STEP)
 
 
-def curves(path: Path, metrics: pl.DataFrame, *, panels: Mapping[str, str] = PANELS, caption: str = "") -> None:
+def panels_of(metrics: Collection[str]) -> Mapping[str, str]:
+    """The panels of a training that wrote these metrics: the score of an episode is one of every step that plays."""
+    return SUPERVISED if "mean_token_accuracy" in metrics and "objective/scores" not in metrics else PANELS
+
+
+def curves(path: Path, metrics: pl.DataFrame, *, panels: Mapping[str, str] | None = None, caption: str = "") -> None:
     """Draw a panel for each of the metrics that the training wrote.
 
     Args:
         path: of the PNG.
         metrics: `step` and the metrics, one row a step.
-        panels: metric -> its title; those that the training did not write are left out.
+        panels: metric -> its title; those that the training did not write are left out. None: `panels_of` them.
         caption: what was trained.
 
     Raises:
         RC1Error: when it wrote none of them.
     """
+    panels = panels_of(metrics.columns) if panels is None else panels
     shown = {name: title for name, title in panels.items() if name in metrics and metrics[name].drop_nulls().len()}
     if not shown:
         raise RC1Error(f"the training wrote none of the metrics {', '.join(panels)}: there are no curves to draw")

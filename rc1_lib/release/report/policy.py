@@ -10,7 +10,7 @@ from typing import Any
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.gate import CHECK_OF
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
-from rc1_lib.evaluation.plots.curves import PANELS
+from rc1_lib.evaluation.plots.curves import panels_of
 from rc1_lib.release.report.book import (
     UNDEFINED,
     Book,
@@ -89,7 +89,8 @@ def training(book: Book) -> Section:
             "training", "Training", "Nothing was trained in this workspace: there is no report of a training."
         )
     band = f"band: {len(known)} seeds" if len(known) > 1 else "faint: each step"
-    charts = [chart for name, title in PANELS.items() if (chart := _curve(name, title, known, band)) is not None]
+    panels = panels_of({name for log in known for row in log.body for name in row})
+    charts = [chart for name, title in panels.items() if (chart := _curve(name, title, known, band)) is not None]
     seconds = Table(
         "Where the time went", ("stage", "seconds"),
         [(stage, report.cite(plain, "seconds", stage)) for stage in report.at("seconds") or {}],

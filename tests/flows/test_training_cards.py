@@ -1,0 +1,35 @@
+"""What the UI shows of a training's steps: the figures that its engine measures, and no others."""
+
+from __future__ import annotations
+
+from rc1_lib.step_metrics import measured
+from tasks.training_cards import steps_table
+from tasks.trial import figures_table
+
+
+def step_of(engine: str, strategy: str) -> dict[str, float | None]:
+    """A line of the metrics, every figure 0.5; what the log names and this engine lacks is None, as it writes it."""
+    known = measured(engine, strategy)
+    assert known is not None
+    always = {"step": 1.0, "sec_per_step": 0.5, "mem_used_mb": 0.5, "mem_estimated_mb": 0.5, "kl": None, "ratio": None}
+    return always | dict.fromkeys(known[0], 0.5)
+
+
+def heads(table: str) -> list[str]:
+    lines = table.splitlines()
+    assert len({line.count("|") for line in lines}) == 1, table
+    return [cell.strip() for cell in lines[0].strip("|").split("|")]
+
+
+def test_a_supervised_step_has_its_accuracy_and_no_column_of_what_is_played() -> None:
+    lines = [step_of("pure_pt_sft", "demonstrations")]
+    assert heads(steps_table(lines)) == ["step", "loss", "accuracy", "seconds"]
+    assert heads(figures_table(lines)) == ["step", "loss", "gradient", "MiB", "MiB, estimated", "seconds"]
+
+
+def test_a_step_of_episodes_has_what_they_were_like() -> None:
+    lines = [step_of("torch_ppo", "ppo") for _ in range(2)]
+    assert heads(steps_table(lines)) == [
+        "step", "loss", "KL", "reward", "success", "asked, needed", "asked, not needed", "turns", "seconds",
+    ]  # fmt: skip
+    assert "sampling gap" in heads(figures_table(lines))
