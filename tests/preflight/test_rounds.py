@@ -158,8 +158,11 @@ def test_a_gate_that_reads_the_world_is_evaluated_every_time(
 
 
 def test_what_is_judged_ahead_is_of_the_pool_alone() -> None:
-    early = {name for name, spec in BY_NAME.items() if of_the_pool_alone(spec)}
-    assert early == {"mix", "length", "diversity", "duplicates", "leakage", "consistency"}
+    early = {name: spec for name, spec in BY_NAME.items() if of_the_pool_alone(spec)}
+    assert early.keys() >= {"mix", "length", "diversity", "duplicates", "leakage", "consistency"}
+    read = {name for spec in early.values() for name in spec.reads}
+    assert read == {"pool", "shadow", "takes", "templates", "reference_templates"}, "none of it is made behind the pool"
+    assert not any(spec.reads_world for spec in early.values())
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def test_live_providers_are_those_that_bill() -> None:
 
 def test_an_unknown_name_is_guessed(settings: Make) -> None:
     with pytest.raises(
-        ConfigError, match=r"no judge 'gemni'.*openai, deepseek_r1, gemini, rubric; did you mean 'gemini'"
+        ConfigError, match=rf"no judge 'gemni'.*known are {', '.join(PROVIDERS)}; did you mean 'gemini'"
     ):
         open_provider(settings("gemni"))
 
