@@ -11,11 +11,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.reward.bounded_least_squares import kkt_residual
 from rc1_lib.reward.calibration import Calibration, calibrate_weights, solve
@@ -94,7 +97,7 @@ def plain_fit(scores: Vector, target: Vector) -> Vector:
 
 
 def plain(scores: Vector, target: Vector, groups: NDArray[np.int64], boot: int) -> tuple[Vector, list[Vector]]:
-    """The same fits and comparisons as `ours`, with copied rows: the final weights and those of the folds."""
+    """The fits of `ours` and its comparisons but for the AUC, with copied rows: all weights, and those of the folds."""
     numbers, count = group_numbers(groups)
     candidates = [np.full(DIMENSIONS, 1 / DIMENSIONS), PRIOR]
 
@@ -103,7 +106,9 @@ def plain(scores: Vector, target: Vector, groups: NDArray[np.int64], boot: int) 
             stats.spearmanr(scores[rows] @ candidate, target[rows])
             np.mean(np.abs(scores[rows] @ candidate - target[rows]))
 
-    fold_of = group_folds(np.bincount(numbers).astype(np.float64), SETTINGS.cv, SETTINGS.seed)[numbers]
+    sizes = np.bincount(numbers).astype(np.float64)
+    often = np.bincount(numbers, target) / sizes > target.mean()  # successes are dealt out evenly
+    fold_of = group_folds(sizes, SETTINGS.cv, SETTINGS.seed, often.astype(np.intp))[numbers]
     folds = []
     for fold in range(SETTINGS.cv):
         folds.append(plain_fit(scores[fold_of != fold], target[fold_of != fold]))

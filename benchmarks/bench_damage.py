@@ -1,6 +1,6 @@
 """Which kind of damage turns which gate red: every kind done to a workspace, and all gates that look at its files.
 
-    PYTHONPATH=. python benchmarks/bench_damage.py [ROWS [SHADOW]]
+    python benchmarks/bench_damage.py [ROWS [SHADOW]]
 
 Builds an embedded pool and all that is derived from it, does one kind of damage after the other in a copy, and judges
 it. Prints the tables of docs/experiments/damage-table.md: what came out, whatever the kinds say. Where that is not what

@@ -1,6 +1,6 @@
 """kill -9 at drawn moments of `rc1 preflight` and `rc1 train`: does the next start repair, and is the end the same?
 
-    PYTHONPATH=. python benchmarks/bench_kills.py [LIVES [SEED]]
+    python benchmarks/bench_kills.py [LIVES [SEED]]
 
 Lets both commands run undisturbed in a small workspace. Then brings as many other workspaces from nothing to the same
 end, each of them killed ten times on the way, and compares. Prints the table of docs/experiments/kills.md and writes

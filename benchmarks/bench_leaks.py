@@ -1,6 +1,6 @@
 """What share of planted leaks the leak gate finds, by kind, what clean rows it accuses, and what it costs.
 
-    PYTHONPATH=. python benchmarks/bench_leaks.py [ROWS] [EACH]
+    python benchmarks/bench_leaks.py [ROWS] [EACH]
 
 Builds an embedded pool, plants EACH leaks of every kind in rows of their own, and judges it once without and once with
 them. Time is CPU time of all threads; `plain` is the search for word n-grams alone, as texts stand there.
@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.folded_text import folded, words
 from rc1_lib.gates.leakage import leakage_gate, question_texts

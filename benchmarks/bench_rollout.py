@@ -21,6 +21,7 @@ import argparse
 import itertools
 import json
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ import torch
 from peft import LoraConfig, inject_adapter_in_model
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits

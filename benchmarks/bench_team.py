@@ -1,11 +1,12 @@
 """A team's server: PostgreSQL behind it, two workers on one workspace, one of them killed with its run at work.
 
-    PYTHONPATH=. python benchmarks/bench_team.py
+    python benchmarks/bench_team.py
 
 Brings up PostgreSQL (Debian: `apt-get install postgresql`), a Prefect server with the variables of
 deployments/containers/compose.yaml, `rc1 serve --server` and a second worker, all on the loopback interface, and starts
 every flow by its deployment. Prints what docs/experiments/teams.md tells and writes benchmarks/results/team.json.
-Ends with 1 where something is not as it should be; says so and does nothing where PostgreSQL is missing.
+Ends with 1 where something is not as it should be; where PostgreSQL is missing it does nothing, says so and ends with
+77.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import yaml
+from lacking import not_run
 
 from deployments import children
 from deployments.serve import POOL
@@ -286,8 +288,8 @@ def main() -> int:
     """Run all of it; 1 where it is not as it should be."""
     place = programs()
     if place is None:
-        print("PostgreSQL's programs are missing (Debian: apt-get install postgresql)", file=sys.stderr)
-        return 0
+        how = "apt-get install postgresql (Debian) && python benchmarks/bench_team.py"
+        return not_run("a team's server", "PostgreSQL's programs are missing", how)
     folder = Path(tempfile.mkdtemp(prefix="rc1-team-"))
     try:
         with team(place, folder) as here:

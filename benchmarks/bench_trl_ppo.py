@@ -7,6 +7,9 @@ own. Make it once, anywhere:
 
     python benchmarks/bench_trl_ppo.py DIR/bin/python                             # random weights, lengths all equal
     python benchmarks/bench_trl_ppo.py DIR/bin/python --model models/embedded --pool FILE.jsonl
+    python benchmarks/bench_trl_ppo.py DIR/bin/python --prompt 48 --response 40 --episodes 256
+
+Without DIR/bin/python nothing is run, which it says, and it ends with 77.
 
 The model is the embedded base's shape with an adapter as training has it. An episode is one turn: all that `PPOTrainer`
 knows. Without `--model` every prompt has `--prompt` tokens and every response `--response` (random weights end about
@@ -40,6 +43,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent / "trl_ppo"))
 
 from job import Job
+from lacking import not_run
 
 from rc1_lib.artifacts import PROJECT_ROOT, write_json
 from rc1_lib.run import open_run
@@ -49,9 +53,10 @@ RESULTS = Path(__file__).parent / "results" / "trl_ppo.json"
 SIDES = Path(__file__).parent / "trl_ppo"
 EMBEDDED = PROJECT_ROOT / "models" / "embedded"
 WORDS = ("one", "two", "three")
-TRIED = ((128, 128), (64, 128), (32, 128), (64, 32), (64, 8))
-"""What TRL is tried with: episodes of one call of `generate`, and of one pass with gradients. Where passes are smaller
-than minibatches it steps its optimizer once an epoch, which costs less."""
+TRIED = ((1, 1), (2, 1), (4, 1), (2, 4), (2, 16))
+"""What TRL is tried with: into how many calls of `generate` a step's episodes are divided, and into how many passes
+with gradients. Where passes are smaller than minibatches it steps its optimizer once an epoch, which costs less."""
+TRL = "torch==2.13.0 transformers==5.23.0 peft==0.21.2 psutil trl==1.12.0"
 
 
 def random_base(folder: Path) -> None:
@@ -67,6 +72,8 @@ def made_up_rows(count: int, prompt: int, form: ChatFormat) -> list[dict[str, An
     """Rows whose prompts have so many tokens, of words that are one each."""
     rng = random.Random(0)
     around = len(form.prompt_ids([{"role": "user", "content": WORDS[0]}])) - 1
+    if prompt <= around:
+        raise SystemExit(f"--prompt: found {prompt}, expected more than the {around} tokens around what is asked")
     return [_row(place, " ".join(rng.choices(WORDS, k=prompt - around))) for place in range(count)]
 
 
@@ -89,7 +96,10 @@ def pool_rows(pool: str, count: int) -> list[dict[str, Any]]:
     """The first rows of a pool that the embedded base can read."""
     with Path(pool).open(encoding="utf-8") as lines:
         english = (row for row in map(json.loads, lines) if row["lang"] == "en")
-        return [{**row, "bucket": row["recipe"]} for row in itertools.islice(english, count)]
+        rows = [{**row, "bucket": row["recipe"]} for row in itertools.islice(english, count)]
+    if len(rows) < count:
+        raise SystemExit(f"{pool}: found {len(rows)} English rows, expected {count}; give a larger pool or --episodes")
+    return rows
 
 
 def opening(row: Mapping[str, Any]) -> list[Any]:
@@ -105,7 +115,7 @@ def job_of(options: argparse.Namespace, folder: Path, cores: int) -> Job:
         base.mkdir(exist_ok=True)
         random_base(base)
     form = ChatFormat(AutoTokenizer.from_pretrained(base))
-    count = config.batch_size
+    count = options.episodes
     rows = pool_rows(options.pool, count) if options.pool else made_up_rows(count, options.prompt, form)
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "prompts.json").write_text(json.dumps([form.prompt_ids(opening(row)) for row in rows]))
@@ -192,34 +202,64 @@ def told(name: str, sides: Mapping[str, Mapping[str, Any]]) -> None:
     print(f"{'ratio':40}{of_ours:12.2f}{of_cpu:14.2f}{memory:10.2f}", flush=True)
 
 
-def main() -> None:
-    """Compare on one core and more, print the tables and keep the figures."""
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line; `sizes` are the pairs of batch sizes that TRL is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("interpreter", help="of an environment that has TRL 1.12")
+    parser.add_argument("interpreter", nargs="?", help="of an environment that has TRL 1.12; without it nothing is run")
     parser.add_argument("--model", metavar="FOLDER", help="a model folder, on the prompts of --pool")
     parser.add_argument("--pool", metavar="FILE", help="rows of the pool's schema, as JSON lines")
     parser.add_argument("--prompt", type=int, default=96, help="tokens of a prompt, without --model")
     parser.add_argument("--response", type=int, default=128, help="tokens of a response at most")
+    parser.add_argument("--episodes", type=int, default=128, help="of an update: a multiple of 4 minibatches")
     parser.add_argument("--epochs", type=int, default=1, help="passes over a step's episodes")
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--steps", type=int, default=2, help="timed steps of one run")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--batches", type=int, nargs=2, metavar=("GENERATED", "LEARNED"), help="TRL's, not tried out")
-    options = parser.parse_args()
-    interpreter = os.path.abspath(options.interpreter)  # not what it links to: that is no environment
-    sizes = [tuple(options.batches)] if options.batches else TRIED
+    options = parser.parse_args(arguments)
     if (options.model is None) != (options.pool is None):
         parser.error("--model and --pool go together")
+    minibatches = open_run(profile="local").config.training.ppo.minibatches
+    if options.episodes < 1 or options.episodes % minibatches:
+        parser.error(f"--episodes: found {options.episodes}, expected a multiple of {minibatches} minibatches")
+    divided = {
+        (options.episodes // calls, options.episodes // passes)
+        for calls, passes in TRIED
+        if options.episodes % calls == options.episodes % passes == 0
+    }
+    options.sizes = [tuple(options.batches)] if options.batches else sorted(divided, reverse=True)
+    if any(one < 1 or options.episodes % one for size in options.sizes for one in size):
+        parser.error(f"--batches: found {options.batches}, expected two that divide {options.episodes} episodes")
+    return options
+
+
+def named(options: argparse.Namespace, cores: int) -> str:
+    """What a comparison is called among the results."""
+    what = f"{options.model}, own ends" if options.model else f"{options.prompt} + {options.response} tokens"
+    many = "" if options.episodes == 128 else f"{options.episodes} episodes, "
+    return f"{what}, {many}{options.epochs} epochs, {cores} cores"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compare on one core and more, print the tables and keep the figures."""
+    options = parsed(arguments)
+    if options.interpreter is None:
+        return not_run(
+            "PPO beside TRL's PPOTrainer",
+            "TRL dropped it behind 1.12, so it wants an environment of its own, and none was given",
+            f"python -m venv DIR && DIR/bin/pip install {TRL} && python benchmarks/bench_trl_ppo.py DIR/bin/python",
+        )
+    interpreter = os.path.abspath(options.interpreter)  # not what it links to: that is no environment
     found = {one["name"]: one for one in json.loads(RESULTS.read_bytes())["jobs"]} if RESULTS.exists() else {}
     for cores in options.cores:
-        what = f"{options.model}, own ends" if options.model else f"{options.prompt} + {options.response} tokens"
-        name = f"{what}, {options.epochs} epochs, {cores} cores"
+        name = named(options, cores)
         with tempfile.TemporaryDirectory() as folder:
             job = job_of(options, Path(folder), cores)
-            found[name] = {"name": name, **compared(interpreter, job, Path(folder), options.repeats, sizes)}
+            found[name] = {"name": name, **compared(interpreter, job, Path(folder), options.repeats, options.sizes)}
         told(name, found[name]["sides"])
         write_json(RESULTS, {"jobs": [found[one] for one in sorted(found)]})
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))
