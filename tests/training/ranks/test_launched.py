@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -33,6 +33,8 @@ from tests.training.ranks.launches import SHARDS, started
 from tests.training.test_ppo_run import go
 
 Tiny = Callable[..., Run]
+LIKE_ONE = 1e-6
+"""How far a loss of several processes may be from that of one."""
 ADDRESS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 SMALL = (
     "training.trial.steps=2", "batch_size=8", "rollout_len=12", "training.ppo.minibatches=2",
@@ -43,6 +45,17 @@ SMALL = (
 
 def losses(root: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (root / "reports/metrics.jsonl").read_text().splitlines()]
+
+
+def test_two_launched_processes_have_the_losses_of_one_that_divides_nothing(tiny: Tiny, forks: Forks) -> None:
+    """Another number of shards is another order of the same sums, so that only rounding may lie between the two."""
+    one, two = (tiny(*alone, name=name) for name, alone in (("one", ("training.shards=1",)), ("two", (SHARDS,))))
+    both = started(forks, two.workspace.root, 2)
+    go(one, launches.LAST)
+    assert [process.wait() for process in both] == [0, 0], [process.told()[-2000:] for process in both]
+    of_one, of_two = losses(one.workspace.root), losses(two.workspace.root)
+    assert len(of_one) == launches.LAST and of_two == pytest.approx(of_one, rel=0, abs=LIKE_ONE)
+    assert len(set(of_one)) == launches.LAST, "steps that learn nothing would be alike, however they were shared"
 
 
 @pytest.mark.long
@@ -174,18 +187,38 @@ def test_processes_that_the_shards_cannot_be_dealt_to_evenly_are_refused(
         go(tiny(SHARDS), 1)
 
 
-def launch(workspace: Path, *overrides: str) -> subprocess.Popen[str]:
-    """`accelerate launch ... rc1 train --random-base`, in two processes."""
+OWN = ("sec_per_step", "mem_used_mb", "mem_estimated_mb", "ts")
+"""What each process has of its own: time and memory."""
+TWO = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0", "-m")
+
+
+def launch(workspace: Path, *overrides: str, by: Sequence[str] = TWO) -> subprocess.Popen[str]:
+    """`accelerate launch ... rc1 train --random-base`, in two processes; `by` nothing: one starts by itself."""
     settings = [word for override in (*SMALL, *overrides) for word in ("--set", override)]
     return subprocess.Popen(
         [
-            sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2",
-            "--main_process_port", "0", "-m", launches.__name__, "train", "--random-base",
+            sys.executable, "-m", *by, launches.__name__, "train", "--random-base",
             "--workspace", str(workspace), *settings,
         ],
         env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+
+
+@pytest.mark.long
+def test_accelerate_launch_has_the_losses_and_every_other_figure_of_one_process(tmp_path: Path) -> None:
+    found = []
+    for by in ((), TWO):
+        root = tmp_path / str(len(by))
+        with launch(root, "training.processes=1", "training.trial.steps=4", by=by) as process:
+            told, _ = process.communicate()
+        assert process.returncode == 0, told[-3000:]
+        lines = (root / "checkpoints/trials/random-base/reports/metrics.jsonl").read_text().splitlines()
+        assert len(lines) == 4
+        found.append([{name: value for name, value in json.loads(line).items() if name not in OWN} for line in lines])
+    for one, two in zip(*found, strict=True):
+        assert one["loss"] == pytest.approx(two["loss"], rel=0, abs=LIKE_ONE)
+        assert one == two, "shared work is the same work: no bit hangs on who does it"
 
 
 def children(process: int) -> list[int]:
