@@ -6,6 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 
+_SHARED = ("train", "plan")
+"""Commands whose work a launcher's processes share; a plan times the steps as a training will take them there."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and end the process, whoever reads what it prints.
@@ -40,7 +43,7 @@ def _run(arguments: Sequence[str] | None) -> None:
             print(f"rc1: {argument!a}: is not UTF-8, expected arguments in UTF-8; write it anew", file=sys.stderr)
             sys.exit(REFUSED)
 
-    if given[:1] == ["train"] and not _leads():
+    if given[:1] and given[0] in _SHARED and not _leads():
         return
 
     try:

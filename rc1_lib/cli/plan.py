@@ -46,7 +46,9 @@ def plan(
     """Tell what a training will take: hours, GPU-hours, calls of the judge and USD, each with an interval.
 
     A few of its steps are played, learned and forgotten; no checkpoint is written. A live judge is asked about their
-    episodes. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.
+    episodes. GPU-hours are the hours times the GPUs that the pilot held: one, or one for each process of a launcher
+    (accelerate launch, torchrun) that starts the plan as it will start the training; a vLLM server's are not among
+    them. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.
     """
     run = session.open(overrides({"pool.seed": pool_seed}))
     timed = _timed_steps(run, pilot_steps)
@@ -103,7 +105,8 @@ def _body(run: Run, pilot: Pilot, parts: dict[str, Bill], seeds: int) -> dict[st
 
 
 def _table(run: Run, parts: dict[str, Bill], seeds: int, pilot: Pilot) -> Table:
-    title = f"{seeds} x {run.config.steps:,} steps on {pilot.device}, by {len(pilot.steps)} steps of a pilot (95 %)"
+    device = f"{pilot.gpus} x {pilot.device}" if pilot.gpus > 1 else pilot.device
+    title = f"{seeds} x {run.config.steps:,} steps on {device}, by {len(pilot.steps)} steps of a pilot (95 %)"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("", "hours", "GPU-hours", "judge calls", "USD"):
         table.add_column(head, justify="right" if head else "left")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rc1_lib.config_course import Cap
 from rc1_lib.evaluation.auditing import judged_episodes, played_episodes
-from rc1_lib.forecast.estimate import NOTHING, Estimate, exactly, mean_of
+from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
 from rc1_lib.forecast.judge_rates import JudgeRates
 from rc1_lib.forecast.pilot import Pilot
 from rc1_lib.run import Run
@@ -25,7 +25,8 @@ class Bill:
 
     Attributes:
         hours: of the clock.
-        gpu_hours: the same where an accelerator is used, else 0.
+        gpu_hours: the same for each GPU that the pilot held, summed, whether it is busy or waits for the judge; 0 on a
+            CPU. A vLLM server's GPUs are not counted: who runs it knows how many they are.
         judge_calls: sent to a judge who is paid.
         usd: for them.
     """
@@ -82,7 +83,7 @@ def _looked_at(run: Run) -> int:
 
 def _bill(hours: Estimate, pilot: Pilot, replies: Estimate, rates: JudgeRates) -> Bill:
     calls = replies * rates.calls
-    return Bill(hours, NOTHING if pilot.device == "cpu" else hours, calls, calls * rates.usd)
+    return Bill(hours, hours * pilot.gpus, calls, calls * rates.usd)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from rc1_lib.scoring.prompt import dialogue_sha256
 from rc1_lib.training.device import get_device
 from rc1_lib.training.forgotten import forgotten_run
 from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.training.ranks.processes import gpus_of
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import EpisodeSetup
 
@@ -39,10 +40,12 @@ class Pilot:
     Attributes:
         steps: those that were timed; the first one of all is not among them.
         device: where, as torch calls its kind.
+        gpus: how many of them, one for each process that shared the steps; 0 on a CPU.
     """
 
     steps: tuple[PilotStep, ...]
     device: str
+    gpus: int
 
 
 def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
@@ -60,4 +63,4 @@ def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
             dialogues = len({dialogue_sha256(one.messages) for one in batch.get("trajectories", ())})
             timed.append(PilotStep(time.perf_counter() - began, played - began, dialogues))
     tell(STAGE, steps + 1, steps + 1)
-    return Pilot(tuple(timed[1:]), get_device().type)
+    return Pilot(tuple(timed[1:]), get_device().type, gpus_of(prepared.run.config.training))

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from multiprocessing import Pipe
+from pathlib import Path
 
 import pytest
+import torch
 
-from rc1_lib.artifacts import read_json
+from rc1_lib.artifacts import PROJECT_ROOT, read_json
+from rc1_lib.cli import main
 from rc1_lib.cli.plan import _timed_steps
 from rc1_lib.errors import ConfigError
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
+from rc1_lib.training.ranks import launched
+from rc1_lib.training.ranks.launched import LaunchedCrew
+from rc1_lib.training.ranks.processes import gpus_of
+from tests.conftest import Verdicts
+from tests.ticketed import copy_with_base, ticketed
+from tests.training.ranks import launches
+from tests.training.ranks.test_launched import TWO
 
 from .conftest import Rc1
 from .test_train import own
@@ -37,6 +51,43 @@ def test_a_plan_is_a_table_and_a_report_and_needs_the_ticket(rc1: Rc1, own: Run)
     assert (refused.code, "the ticket is refused" in refused.err) == (2, True)
     short = rc1(*call[:-1], "1")
     assert short.code == 2 and "pilot-steps" in short.err
+
+
+def test_of_the_processes_of_a_launcher_only_the_first_one_tells_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = list[str]()
+    monkeypatch.setattr("rc1_lib.cli._leads", lambda: False)
+    monkeypatch.setattr("rc1_lib.cli.app.app", lambda arguments, **_: begun.append(arguments[0]))
+    for name in ("plan", "train", "doctor"):
+        main([name])
+    assert begun == ["doctor"]
+
+
+@pytest.mark.long
+def test_a_launched_plan_is_one_plan_by_steps_that_both_processes_share(
+    built: Run, verdicts: Verdicts, tmp_path: Path
+) -> None:
+    root = tmp_path / "workspace"
+    copy_with_base(built, root)
+    run = ticketed(root, built, verdicts, "training.shards=2")
+    settings = [part for override in run.overrides for part in ("--set", override)]
+    command = [sys.executable, "-m", *TWO, launches.__name__]
+    done = subprocess.run(
+        [*command, "plan", "--workspace", str(root), *settings, "--pilot-steps", "2", "--json"],
+        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    body = json.loads(done.stdout)
+    assert body["parts"]["training"]["hours"]["value"] > 0
+    assert (body["pilot"]["device"], body["pilot"]["gpus"]) == ("cpu", 0)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_each_process_holds_a_gpu_of_its_own(opened: Run, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    training = opened.config.training.model_copy(update={"shards": 2})
+    monkeypatch.setattr(launched, "_crew", LaunchedCrew([Pipe()[0]]) if size > 1 else None)
+    assert gpus_of(training) == 0
+    monkeypatch.setattr("rc1_lib.training.ranks.processes.get_device", lambda: torch.device("cuda"))
+    assert gpus_of(training) == size
 
 
 @pytest.mark.parametrize(("steps", "asked", "timed"), [(48, None, 4), (3, None, 3), (1, None, 2), (1, 2, 2), (9, 9, 9)])

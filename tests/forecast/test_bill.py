@@ -26,31 +26,39 @@ def with_steps(opened: Run, **config: int) -> Run:
 
 def test_a_steady_pilot_is_multiplied_out(opened: Run) -> None:
     run = with_steps(opened, steps=1000, batch_size=8)
-    bill = training_bill(run, Pilot(STEADY, "cuda"), JudgeRates(exactly(1.25), exactly(0.01)))
+    bill = training_bill(run, Pilot(STEADY, "cuda", 1), JudgeRates(exactly(1.25), exactly(0.01)))
     assert bill.hours == bill.gpu_hours == exactly(10.0)
     segments = -(-1000 // run.config.training.segment_steps)
     asked = 1000 * 8 + segments * run.config.judge.baseline.n
     assert bill.judge_calls == exactly(asked * run.config.judge.samples * 1.25)
     assert bill.usd.value == pytest.approx(0.01 * bill.judge_calls.value)
-    assert training_bill(run, Pilot(STEADY, "cpu"), FREE) == Bill(exactly(10.0), NOTHING, NOTHING, NOTHING)
+    assert training_bill(run, Pilot(STEADY, "cpu", 0), FREE) == Bill(exactly(10.0), NOTHING, NOTHING, NOTHING)
+
+
+def test_every_gpu_is_paid_for_by_the_hour_and_hours_are_those_of_the_clock(opened: Run) -> None:
+    run = with_steps(opened, steps=1000, batch_size=8)
+    four = Pilot(STEADY, "cuda", 4)
+    for bill in (training_bill(run, four, FREE), evaluation_bill(run, 1, four, FREE)):
+        assert bill.hours.value > 0 and bill.gpu_hours == bill.hours * 4
+    assert training_bill(run, four, FREE).hours == exactly(10.0)
 
 
 def test_the_looks_on_the_way_are_on_the_bill(opened: Run) -> None:
     run = with_steps(opened, steps=1000, batch_size=8)
     looking = run.config.training.model_copy(update={"eval_shadow": ShadowLook(every_steps=300, prompts=6)})
     shown = replace(run, config=run.config.model_copy(update={"training": looking}))
-    plain, looked = (training_bill(one, Pilot(STEADY, "cpu"), FREE) for one in (run, shown))
+    plain, looked = (training_bill(one, Pilot(STEADY, "cpu", 0), FREE) for one in (run, shown))
     assert looked.hours.value - plain.hours.value == pytest.approx(4 * 6 * 18 / 8 / 3600), "300, 600, 900 and the last"
 
 
 def test_the_evaluation_is_every_episode_that_it_plays_and_judges(opened: Run) -> None:
     run = with_steps(opened, batch_size=8)
     held = run.config.training.held_out
-    one, three = (evaluation_bill(run, seeds, Pilot(STEADY, "cpu"), FREE) for seeds in (1, 3))
+    one, three = (evaluation_bill(run, seeds, Pilot(STEADY, "cpu", 0), FREE) for seeds in (1, 3))
     on_the_way = held.between.checkpoints * min(held.between.prompts, held.prompts)
     assert one.hours.value == pytest.approx((4 * held.prompts + on_the_way) * 18 / 8 / 3600)
     assert three.hours.value == pytest.approx((8 * held.prompts + 3 * on_the_way) * 18 / 8 / 3600)
-    judged = evaluation_bill(run, 1, Pilot(STEADY, "cpu"), JudgeRates(exactly(1.0), exactly(0.5)))
+    judged = evaluation_bill(run, 1, Pilot(STEADY, "cpu", 0), JudgeRates(exactly(1.0), exactly(0.5)))
     judged_on_the_way = held.between.checkpoints * min(held.between.prompts, held.judged)
     episodes = 2 * min(held.judged, held.prompts) + judged_on_the_way
     assert judged.judge_calls.value == run.config.judge.samples * episodes
