@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import orjson
 from safetensors import SafetensorError
 
 from rc1_lib.training.checkpoint.manifest import NAME
 from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.save import STATE
 from rc1_lib.training.diverged import CollapsedError, DivergedError
 from rc1_lib.training.ranks.link import LostError
 from rc1_lib.training.shortage import DISK, MEMORY, shortage
@@ -74,13 +77,18 @@ FROM_ROWS = Remedies(
 """For the small local configuration."""
 
 
+Differs = Callable[[Mapping[str, Any]], object]
+"""What a checkpoint's values and a run's own differ in; nothing of either where they are of one run."""
+
+
 @contextmanager
-def naming_breakdowns(left: Path | str, remedies: Remedies) -> Iterator[None]:
+def naming_breakdowns(left: Path | str, remedies: Remedies, differs: Differs = lambda _: False) -> Iterator[None]:
     """Say what ended the block, what to do, and what is left.
 
     Args:
         left: the folder of its checkpoints, or what is left in words.
         remedies: what to do where something has run out.
+        differs: of the checkpoints there may be others than the run's own.
 
     Raises:
         BreakdownError: when the disk or memory is full, here or in a process that shares the work.
@@ -89,24 +97,32 @@ def naming_breakdowns(left: Path | str, remedies: Remedies) -> Iterator[None]:
     try:
         yield
     except CollapsedError as error:
-        raise CollapsedError(f"{error}. {_left(left, error.since)}", error.since) from error
+        raise CollapsedError(f"{error}. {_left(left, differs, error.since)}", error.since) from error
     except DivergedError as error:
-        raise DivergedError(f"{error}. {_left(left)}") from error
+        raise DivergedError(f"{error}. {_left(left, differs)}") from error
     except _RAISED as error:
         if not (what := shortage(error)):
             raise
         cause = str(error).partition("\n")[0] or type(error).__name__
-        raise BreakdownError(f"{what} ({cause}): {remedies.against(what)}. {_left(left)}") from error
+        raise BreakdownError(f"{what} ({cause}): {remedies.against(what)}. {_left(left, differs)}") from error
 
 
-def left_in(folder: Path, before: int | None = None) -> str:
-    """The newest whole checkpoint, of a step before `before` where one is given, as a sentence."""
-    whole = {step: path for step, path in steps(folder).items() if (path / NAME).is_file()}
-    there = [step for step in whole if before is None or step < before]
-    if not there:
-        return "No checkpoint was written before"
-    return f"The last good checkpoint is {folder.name}/{whole[max(there)].name}; --resume-from goes on there"
+def left_in(folder: Path, before: int | None = None, differs: Differs = lambda _: False) -> str:
+    """The run's newest whole checkpoint, of a step before `before` where one is given, as a sentence."""
+    for step, path in sorted(steps(folder).items(), reverse=True):
+        if (before is None or step < before) and (path / NAME).is_file() and not differs(_values(path)):
+            return f"The last good checkpoint is {folder.name}/{path.name}; --resume-from goes on there"
+    return "No checkpoint was written before"
 
 
-def _left(left: Path | str, before: int | None = None) -> str:
-    return left if isinstance(left, str) else left_in(left, before)
+def _values(checkpoint: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself; it is not looked at closer, where a disk or memory is full."""
+    try:
+        values = orjson.loads((checkpoint / STATE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _left(left: Path | str, differs: Differs, before: int | None = None) -> str:
+    return left if isinstance(left, str) else left_in(left, before, differs)

@@ -8,8 +8,9 @@ trained in one go, in segments, or killed and begun again in between.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     remedies = while_learning(config.training.update_key)
-    with naming_breakdowns(folder, remedies):
+    mine = partial(_differences, facts=facts)
+    with naming_breakdowns(folder, remedies, mine):
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
     if state is not None and state.step == last:
         finish_interrupted(folder, run.workspace.path(LEDGER), last)
@@ -302,7 +304,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     if config.training.rollout.sampler == "vllm":
         log.line(f"seed {seed}: vLLM samples; another try goes on from the same state, not with the same tokens")
     log.line(f"seed {seed}: from step {begin} to {last} of {config.steps}")
-    with naming_breakdowns(folder, remedies):
+    with naming_breakdowns(folder, remedies, mine):
         trainer.fit(state)
     if trainer.step < last and any(one.stopped for one in early):
         log.line(f"seed {seed}: ended at step {trainer.step} of {config.steps}: {trainer.stop_reason}")
@@ -342,7 +344,7 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
     path = named_checkpoint(prepared.run, seed, name)
     state = load_checkpoint(path)
     check_entered(path, place.path(LEDGER))
-    differ = _differences(state, prepared.facts(seed))
+    differ = _differences(state.values, prepared.facts(seed))
     if differ:
         raise CheckpointError(
             f"{path}: belongs to another run, these differ: {', '.join(differ)}. Go on with what it was trained with, "
@@ -363,7 +365,7 @@ def _newest(
         except CheckpointError as error:
             notice(f"not used: {error}")
             continue
-        differ = _differences(state, facts)
+        differ = _differences(state.values, facts)
         if not differ:
             notice(f"goes on from {path.name}")
             return state
@@ -371,8 +373,8 @@ def _newest(
     return None
 
 
-def _differences(state: CheckpointState, facts: dict[str, Any]) -> list[str]:
-    return [key for key, value in facts.items() if state.values.get(key) != value]
+def _differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    return [key for key, value in facts.items() if values.get(key) != value]
 
 
 def _updates_of_others(engine: str) -> set[str]:

@@ -44,11 +44,7 @@ def resumed_state(
         "name one of them",
     )
     state = load_checkpoint(path)
-    differ = [key for key in ("base", "data") if state.values.get(key) != facts[key]]
-    old, new = (_decisive(tree) for tree in (state.values.get("config", {}), facts["config"]))
-    changed = [key for key in sorted(old | new) if old.get(key) != new.get(key)]
-    differ += [f"{key} ({old.get(key)} there, {new.get(key)} now)" for key in changed]
-    if differ:
+    if differ := differences(state.values, facts):
         raise CheckpointError(
             f"{path}: belongs to another run, these differ: {', '.join(differ)}. Go on with what it was trained with, "
             f"or start without resuming"
@@ -57,6 +53,19 @@ def resumed_state(
         notice(shown)
     notice(f"resumed from {path.name}; the configuration is the command line's, and equals the checkpoint's")
     return state
+
+
+def differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """What makes a checkpoint one of another run.
+
+    Args:
+        values: of the checkpoint.
+        facts: `config`, `base` and `data` as the run would save them.
+    """
+    differ = [key for key in ("base", "data") if values.get(key) != facts[key]]
+    old, new = (_decisive(tree) for tree in (values.get("config", {}), facts["config"]))
+    changed = [key for key in sorted(old | new) if old.get(key) != new.get(key)]
+    return differ + [f"{key} ({old.get(key)} there, {new.get(key)} now)" for key in changed]
 
 
 def _decisive(tree: Mapping[str, Any]) -> dict[str, Any]:

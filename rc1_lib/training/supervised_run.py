@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from rc1_lib.training.readers.minimal import ensure_rows
 from rc1_lib.training.readers.shuffled import ShuffledRows
 from rc1_lib.training.registry import check_of_rows, make_engine, make_strategy
 from rc1_lib.training.run_paths import METRICS, check_small_output, small_metrics
-from rc1_lib.training.same_run import resumed_state
+from rc1_lib.training.same_run import differences, resumed_state
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.train_config import ModelSection, TrainConfig
 from rc1_lib.training.train_config_file import load_train_config
@@ -88,9 +89,11 @@ def _train(config: TrainConfig, workspace: Workspace, resume: str | None, say: C
     write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     if (metrics := small_metrics(workspace)) != METRICS:
         notice(f"RC1 itself has trained in this workspace: its metrics stay, this run's go to {metrics}")
-    saves = any(callback.name == "checkpoint" for callback in config.callbacks)
-    with naming_breakdowns(workspace.path(config.run.output_dir) if saves else _NOTHING_LEFT, FROM_ROWS):
+    with naming_breakdowns("Nothing was trained yet", FROM_ROWS):
         facts, trainer = _assembled(config, model, workspace, log, notice)
+    saves = any(callback.name == "checkpoint" for callback in config.callbacks)
+    left = workspace.path(config.run.output_dir) if saves else _NOTHING_LEFT
+    with naming_breakdowns(left, FROM_ROWS, partial(differences, facts=facts)):
         state = None if resume is None else resumed_state(resume, config, workspace, facts, notice)
         trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
         step = trainer.fit(state)

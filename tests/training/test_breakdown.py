@@ -7,6 +7,7 @@ import re
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -169,6 +170,17 @@ def test_the_last_good_checkpoint_is_the_one_before_the_first_sign(tmp_path: Pat
         raise DivergedError("not finite")
 
 
+def test_another_runs_checkpoint_is_none_to_go_on_from(tmp_path: Path) -> None:
+    folder = tmp_path / "rc1"
+    for step, seed in ((1, 7), (2, 8)):
+        state = CheckpointState.build(step, {"adapter": {"a": torch.ones(3)}}, {}, {"seed": seed})
+        save_checkpoint(state, folder, tmp_path / "ledger.jsonl")
+    for seed, words in ((7, "rc1/step_00001;"), (8, "rc1/step_00002;"), (9, "No checkpoint was written before")):
+        assert words in left_in(folder, differs=lambda values, mine=seed: values.get("seed") != mine)
+    (folder / "step_00002/state.json").write_text("{")
+    assert "rc1/step_00001;" in left_in(folder, differs=lambda values: values.get("seed") not in (7, 8))
+
+
 def test_the_warm_start_names_what_it_broke_down_under_and_leaves_nothing(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +224,8 @@ def test_the_small_configuration_names_what_it_broke_down_under_by_its_own_keys(
             train()
         with pytest.raises(BreakdownError, match="No checkpoint was written: the list of callbacks has none"):
             train("callbacks=[logging]")
+        with pytest.raises(BreakdownError, match="No checkpoint was written before"):
+            train("engine.lr=0.5")  # what lies there is of another run
 
 
 def test_evaluation_and_pilot_name_what_they_broke_down_under(
@@ -253,3 +267,6 @@ def test_a_checkpoint_that_does_not_fit_into_memory_is_not_taken_for_a_damaged_o
     with pytest.raises(BreakdownError, match=r"^memory is full .*The last good checkpoint is rc1/step_00001"):
         advance(prepared, seed, 2, told.append)
     assert not told, "a checkpoint that is called damaged would be replaced"
+    other = tiny("steps=2", "training.checkpoints.every_steps=1", "lr=0.02")
+    with pytest.raises(BreakdownError, match=r"^memory is full .*No checkpoint was written before"):
+        advance(replace(prepared, run=other), seed, 2, told.append)
