@@ -176,7 +176,8 @@ def test_recordings_are_made_anew_where_slots_run_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(slot_decoder, "LEAST_SLOTS", 16)
-    assert same(roll_out(taught, chat, starts(chat, NUMBERS), sampling(), WIDE), played)
+    again = roll_out(taught, chat, starts(chat, NUMBERS[:8]), sampling(), WIDE)
+    assert same(again, played[:8])
     assert len(recorded.steps) > 6
 
 
