@@ -19,6 +19,7 @@ from rc1_lib.training.setups import EpisodeSetup
 from tasks.prepared import prepared_for
 from tests.forks import Forks
 from tests.training.killed import until_done
+from tests.training.ranks.forked import fork_followers
 from tests.training.test_ppo_run import go
 from tests.training.tiny_world import RUNS, SUPERVISED, tiny_run
 
@@ -82,8 +83,9 @@ def test_another_number_of_shards_is_another_run(tiny: Tiny) -> None:
 
 
 def test_a_process_that_dies_in_a_step_ends_training_in_a_sentence_and_the_next_start_goes_on(
-    tiny: Tiny, alone: str, monkeypatch: pytest.MonkeyPatch
+    tiny: Tiny, alone: str, forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    fork_followers(monkeypatch, forks)
     run = tiny(SHARDS, "training.processes=2")
     prepared = prepare(run)
     learn = TorchPPO._learn
