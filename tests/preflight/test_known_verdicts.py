@@ -138,13 +138,16 @@ def test_one_byte_another_configuration_or_other_code_is_judged_anew(
     assert len(computed) == 2, "neither size nor time of the last write says what a file holds"
     pool.write_bytes(body)
     another_process()
+    evaluate(GATE, Evidence(run), 1)
+    assert len(computed) == 3, "one verdict of a gate is kept, the newest; what follows differs from it in one thing"
+    another_process()
     looser = open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, "gates.length.max_len=9000"))
     evaluate(GATE, Evidence(looser), 1)
-    assert len(computed) == 3
+    assert len(computed) == 4
     another_process()
     monkeypatch.setattr("rc1_lib.preflight.gates.code_sha256", lambda: "other code")
     evaluate(GATE, Evidence(looser), 1)
-    assert len(computed) == 4
+    assert len(computed) == 5
 
 
 def test_a_byte_of_whatever_a_gate_reads_has_it_judged_anew(

@@ -91,6 +91,9 @@ def test_it_is_refused_once_it_has_expired(ticketed: Run) -> None:
     hours = ticketed.config.ticket.ttl_hours
     verify_ticket(ticketed, at=datetime.now(UTC) + timedelta(hours=hours - 0.1))
     assert "expired" in refusal(ticketed, at=datetime.now(UTC) + timedelta(hours=hours + 0.1))
+    end = datetime.fromisoformat(read_json(ticketed.workspace.path(TICKET))["expires"])
+    verify_ticket(ticketed, at=end - timedelta(seconds=1))
+    assert "expired" in refusal(ticketed, at=end), "it holds until then, and no longer at that moment"
 
 
 def test_it_is_refused_when_issued_in_the_future(ticketed: Run) -> None:

@@ -316,6 +316,18 @@ def test_whatever_changes_the_answer_is_another_key(bench: Bench, gateway: Gatew
     assert calls("judge.limits.timeout_s=7", "judge.prices.input=3", "judge.budget.max_calls=1") == 0
 
 
+def test_another_address_whose_model_has_the_same_name_is_another_judge(bench: Bench) -> None:
+    with running(Behaviour(delay="zero", seed=1)) as near, running(Behaviour(delay="zero", seed=2)) as far:
+        first = bench.score(near, dialogues(2))
+        assert bench.score(far, dialogues(2)).calls == 6
+        again = bench.score(near, dialogues(2))
+        assert (first.calls, again.calls, near.stats().requests) == (6, 0, 6)
+    grades = [
+        each.replies.select("dialogue", "sample", *DIMENSIONS).sort("dialogue", "sample") for each in (first, again)
+    ]
+    assert grades[0].equals(grades[1]), "the other one's scores never stand for these"
+
+
 # ---- the model's version ----
 
 

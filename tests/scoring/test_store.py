@@ -114,6 +114,19 @@ def test_what_another_process_is_asking_is_waited_for(store: Store, tmp_path: Pa
     assert store.log().select("attempt_id", "outcome").rows() == [("attempt-1", "interrupted")]
 
 
+def test_what_was_paid_for_is_synced_by_itself(store: Store) -> None:
+    """No test pulls the plug: `FULL` (2) is what SQLite promises to outlive that with."""
+    assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_only_the_named_instructions_replies_are_forgotten(store: Store) -> None:
+    for number, spec in enumerate(("v1", "v2", "v3")):
+        _answer(store, f"attempt-{number}", f"ask-{number}", spec=spec)
+    assert store.invalidate("v2") == 1
+    assert sorted(store.find(["ask-0", "ask-1", "ask-2"], "judge-1")) == ["ask-0", "ask-2"]
+
+
 def test_invalidating_forgets_replies_and_keeps_their_lines(bench: Bench) -> None:
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(2))

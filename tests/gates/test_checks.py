@@ -1,0 +1,48 @@
+"""The comparisons that every gate is made of: at the threshold, on either side of it, and where there is no number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from rc1_lib.checks import above, at_least, at_most, below, equal, number, within
+from rc1_lib.records import Check
+
+Comparison = Callable[[float], Check]
+
+
+@pytest.mark.parametrize(
+    ("compare", "passing", "failing"),
+    [
+        (lambda value: at_least("x", value, 0.5, ""), (0.5, 0.6, math.inf), (0.4999, -math.inf)),
+        (lambda value: at_most("x", value, 0.5, ""), (0.5, 0.4, -math.inf), (0.5001, math.inf)),
+        (lambda value: below("x", value, 0.5, ""), (0.4999, -math.inf), (0.5, 0.6, math.inf)),
+        (lambda value: above("x", value, 0.5, ""), (0.5001, math.inf), (0.5, 0.4, -math.inf)),
+        (lambda value: within("x", value, 0.4, 0.6, ""), (0.4, 0.5, 0.6), (0.3999, 0.6001, math.inf, -math.inf)),
+    ],
+    ids=["at_least", "at_most", "below", "above", "within"],
+)
+def test_a_threshold_divides_and_no_number_never_passes(
+    compare: Comparison, passing: tuple[float, ...], failing: tuple[float, ...]
+) -> None:
+    assert [compare(value).passed for value in passing] == [True] * len(passing)
+    assert [compare(value).passed for value in (*failing, math.nan)] == [False] * (len(failing) + 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "passed"),
+    [(True, True, True), (1, 1, True), ("a", "a", True), (1, True, False), (True, 1, False), (0, False, False),
+     ("1", 1, False), (None, False, False), ("a", "b", False)],
+)  # fmt: skip
+def test_what_is_equal_is_of_the_same_type(
+    value: bool | int | str | None, wanted: bool | int | str, passed: bool
+) -> None:
+    assert equal("x", value, wanted, "").passed is passed
+
+
+@pytest.mark.parametrize("nothing", [None, "0.9", [0.9]])
+def test_an_aggregate_of_nothing_is_no_number(nothing: object) -> None:
+    assert math.isnan(number(nothing))
+    assert (number(1), number(0.5)) == (1.0, 0.5)
