@@ -17,6 +17,7 @@ from transformers import PretrainedConfig
 from rc1_lib.artifacts import PROJECT_ROOT, write_json
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.breakdown import TRYING_OUT, naming_breakdowns
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import get_device
@@ -39,6 +40,7 @@ SAYS = "trial on random weights: no policy, no evaluation, no ticket"
 """What every view of a trial says."""
 _BASE = "base"
 _EMBEDDED = "models/embedded"
+_NOTHING_LEFT = "Nothing was trained yet"
 
 
 def look_at_base(run: Run) -> tuple[PretrainedConfig, ChatFormat]:
@@ -65,15 +67,18 @@ def prepare_trial(run: Run) -> Prepared:
 
     Raises:
         RC1Error: as `look_at_base`; or when the shape does not fit into memory.
+        BreakdownError: when the disk or memory is full.
     """
     shape, form = look_at_base(run)
     beside = _beside(run)
-    write_trial_rows(beside.workspace, beside.config, run.workspace.find(run.config.pool.templates_dir))
+    with naming_breakdowns(_NOTHING_LEFT, TRYING_OUT):
+        write_trial_rows(beside.workspace, beside.config, run.workspace.find(run.config.pool.templates_dir))
     device, longest = get_device(), select_rows(beside, form).longest
     memory = estimate_memory(beside.config, shape, device, longest)
     sharing = on_one_device(processes_of(beside.config.training))
     check_memory(memory, device, sharing)  # before gigabytes of weights are written
-    write_random_base(beside.workspace.path(_BASE), shape, form.tokenizer, run.config.seeds[0])
+    with naming_breakdowns(_NOTHING_LEFT, TRYING_OUT):
+        write_random_base(beside.workspace.path(_BASE), shape, form.tokenizer, run.config.seeds[0])
     return prepare(beside, trial=RANDOM_BASE)
 
 
