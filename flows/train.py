@@ -112,7 +112,7 @@ def _controlled(
     run: Run, seeds: Sequence[int], kind: ControlKind, resume_from: str | None, evaluate: bool
 ) -> State[Any]:
     """A control instead of a training: no segment, no report and no checkpoint of a real run."""
-    check_control(kind, resume_from, evaluate=evaluate)
+    check_control(run, kind, resume_from, evaluate=evaluate)
     run = replace(run, vouched=outcome(verify(run, return_state=True))["vouched"])
     state = control_task(run, kind, seeds, return_state=True)
     result, _, fault = verdict(CONTROL, state)

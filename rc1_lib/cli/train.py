@@ -109,7 +109,7 @@ def train(
             raise ConfigError("--profile-step: takes --seed once at most, and none of the other flags of a training")
         return _profile_step(session, replace(run, vouched=vouched_by(ticket)), chosen[0])
     if control is not None:
-        check_control(control, resume_from, evaluate=evaluate)
+        check_control(run, control, resume_from, evaluate=evaluate)
         return _control(session, run, control, chosen, verbose)
     if resume_from is not None:
         named_checkpoint(run, chosen[0], resume_from)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ControlKind
+from rc1_lib.learners import ENGINES, PLAYED, ControlKind, names_of
 from rc1_lib.run import Run
 from rc1_lib.training.run_paths import LEDGER, paths_of
 
@@ -60,12 +60,18 @@ def named_checkpoint(run: Run, seed: int, name: str) -> Path:
     )
 
 
-def check_control(kind: ControlKind, resume_from: str | None, *, evaluate: bool) -> None:
-    """Refuse what a control has no use for.
+def check_control(run: Run, kind: ControlKind, resume_from: str | None, *, evaluate: bool) -> None:
+    """Refuse what a control has no use for, and a run of which nothing that is learned is scored.
 
     Raises:
         ConfigError: naming the flag.
     """
+    training = run.config.training
+    if not training.plays:
+        raise ConfigError(
+            f"--control: {training.engine} learns from {training.strategy}, of which none is worth more than another, "
+            f"so a reward without information would change nothing; take {' or '.join(names_of(ENGINES, *PLAYED))}"
+        )
     if resume_from is not None or not evaluate:
         raise ConfigError(
             f"--control {kind}: is trained for a few steps and always evaluated, and a killed one goes on by itself; "

@@ -19,7 +19,7 @@ from transformers import PretrainedConfig
 from rc1_lib.artifacts import sha256_json, sha256_tree
 from rc1_lib.config_course import EarlyStopping
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.learners import ENGINES, PLAYED, names_of, own_name
+from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.run import Run
 from rc1_lib.scoring.paid import paid_in
@@ -110,17 +110,7 @@ class Prepared:
         return made if self.control is None else Controlled(made, self.control, seed)
 
     def under(self, control: Control) -> Prepared:
-        """The control beside this run: the same rows and the same start, in a workspace of its own.
-
-        Raises:
-            ConfigError: when nothing of what is learned is scored.
-        """
-        engine, strategy = self.run.config.training.engine, self.run.config.training.strategy
-        if not self.run.config.training.plays:
-            raise ConfigError(
-                f"--control: {engine} learns from {strategy}, of which none is worth more than another, so a reward "
-                f"without information would change nothing; take {' or '.join(names_of(ENGINES, *PLAYED))}"
-            )
+        """The control beside this run: the same rows and the same start, in a workspace of its own."""
         return replace(self, run=controlled(self.run, control), judge=None, control=control)
 
     def facts(self, seed: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.step_metrics import measured, unmeasured
-from rc1_lib.training.control import Control
+from rc1_lib.training.asked_for import check_control
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.pure_pt_demonstrations import PurePtDemonstrations
 from rc1_lib.training.engines.trl_demonstrations import inputs_of
@@ -165,6 +165,6 @@ def test_nobody_is_asked_for_scores_that_nothing_is_learned_from(tiny: Tiny, mon
 
 
 def test_a_control_of_what_is_not_scored_is_refused(tiny: Tiny) -> None:
-    prepared = prepare(tiny(*SUPERVISED["pure_pt_sft"]))
+    check_control(tiny(), "random", None, evaluate=True)
     with pytest.raises(ConfigError, match=r"--control: pure_pt_sft learns from demonstrations, .*; take torch_dpo or"):
-        prepared.under(Control("random"))
+        check_control(tiny(*SUPERVISED["pure_pt_sft"]), "random", None, evaluate=True)
