@@ -143,13 +143,8 @@ def inputs_of(batch: EpisodeBatch, pairs: Sequence[Pair]) -> dict[str, Tensor]:
     """Pairs as TRL's loss takes them: the chosen takes and then the rejected, only the policy's own tokens learned."""
     rows_b = torch.tensor([*(pair.chosen for pair in pairs), *(pair.rejected for pair in pairs)])
     rows_b = to_device(rows_b, batch.ids.device)
-    longest = int(batch.lengths[rows_b].max())
-    place_t = torch.arange(longest, device=batch.ids.device)
-    return {
-        "input_ids": batch.ids[rows_b, :longest],
-        "attention_mask": (place_t[None] < batch.lengths[rows_b, None]).long(),
-        "completion_mask": batch.own[rows_b, :longest].long(),
-    }
+    ids_bt, own_bt, mask_bt = batch.cut(rows_b)
+    return {"input_ids": ids_bt, "attention_mask": mask_bt, "completion_mask": own_bt.long()}
 
 
 def _kept(

@@ -52,9 +52,7 @@ class PurePtDemonstrations(PlayingEngine):
         self._set_rates(rates)
         stepper = Stepper(self.optimizer, self._section.max_grad_norm, self._scaler)
         with self._autocast():
-            tally = sft_update(
-                self.policy, batch, stepper, self._section, self._dealer, self._shards, self._read_by
-            )  # fmt: skip
+            tally = sft_update(self.policy, batch, stepper, self._section, self._dealer, self._shards, self._read_by)
         measured = {"loss": tally.mean("nats"), **{name: tally.mean(of) for name, of in self.figures.items()}}
         return measured | stepper.metrics()
 

@@ -77,11 +77,5 @@ class _Losses(SFTTrainer):
 def inputs_of(batch: TokenBatch, own: OwnTokens) -> dict[str, Tensor]:
     """Rows of a batch as TRL's loss takes them: labels where a token is own, nowhere else."""
     rows_b = own.rows.unique_consecutive()  # type: ignore[no-untyped-call]
-    longest = int(batch.lengths[rows_b].max())
-    ids_bt, own_bt = batch.ids[rows_b, :longest], batch.own[rows_b, :longest]
-    place_t = own_bt.new_ones(longest).cumsum(0)
-    return {
-        "input_ids": ids_bt,
-        "attention_mask": (place_t[None] <= batch.lengths[rows_b, None]).long(),
-        "labels": ids_bt.masked_fill(~own_bt, IGNORED),
-    }
+    ids_bt, own_bt, mask_bt = batch.cut(rows_b)
+    return {"input_ids": ids_bt, "attention_mask": mask_bt, "labels": ids_bt.masked_fill(~own_bt, IGNORED)}

@@ -91,18 +91,16 @@ def inputs_of(lesson: GRPOLesson, rows_b: Tensor) -> dict[str, Tensor]:
     A completion begins where the first own token of any of the takes stands, so that none needs padding on the left.
     """
     batch = lesson.batch
-    longest = int(batch.lengths[rows_b].max())
-    own_bt, ids_bt = batch.own[rows_b, :longest], batch.ids[rows_b, :longest]
-    start = int(own_bt.int().argmax(dim=1).min())
-    place_t = torch.arange(start, longest, device=batch.ids.device)
+    ids_bt, own_bt, mask_bt = batch.cut(rows_b)
+    start, end = int(own_bt.int().argmax(dim=1).min()), ids_bt.shape[1]
     return {
         "prompt_ids": ids_bt[:, :start],
         "prompt_mask": torch.ones_like(ids_bt[:, :start]),
         "completion_ids": ids_bt[:, start:],
-        "completion_mask": (place_t[None] < batch.lengths[rows_b, None]).long(),
+        "completion_mask": mask_bt[:, start:],
         "tool_mask": own_bt[:, start:].long(),
         "advantages": lesson.advantages[rows_b],
-        "old_per_token_logps": batch.old_logprobs[rows_b, start:longest],
-        "ref_per_token_logps": lesson.ref_logprobs[rows_b, start:longest],
+        "old_per_token_logps": batch.old_logprobs[rows_b, start:end],
+        "ref_per_token_logps": lesson.ref_logprobs[rows_b, start:end],
         "num_items_in_batch": torch.tensor(batch.own_tokens / lesson.settings.grpo.minibatches),
     }

@@ -52,6 +52,14 @@ class TokenBatch:
         """Own tokens of all dialogues together."""
         return int(self.own.sum())
 
+    def cut(self, rows_b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Some rows up to the longest one's end: ids, own, and an attention mask (int64), each (b, t)."""
+        lengths_b = self.lengths[rows_b]
+        longest = int(lengths_b.max())
+        place_t = torch.arange(longest, device=self.ids.device)
+        mask_bt = (place_t[None] < lengths_b[:, None]).long()
+        return self.ids[rows_b, :longest], self.own[rows_b, :longest], mask_bt
+
     def on(self, device: torch.device | str) -> Self:
         """The batch on a device."""
         return type(self)(
