@@ -45,7 +45,7 @@ class Remedies:
 
 
 def while_learning(update_key: str) -> Remedies:
-    """For a run that learns from episodes.
+    """For the steps of a run.
 
     Args:
         update_key: where the settings of its engine's update stand.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from rc1_lib.errors import ConfigError
 from rc1_lib.records import MeasuredRow
+from rc1_lib.training.api import Engine
 from rc1_lib.training.play import Playground
 from rc1_lib.training.rollout.trajectory import Trajectory
 
@@ -69,3 +71,16 @@ class Player(Protocol):
             RC1Error: when it does not fit the model.
         """
         ...
+
+
+def player_for(strategy: str, engine: Engine[Any]) -> Player:
+    """The engine as the one that a strategy of a run needs.
+
+    Raises:
+        ConfigError: when it has no policy that plays, naming the strategy that takes any engine.
+    """
+    if not isinstance(engine, Player):
+        raise ConfigError(
+            f"strategy.name: found '{strategy}', but the engine {type(engine).__name__} plays no episodes; take 'sft'"
+        )
+    return engine

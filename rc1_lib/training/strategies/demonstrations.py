@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine
-from rc1_lib.training.player import Player
+from rc1_lib.training.player import player_for
 from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.batch import Demonstration
 
@@ -23,12 +22,7 @@ class Demonstrations:
         Raises:
             ConfigError: when the engine has none.
         """
-        if not isinstance(engine, Player):
-            raise ConfigError(
-                f"strategy.name: found 'demonstrations', but the engine {type(engine).__name__} is none of a run; take "
-                f"'sft'"
-            )
-        self._form = engine.playground.form
+        self._form = player_for("demonstrations", engine).playground.form
 
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
         """Encode the batch's `rows`; returns how many there are, and how many of their tokens are learned."""

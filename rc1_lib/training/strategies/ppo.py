@@ -6,10 +6,9 @@ from statistics import fmean
 from typing import Any
 
 from rc1_lib.environment.summary import summary
-from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine
 from rc1_lib.training.episode_judge import EpisodeJudge
-from rc1_lib.training.player import Player
+from rc1_lib.training.player import player_for
 from rc1_lib.training.spans import Part, span
 
 
@@ -35,12 +34,7 @@ class PPO:
         Raises:
             ConfigError: when the engine has none.
         """
-        if not isinstance(engine, Player):
-            raise ConfigError(
-                f"strategy.name: found '{self.name}', but the engine {type(engine).__name__} plays no episodes; take "
-                f"'sft'"
-            )
-        self._engine: Player = engine
+        self._engine = player_for(self.name, engine)
 
     def on_batch(self, batch: dict[str, Any]) -> dict[str, float]:
         """Play the batch's `rows`; returns figures of the episodes and the mean of every term of the reward.
