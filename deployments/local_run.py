@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PASSED, FAULT, REFUSED = 0, 1, 2
 HISTORY_LIMIT_S = 15.0
-_LATER = ("fastapi", "prefect.flow_engine", "prefect.task_engine", "pandera.polars", "scipy.special")
+_LATER = ("fastapi", "prefect.flow_engine", "prefect.task_engine", "scipy.special")
 """What flows import where they first need it, one behind the other; while a server starts it costs no time."""
 FlowName = Literal["preflight", "calibrate", "train", "scale_up"]
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
-from rc1_lib.rows import frame
+from rc1_lib.rows import frame, schema
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.playable import is_playable, unplayable
 from rc1_lib.rows.schema import check_rows
@@ -221,3 +222,52 @@ def test_rows_read_in_parts_are_the_rows_of_the_file(
     parts = read_rows(paths[1])
     assert parts.n_chunks() > 1
     assert_frame_equal(parts, whole)
+
+
+def wanted(column: schema._Column, at: int) -> object:
+    """A value that the column may hold in this row."""
+    if column.dtype == pl.String:
+        return column.among[0] if column.among else f"text {at}"
+    if column.dtype == pl.List(pl.String):
+        return list[str]()
+    return column.dtype == pl.Boolean or 1
+
+
+def faults(column: schema._Column) -> Iterator[object]:
+    """Values that it may not hold."""
+    yield None
+    if column.filled:
+        yield ""
+    if column.among:
+        yield "nobody's"
+    if column.least is not None:
+        yield column.least - 1
+    if column.most is not None:
+        yield from (column.most + 1, float("nan"))
+    if column.true:
+        yield False
+    if column.unique:
+        yield wanted(column, 1)
+
+
+@pytest.mark.parametrize("columns", [schema._row_columns(), schema._metric_columns()], ids=["rows", "metrics"])
+def test_what_one_look_at_all_columns_lets_pass_pandera_lets_pass_and_every_fault_is_named(
+    columns: Mapping[str, schema._Column],
+) -> None:
+    types = {name: column.dtype for name, column in columns.items()}
+    whole = pl.DataFrame({name: [wanted(one, at) for at in range(3)] for name, one in columns.items()}, schema=types)
+    assert schema._all_holds(columns, whole) and schema._all_holds(columns, whole.head(0))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(schema, "_all_holds", lambda *_: False)
+        schema._validate(columns, whole, Path("rows"))
+        schema._validate(columns, whole.head(0), Path("rows"))
+    for name, column in columns.items():
+        alone = {name: column}
+        for value in faults(column):
+            damaged = pl.Series(name, [value, *whole[name][1:]], types[name], strict=False).to_frame()
+            said = re.escape(schema._RULES.get(name, f"column '{name}'"))
+            with pytest.raises(RowError, match=f"rows, line 1: {said}"):
+                schema._validate(alone, damaged, Path("rows"))
+        for other in (whole.drop(name), whole.select(pl.lit(b"other").alias(name))):
+            with pytest.raises(RowError):
+                schema._validate(alone, other, Path("rows"))
