@@ -9,7 +9,9 @@ import os
 import runpy
 
 from deployments import children
+from rc1_lib.cli.quiet import quieten
 
 if __name__ == "__main__":
     children.end_with(os.getppid())()
+    quieten(hub=True)  # as a command of `rc1` does: its log is the worker's, and the UI's
     runpy.run_module("prefect.engine", run_name="__main__")

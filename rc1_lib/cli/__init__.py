@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-_SHARED = ("train", "plan")
+_SHARED = ("train", "plan", "learnability", "evaluate")
 """Commands whose work a launcher's processes share; a plan times the steps as a training will take them there."""
 
 

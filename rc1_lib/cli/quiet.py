@@ -9,7 +9,7 @@ import warnings
 
 
 def quieten(*, hub: bool) -> None:
-    """Silence the notices of libraries that are not the user's to mend.
+    """Silence the notices of libraries that a user can do nothing about.
 
     Args:
         hub: whether something may have to be downloaded, which takes so long that its bars are welcome.

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from multiprocessing import Pipe
-from pathlib import Path
 
 import pytest
 import torch
 
-from rc1_lib.artifacts import PROJECT_ROOT, read_json
+from rc1_lib.artifacts import read_json
 from rc1_lib.cli import main
 from rc1_lib.cli.plan import _timed_steps
 from rc1_lib.errors import ConfigError
@@ -22,10 +18,6 @@ from rc1_lib.run import Run
 from rc1_lib.training.ranks import launched
 from rc1_lib.training.ranks.launched import LaunchedCrew
 from rc1_lib.training.ranks.processes import gpus_of
-from tests.conftest import Verdicts
-from tests.ticketed import copy_with_base, ticketed
-from tests.training.ranks import launches
-from tests.training.ranks.test_launched import TWO
 
 from .conftest import Rc1
 from .test_train import own
@@ -57,28 +49,9 @@ def test_of_the_processes_of_a_launcher_only_the_first_one_tells_a_plan(monkeypa
     begun = list[str]()
     monkeypatch.setattr("rc1_lib.cli._leads", lambda: False)
     monkeypatch.setattr("rc1_lib.cli.app.app", lambda arguments, **_: begun.append(arguments[0]))
-    for name in ("plan", "train", "doctor"):
+    for name in ("plan", "train", "learnability", "evaluate", "doctor"):
         main([name])
     assert begun == ["doctor"]
-
-
-@pytest.mark.long
-def test_a_launched_plan_is_one_plan_by_steps_that_both_processes_share(
-    built: Run, verdicts: Verdicts, tmp_path: Path
-) -> None:
-    root = tmp_path / "workspace"
-    copy_with_base(built, root)
-    run = ticketed(root, built, verdicts, "training.shards=2")
-    settings = [part for override in run.overrides for part in ("--set", override)]
-    command = [sys.executable, "-m", *TWO, launches.__name__]
-    done = subprocess.run(
-        [*command, "plan", "--workspace", str(root), *settings, "--pilot-steps", "2", "--json"],
-        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    body = json.loads(done.stdout)
-    assert body["parts"]["training"]["hours"]["value"] > 0
-    assert (body["pilot"]["device"], body["pilot"]["gpus"]) == ("cpu", 0)
 
 
 @pytest.mark.parametrize("size", [1, 2])
