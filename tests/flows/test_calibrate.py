@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from prefect import State
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterStartTime
 from prefect.client.schemas.objects import TaskRun
 from prefect.client.schemas.sorting import FlowRunSort
 
@@ -108,9 +108,10 @@ class Shown(Ended):
 
 
 def last_state() -> State[Any]:
-    """The final state of the flow run that was started last."""
+    """The final state of the flow run that was started last; one that is only planned counts by when it is due."""
+    begun = FlowRunFilter(start_time=FlowRunFilterStartTime(is_null_=False))
     with get_client(sync_client=True) as client:
-        (last,) = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
+        (last,) = client.read_flow_runs(flow_run_filter=begun, sort=FlowRunSort.START_TIME_DESC, limit=1)
     assert last.state is not None
     return last.state
 
