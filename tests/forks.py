@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -54,7 +54,8 @@ class Fork:
     def kill(self) -> int:
         """Kill it, unless it has ended by itself, and say how it ended."""
         if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended by itself, and its file says so in a moment
+                os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
     def told(self) -> str:

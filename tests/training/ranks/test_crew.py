@@ -18,18 +18,31 @@ from rc1_lib.training.memory import oom_kills
 from rc1_lib.training.ranks.link import FollowerError, LostError
 from rc1_lib.training.ranks.started import StartedCrew
 from rc1_lib.training.shortage import DISK, MEMORY, shortage
+from tests.forks import Forks
 from tests.training.ranks import workers
+from tests.training.ranks.forked import fork_followers
 from tests.training.ranks.workers import PLACE, Worker, begun, do
 
 
 @pytest.fixture
-def crew() -> Iterator[StartedCrew]:
+def started() -> Iterator[StartedCrew]:
+    """Two followers, each from an interpreter of its own, which takes a second to import torch."""
     made = StartedCrew(3)
     yield made
     made.close()
 
 
-def test_any_number_of_processes_comes_to_the_same_bits(crew: StartedCrew) -> None:
+@pytest.fixture
+def crew(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> Iterator[StartedCrew]:
+    """Two followers that were forked, for tests of what they do once they are there."""
+    fork_followers(monkeypatch, forks)
+    made = StartedCrew(3)
+    yield made
+    made.close()
+
+
+def test_any_number_of_processes_comes_to_the_same_bits(started: StartedCrew) -> None:
+    crew = started
     numbers = [random.Random(8).uniform(-1, 1) * 10**power for power in range(12) for _ in range(5)]
     alone = Worker(crew.link, 4)
     alone.shards = type(alone.shards)(4)
@@ -45,7 +58,6 @@ def test_each_shard_is_worked_on_by_a_process_of_its_own(crew: StartedCrew) -> N
     ("name", "sentence"),
     [
         ("die", r"process [23] of 3 was killed by signal 9; .*run the same command again"),
-        ("leave", r"process [23] of 3 ended with exit code 7 \(out of patience\); .*run the same command again"),
         ("refuse", r"^process 2 of 3: base: is not there; put it there$"),
     ],
 )
@@ -57,6 +69,13 @@ def test_a_process_that_is_lost_or_refuses_is_a_sentence(crew: StartedCrew, name
     assert not crew.whole
     with pytest.raises(LostError, match="set the engine up again"):
         do(crew, worker, "process")
+
+
+def test_a_process_that_ends_by_itself_is_quoted(started: StartedCrew) -> None:
+    said = r"process [23] of 3 ended with exit code 7 \(out of patience\); .*run the same command again"
+    with pytest.raises(LostError, match=said):
+        do(started, begun(started, 3), "leave")
+    assert not started.whole
 
 
 def test_a_process_that_fails_shows_its_own_traceback(crew: StartedCrew) -> None:
@@ -80,8 +99,9 @@ def test_what_a_follower_ran_out_of_is_named_as_that(crew: StartedCrew, name: st
 
 @pytest.mark.parametrize(("killed", "what"), [("oom_kill 8", MEMORY), ("oom_kill 7", "")])
 def test_a_follower_that_the_kernel_ended_for_want_of_memory_is_known_by_the_kernels_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks, killed: str, what: str
 ) -> None:
+    fork_followers(monkeypatch, forks)
     counted = tmp_path / "vmstat"
     counted.write_text("nr_free_pages 12\noom_kill 7\n")
     monkeypatch.setattr("rc1_lib.training.memory._VMSTAT", counted)
