@@ -11,11 +11,12 @@ KEPT := MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_MMAP_THRESHOLD_=33554432 MALLOC
 CALM := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 # Three workers on two cores: those that run flows wait for their server a third of the time.
 TESTS := PYTHONDONTWRITEBYTECODE= $(KEPT) $(CALM) $(BIN)/python -m pytest -n 3
+EXTRAS := dask,docker,mlflow,model-signing,wandb
 PROFILE ?= local
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long serve preflight round1 round2 train resume failpack lint bench clean
+.PHONY: help setup extras run test test-long serve preflight round1 round2 train resume failpack lint bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +28,9 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 setup: $(STAMP) ## install into .venv, from exact pins
+
+extras: $(STAMP) ## the optional libraries that stand beside the pins too: `make test` skips less then
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,$(EXTRAS)]'
 
 run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, warm start, PPO, evaluation
 	$(RC1) preflight --profile local $(ARGS)
