@@ -24,7 +24,7 @@ from rc1_lib.learners import ControlKind
 from rc1_lib.preflight.rounds import write_git_state
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.training.asked_for import Seeds, check_control, chosen_seeds
+from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds
 from rc1_lib.workspace_lock import holding
 from tasks.calibrate import verdict
 from tasks.control import control as control_task

@@ -76,7 +76,7 @@ class ConsistencyGate(Section):
     """Thresholds of the consistency gate."""
 
     max_rows: Annotated[int, Field(ge=0)]
-    """Most rows with untruths of one kind."""
+    """Most rows with inconsistencies of one kind."""
     max_other_sums: Share
     """Most word problems, as a share, whose last sum is not the gold answer: public marks may end elsewhere."""
 

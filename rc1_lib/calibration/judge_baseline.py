@@ -29,8 +29,8 @@ from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.scoring.asked_anew import asked_anew
 from rc1_lib.scoring.drift import shifts
+from rc1_lib.scoring.fresh_scores import fresh_scores
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
 from rc1_lib.scoring.judged import Judged
@@ -146,7 +146,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         )
     body, thresholds = _read(run), run.config.gates.drift
     dialogues = [one["messages"] for one in body["dialogues"]]
-    judged, lines = asked_anew(run, dialogues, where or asked_store(run))
+    judged, lines = fresh_scores(run, dialogues, where or asked_store(run))
     again = _samples(judged, tuple(body["dimensions"]))
     both = [
         (one["scores"], again[name])

@@ -100,7 +100,7 @@ def train(
             raise ConfigError("--random-base: is a trial of the first seed; leave out the other flags of a training")
         return _trial(session, run, verbose)
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
-    from rc1_lib.training.asked_for import check_control, chosen_seeds, named_checkpoint
+    from rc1_lib.training.train_arguments import check_control, chosen_seeds, named_checkpoint
 
     ticket = verify_ticket(run)  # the flow does so and what follows too; here answers are there before a server starts
     chosen = chosen_seeds(run, "all" if all_seeds else seed, resume_from)

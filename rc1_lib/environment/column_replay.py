@@ -28,7 +28,7 @@ _SUM = r"^([0-9]{1,9})([-+*/<>])([0-9]{1,9})$"
 
 
 def confirmed_rows(rows: pl.DataFrame) -> NDArray[np.bool_]:
-    """Of each row whether `untruths` is certain to find nothing; what is false is not known.
+    """Of each row whether `inconsistencies` is certain to find nothing; what is false is not known.
 
     Args:
         rows: columns of `ROW_COLUMNS`.

@@ -14,8 +14,8 @@ from rc1_lib.environment.turn import Malformed, read_message
 from rc1_lib.environment.world import World
 from rc1_lib.records import Message, Row, RowSlot, UserReplies
 from rc1_lib.rows.counts import ASK, counts_of
+from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import is_playable
-from rc1_lib.rows.untrue import Kind, Untruth
 
 _MOST = sys.maxsize
 _WHOLE = Limits(
@@ -25,7 +25,7 @@ _WHOLE = Limits(
 _UNRECORDED = "(not recorded)"
 
 
-def untruths(row: Row) -> Iterator[Untruth]:
+def inconsistencies(row: Row) -> Iterator[Inconsistency]:
     """What of `row`, which `check_rows` has accepted, the world does not bear out; of its dialogue the first only.
 
     What the user of a row without `user_replies` says when asked cannot be known, and is taken as it stands.
@@ -53,51 +53,55 @@ def _with_replies(row: Row) -> Row:
     return {**row, "slot": row.get("slot") or slot, "user_replies": replies}
 
 
-def _in_dialogue(row: Row, world: World) -> Iterator[Untruth]:
+def _in_dialogue(row: Row, world: World) -> Iterator[Inconsistency]:
     messages, place = row["messages"], len(world.prompt)
     for at, opening in enumerate(messages[:place]):
         if opening["role"] == "tool" or opening.get("tool_calls"):
-            yield Untruth(Kind.TURN, f"messages[{at}]", "a call or its result", "words before the assistant's first")
+            yield Inconsistency(
+                Kind.TURN, f"messages[{at}]", "a call or its result", "words before the assistant's first"
+            )
     answered = False
     while place < len(messages):
         here, message = f"messages[{place}]", messages[place]
         turn = read_message(message, _WHOLE)
         if answered or message["role"] != "assistant":
             expected = "the end: the answer was given" if answered else "a turn of the assistant"
-            yield Untruth(Kind.TURN, here, f"a message of role {message['role']}", expected)
+            yield Inconsistency(Kind.TURN, here, f"a message of role {message['role']}", expected)
         if isinstance(turn, Malformed):
-            yield Untruth(Kind.TURN, here, f"a turn that is malformed: {turn.fault}", turn.sentence)
+            yield Inconsistency(Kind.TURN, here, f"a turn that is malformed: {turn.fault}", turn.sentence)
             return
         held = messages[place + 1 : place + 1 + len(turn.calls)]
         yield from _in_results(row, world, turn.calls, held, place)
         answered = not turn.calls
         place += 1 + len(turn.calls)
     if not answered:
-        yield Untruth(Kind.TURN, f"messages[{len(messages) - 1}]", "the end", "an answer in a message without a call")
+        yield Inconsistency(
+            Kind.TURN, f"messages[{len(messages) - 1}]", "the end", "an answer in a message without a call"
+        )
 
 
 def _in_results(
     row: Row, world: World, calls: Sequence[CheckedCall], held: Sequence[Message], place: int
-) -> Iterator[Untruth]:
+) -> Iterator[Inconsistency]:
     """What of the results in `held` is not what the calls of `messages[place]` return."""
     ids = [entry.get("id") for entry in row["messages"][place].get("tool_calls") or ()]
     for offset, (call, id_) in enumerate(zip(calls, ids, strict=True)):
         here, true = f"messages[{place + 1 + offset}]", world.run(call).text
         if offset >= len(held) or held[offset]["role"] != "tool":
             found = f"a message of role {held[offset]['role']}" if offset < len(held) else "the end"
-            yield Untruth(Kind.TURN, here, found, f"the result of {call.tool}")
+            yield Inconsistency(Kind.TURN, here, found, f"the result of {call.tool}")
             return
         message = held[offset]
         if message.get("tool_call_id") != id_:
-            yield Untruth(Kind.TURN, f"{here}.tool_call_id", str(message.get("tool_call_id")), str(id_))
+            yield Inconsistency(Kind.TURN, f"{here}.tool_call_id", str(message.get("tool_call_id")), str(id_))
         if message.get("name") not in (None, call.tool):
-            yield Untruth(Kind.TURN, f"{here}.name", str(message.get("name")), call.tool)
+            yield Inconsistency(Kind.TURN, f"{here}.name", str(message.get("name")), call.tool)
         unknowable = call.tool == ASK and not is_playable(row)
         if message["content"] != true and not unknowable:
-            yield Untruth(Kind.RESULT, f"{here}.content", str(message["content"]), true)
+            yield Inconsistency(Kind.RESULT, f"{here}.content", str(message["content"]), true)
 
 
-def _in_outcome(row: Row, world: World) -> Iterator[Untruth]:
+def _in_outcome(row: Row, world: World) -> Iterator[Inconsistency]:
     messages = row["messages"]
     answer, turns = final_answer(messages[-1]["content"] or ""), counts_of(messages).turns
     outcome = outcome_of(world, EpisodeStatus.ANSWERED, answer, turns=turns, malformed=0, tokens=0)
@@ -105,7 +109,7 @@ def _in_outcome(row: Row, world: World) -> Iterator[Untruth]:
     for name, value in true.items():
         found = row[name]  # type: ignore[literal-required]
         if found != value:
-            yield Untruth(Kind.OUTCOME, name, str(found), str(value))
+            yield Inconsistency(Kind.OUTCOME, name, str(found), str(value))
 
 
 def sums(row: Row) -> list[tuple[str, str]]:
@@ -115,18 +119,18 @@ def sums(row: Row) -> list[tuple[str, str]]:
     return [(sum_, result) for sum_, equals, result in parts] if all(equals for _, equals, _ in parts) else []
 
 
-def _in_reason(row: Row) -> Iterator[Untruth]:
+def _in_reason(row: Row) -> Iterator[Inconsistency]:
     for expression, result in sums(row):
         try:
             value = calculate(expression)
         except CalculatorError:
             return  # words that only look like a sum
         if value != result:
-            yield Untruth(Kind.RESULT, "posed.reason", f"{expression} = {result}", f"{expression} = {value}")
+            yield Inconsistency(Kind.RESULT, "posed.reason", f"{expression} = {result}", f"{expression} = {value}")
 
 
-def _in_replies(row: Row) -> Iterator[Untruth]:
+def _in_replies(row: Row) -> Iterator[Inconsistency]:
     slot, replies = row.get("slot"), row.get("user_replies")
     gives = replies["gives"] if replies else None
     if slot and gives and slot["value"] not in gives:
-        yield Untruth(Kind.RESULT, "user_replies.gives", gives, f"a reply that names '{slot['value']}'")
+        yield Inconsistency(Kind.RESULT, "user_replies.gives", gives, f"a reply that names '{slot['value']}'")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rc1_lib.progress import tell
 from rc1_lib.scoring.prompt import dialogue_sha256
 from rc1_lib.training.device import get_device
-from rc1_lib.training.forgotten import forgotten_run
+from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.ranks.processes import gpus_of
 from rc1_lib.training.registry import make_engine
@@ -52,7 +52,7 @@ def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
     """Play and learn one step to warm up and `steps` to be timed. A live judge is asked, and its replies are kept."""
     engine = make_engine(prepared.run.config.training.engine, EpisodeSetup)
     timed: list[PilotStep] = []
-    with forgotten_run(prepared, seed, engine) as run:
+    with dry_run(prepared, seed, engine) as run:
         for number in range(steps + 1):
             tell(STAGE, number, steps + 1, "to warm up" if number == 0 else "")
             batch = run.next_batch()

@@ -17,13 +17,13 @@ import polars as pl
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
 from rc1_lib.environment.column_replay import are_right, confirmed_rows, sums_of
 from rc1_lib.environment.markers import MARKER_PATTERN, has_marker
-from rc1_lib.environment.replay import untruths
+from rc1_lib.environment.replay import inconsistencies
 from rc1_lib.garbage import uncollected
 from rc1_lib.pool.as_asked import Questions, are_as_asked, as_asked
 from rc1_lib.records import Check, GateResult, Row
+from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import unplayable
 from rc1_lib.rows.spoken import places, spoken
-from rc1_lib.rows.untrue import Kind, Untruth
 from rc1_lib.task_specs import task_names, task_spec
 from rc1_lib.thresholds import ConsistencyGate
 
@@ -55,9 +55,9 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds:
     for name, rows in files.items():
         for part in rows.iter_slices(_SLICE):
             for row, found in _looked_at(part, questions):
-                rows_with.update({untruth.kind for untruth in found})
+                rows_with.update({inconsistency.kind for inconsistency in found})
                 if len(listed) < MAX_OFFENDERS:
-                    listed += [_offender(name, row, untruth) for untruth in found]
+                    listed += [_offender(name, row, inconsistency) for inconsistency in found]
             ended = _last_sums_are_the_answers(part)
             reckoned += len(ended)
             elsewhere += ended.count(False)
@@ -70,7 +70,7 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds:
     return GateResult("consistency", tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
 
 
-def _looked_at(rows: pl.DataFrame, questions: Questions) -> Iterator[tuple[Row, list[Untruth]]]:
+def _looked_at(rows: pl.DataFrame, questions: Questions) -> Iterator[tuple[Row, list[Inconsistency]]]:
     """Each row that columns do not show to be true, and what of it is not."""
     marked = spoken(rows).str.contains(MARKER_PATTERN).to_numpy()
     played = confirmed_rows(rows)
@@ -78,22 +78,24 @@ def _looked_at(rows: pl.DataFrame, questions: Questions) -> Iterator[tuple[Row, 
     doubted = np.flatnonzero(marked | ~played | ~asked)
     for place, record in zip(doubted, rows[doubted].iter_rows(named=True), strict=True):
         row = cast(Row, record)
-        found = [*(_marks(record) if marked[place] else ()), *(() if played[place] else untruths(row))]
+        found = [*(_marks(record) if marked[place] else ()), *(() if played[place] else inconsistencies(row))]
         yield row, [*found, *(() if asked[place] else _unlike_its_source(row, questions))]
 
 
-def _unlike_its_source(row: Row, questions: Questions) -> Iterator[Untruth]:
+def _unlike_its_source(row: Row, questions: Questions) -> Iterator[Inconsistency]:
     question = questions.get((row["source"], row["source_id"]))
     if question is None:
-        yield Untruth(Kind.SOURCE, "source_id", f"{row['source']}: {row['source_id']}", "a question of the source")
+        yield Inconsistency(
+            Kind.SOURCE, "source_id", f"{row['source']}: {row['source_id']}", "a question of the source"
+        )
     else:
         yield from as_asked(row, question)
 
 
-def _marks(record: Mapping[str, Any]) -> Iterator[Untruth]:
+def _marks(record: Mapping[str, Any]) -> Iterator[Inconsistency]:
     for where, text in places(record):
         if has_marker(text):
-            yield Untruth(Kind.MARK, where, text, "words alone")
+            yield Inconsistency(Kind.MARK, where, text, "words alone")
 
 
 def _last_sums_are_the_answers(rows: pl.DataFrame) -> list[bool]:
@@ -111,13 +113,13 @@ def _sums(reckoned: int, elsewhere: int, thresholds: ConsistencyGate) -> Check:
     return at_most(name, elsewhere / reckoned, thresholds.max_other_sums, advice)
 
 
-def _offender(name: str, row: Row, untruth: Untruth) -> Mapping[str, Any]:
-    texts = (untruth.found, untruth.expected)
+def _offender(name: str, row: Row, inconsistency: Inconsistency) -> Mapping[str, Any]:
+    texts = (inconsistency.found, inconsistency.expected)
     # From shortly before the first character in which they differ: a page is longer than what is wrong with it.
     differ = next((at for at, marks in enumerate(zip(*texts, strict=False)) if len(set(marks)) > 1), 0)
     start = max(0, differ - _SHOWN // 4)
     found, expected = (text[start : start + _SHOWN] for text in texts)
     return {
-        "id": row["id"], "task": row["task"], "file": name, "where": untruth.where,
-        "found": found, "expected": expected, "reason": untruth.kind.value,
+        "id": row["id"], "task": row["task"], "file": name, "where": inconsistency.where,
+        "found": found, "expected": expected, "reason": inconsistency.kind.value,
     }  # fmt: skip

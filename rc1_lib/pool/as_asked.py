@@ -14,7 +14,7 @@ from rc1_lib.config import RunConfig
 from rc1_lib.garbage import uncollected
 from rc1_lib.pool.prompting import take_out
 from rc1_lib.records import Question, Row
-from rc1_lib.rows.untrue import Kind, Untruth
+from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.sources import load_questions
 
 Questions = Mapping[tuple[str, str], Question]
@@ -35,7 +35,7 @@ def known_questions(config: RunConfig, workspace: Workspace) -> Questions:
     return {(question.source, question.id): question for of_task in questions.values() for question in of_task}
 
 
-def as_asked(row: Row, question: Question) -> Iterator[Untruth]:
+def as_asked(row: Row, question: Question) -> Iterator[Inconsistency]:
     """What of `row` is not what `question` says, with the missing piece taken out where one is.
 
     The prompt has to hold what the row says that it was made of. Of a finished dialogue question and gold answer alone:
@@ -44,12 +44,12 @@ def as_asked(row: Row, question: Question) -> Iterator[Untruth]:
     """
     for name, found, expected in _compared(row, question):
         if found != expected:
-            yield Untruth(Kind.SOURCE, name, str(found), str(expected))
+            yield Inconsistency(Kind.SOURCE, name, str(found), str(expected))
     if question.dialogue is None:
         prompt, posed = row["messages"][1]["content"] or "", row["posed"]
         for said in (posed["ask"], *posed["quoted"], *posed["listed"]):
             if said not in prompt:
-                yield Untruth(Kind.SOURCE, "messages[1].content", prompt, f"a prompt that says: {said}")
+                yield Inconsistency(Kind.SOURCE, "messages[1].content", prompt, f"a prompt that says: {said}")
 
 
 def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, object]]:

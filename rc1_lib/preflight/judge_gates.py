@@ -20,7 +20,7 @@ from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
-from rc1_lib.scoring.asked_anew import asked_anew
+from rc1_lib.scoring.fresh_scores import fresh_scores
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.store import Store
@@ -44,7 +44,7 @@ def probe(evidence: Evidence) -> GateResult:
     run = evidence.run
     judge, thresholds = run.config.judge, run.config.gates.probe
     dialogues = evidence.rows("shadow").head(thresholds.n)["messages"].to_list()
-    judged, lines = asked_anew(run, dialogues)
+    judged, lines = fresh_scores(run, dialogues)
     result = probe_gate(
         lines,
         provider=judge.provider,

@@ -16,7 +16,7 @@ from rc1_lib.records import GateResult
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
 from rc1_lib.scale_up.sizes import Step, sized
-from rc1_lib.scoring.asked_anew import asked_anew
+from rc1_lib.scoring.fresh_scores import fresh_scores
 from rc1_lib.scoring.test_double_checks import double_checks
 
 GROWTH, STABILITY = "growth", "judge_stability"
@@ -91,7 +91,7 @@ def _stability(run: Run) -> GateResult:
     try:
         rows = evidence.rows("pool")
         asked = rows.sample(min(config.scale_up.judged, rows.height), seed=config.pool.seed)["messages"].to_list()
-        judged, lines = asked_anew(run, asked, _store(run))
+        judged, lines = fresh_scores(run, asked, _store(run))
         prints = {evidence.label("pool"): evidence.sha256("pool")}
     except RC1Error as error:
         return GateResult(STABILITY, error=str(error))

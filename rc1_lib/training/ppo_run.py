@@ -26,7 +26,6 @@ from rc1_lib.scoring.paid import paid_in
 from rc1_lib.step_metrics import HELD_OUT
 from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
-from rc1_lib.training.asked_for import named_checkpoint
 from rc1_lib.training.base_model import base_config, load_tokenizer
 from rc1_lib.training.breakdown import naming_breakdowns, while_learning
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
@@ -60,6 +59,7 @@ from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
 from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.train_arguments import named_checkpoint
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.usable import check_usable

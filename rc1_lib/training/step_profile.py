@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from rc1_lib.artifacts import write_json
 from rc1_lib.errors import ConfigError
 from rc1_lib.progress import tell
-from rc1_lib.training.forgotten import forgotten_run
+from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import EpisodeSetup
@@ -56,7 +56,7 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
         raise ConfigError(
             f"--profile-step: the engine '{config.training.engine}' does not keep the time of its parts; take torch_ppo"
         )
-    with forgotten_run(prepared, seed, engine) as run:
+    with dry_run(prepared, seed, engine) as run:
         for number in range(2):
             tell(STAGE, number, 2, "a step to warm up" if number == 0 else "the step that is timed")
             batch = run.next_batch()

@@ -13,7 +13,7 @@ import pytest
 
 from rc1_lib.calculator import CalculatorError, calculate
 from rc1_lib.environment.column_replay import confirmed_rows, sums_of, values_of
-from rc1_lib.environment.replay import sums, untruths
+from rc1_lib.environment.replay import inconsistencies, sums
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.as_asked import Questions, are_as_asked, as_asked, known_questions
@@ -48,7 +48,7 @@ def check_sure(frame: pl.DataFrame, questions: Questions) -> tuple[int, int]:
     """How many rows are called true by either function; each of them really is."""
     by_world, by_source = confirmed_rows(frame), are_as_asked(frame, questions)
     for row, plays, asked in zip(frame.iter_rows(named=True), by_world, by_source, strict=True):
-        assert not plays or found_nothing(untruths, row), orjson.dumps(row).decode()
+        assert not plays or found_nothing(inconsistencies, row), orjson.dumps(row).decode()
         question = questions.get((row["source"], row["source_id"]))
         assert not asked or (question and found_nothing(as_asked, row, question)), row
     return int(by_world.sum()), int(by_source.sum())

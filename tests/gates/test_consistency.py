@@ -1,4 +1,4 @@
-"""The consistency gate: red for each untruth that a row can hold, by place; green on what the builder writes."""
+"""The consistency gate: red for each inconsistency that a row can hold, by place; green on what the builder writes."""
 
 from __future__ import annotations
 

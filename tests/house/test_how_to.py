@@ -12,7 +12,7 @@ import pytest
 
 from rc1_lib import thresholds
 from rc1_lib.config_values import Section, Share
-from rc1_lib.environment.replay import untruths
+from rc1_lib.environment.replay import inconsistencies
 from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_rows
@@ -56,7 +56,7 @@ def test_the_own_dialogues_are_rows_of_the_pools_schema(tmp_path: Path, monkeypa
     rows = check_rows(read_rows(tmp_path / "rows.jsonl"), tmp_path / "rows.jsonl")
     assert rows["solved"].to_list() == [True, True]
     assert rows["asked"].to_list() == [0, 1]
-    assert [list(untruths(row)) for row in rows.iter_rows(named=True)] == [[], []]
+    assert [list(inconsistencies(row)) for row in rows.iter_rows(named=True)] == [[], []]
     assert len(load_rows(tmp_path / "rows.jsonl", ["gsm8k"])["gsm8k"].questions) == 2
 
 

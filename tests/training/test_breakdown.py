@@ -40,9 +40,9 @@ from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.diverged import CollapsedError, DivergedError
+from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.forgotten import forgotten_run
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.ranks.link import FollowerError, LostError
 from rc1_lib.training.shortage import DISK, MEMORY, shortage
@@ -249,7 +249,7 @@ def test_evaluation_and_pilot_name_what_they_broke_down_under(
             pytest.raises(
                 BreakdownError, match=r"^memory is full .*ppo\.micro_tokens.* Nothing of these steps is kept"
             ),
-            forgotten_run(prepared, seed, TorchPPO()) as pilot,
+            dry_run(prepared, seed, TorchPPO()) as pilot,
         ):
             pilot.strategy.on_batch(pilot.next_batch())
     assert evaluate_run(prepared, finished).report

@@ -15,7 +15,6 @@ from torch.nn.functional import cross_entropy
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.step_metrics import measured, unmeasured
-from rc1_lib.training.asked_for import check_control
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.pure_pt_demonstrations import PurePtDemonstrations
 from rc1_lib.training.engines.trl_demonstrations import inputs_of
@@ -23,6 +22,7 @@ from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.training.train_arguments import check_control
 from rc1_lib.training.updates.batch import Demonstration, collate_demonstrations
 from rc1_lib.training.updates.own_tokens import own_tokens
 from tests.shares import share

@@ -22,7 +22,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Untruth:
+class Inconsistency:
     """One thing that is not so.
 
     Attributes:

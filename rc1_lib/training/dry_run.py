@@ -16,7 +16,7 @@ from rc1_lib.training.setups import EpisodeSetup
 
 
 @dataclass(slots=True)
-class ForgottenRun:
+class DryRun:
     """A run under way that nobody keeps.
 
     Attributes:
@@ -38,7 +38,7 @@ class ForgottenRun:
 
 
 @contextmanager
-def forgotten_run(prepared: Prepared, seed: int, engine: Engine[EpisodeSetup]) -> Iterator[ForgottenRun]:
+def dry_run(prepared: Prepared, seed: int, engine: Engine[EpisodeSetup]) -> Iterator[DryRun]:
     """Begin a run with an engine that is not set up yet; the engine is let go of when the block ends.
 
     Raises:
@@ -54,4 +54,4 @@ def forgotten_run(prepared: Prepared, seed: int, engine: Engine[EpisodeSetup]) -
         strategy = prepared.strategy(seed)
         strategy.attach_engine(engine)
         batches = Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed)
-        yield ForgottenRun(strategy, engine, batches, config.training.ppo.value_warm_up)
+        yield DryRun(strategy, engine, batches, config.training.ppo.value_warm_up)

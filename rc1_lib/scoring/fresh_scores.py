@@ -13,7 +13,7 @@ from rc1_lib.scoring.judge import check_judge, open_judge, open_store
 from rc1_lib.scoring.judged import Judged
 
 
-def asked_anew(
+def fresh_scores(
     run: Run, dialogues: Sequence[Sequence[Message]], where: str | None = None
 ) -> tuple[Judged, pl.DataFrame]:
     """Have dialogues scored by the judge as it is now.
