@@ -41,8 +41,7 @@ def crew(monkeypatch: pytest.MonkeyPatch, forks: Forks) -> Iterator[StartedCrew]
     made.close()
 
 
-def test_any_number_of_processes_comes_to_the_same_bits(started: StartedCrew) -> None:
-    crew = started
+def test_any_number_of_processes_comes_to_the_same_bits(crew: StartedCrew) -> None:
     numbers = [random.Random(8).uniform(-1, 1) * 10**power for power in range(12) for _ in range(5)]
     alone = Worker(crew.link, 4)
     alone.shards = type(alone.shards)(4)
@@ -157,15 +156,18 @@ def test_a_follower_drops_its_engine_before_it_makes_the_next(crew: StartedCrew)
     assert isinstance(found, list) and found[1:] == [0, 0]
 
 
-def test_a_crew_that_was_given_back_is_taken_again_unless_one_of_it_died() -> None:
-    crew = StartedCrew(2)  # one that waits may be of forks, which are not this process's to wait for
+def test_a_crew_that_was_given_back_is_taken_again_unless_one_of_it_died(
+    monkeypatch: pytest.MonkeyPatch, forks: Forks
+) -> None:
+    fork_followers(monkeypatch, forks)
+    crew = StartedCrew(2)
     first = do(crew, begun(crew, 2), "process")
     assert isinstance(first, list)
     crew.give_back()
     again = StartedCrew.take(2)
     assert do(again, begun(again, 2), "process") == first
     os.kill(first[1], 9)
-    os.waitid(os.P_PID, first[1], os.WEXITED | os.WNOWAIT)
+    assert again._processes[0].wait() == -9
     again.give_back()
     other = StartedCrew.take(2)
     try:

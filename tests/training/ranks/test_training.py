@@ -62,9 +62,14 @@ def test_two_processes_end_with_the_bytes_of_one_with_every_other_engine_too(tin
 
 
 @pytest.mark.long
-def test_two_processes_killed_again_and_again_end_with_the_bytes_of_one(tiny: Tiny, alone: str, forks: Forks) -> None:
+@pytest.mark.parametrize(("many", "least"), [(False, 2), (True, 10)])
+def test_two_processes_killed_again_and_again_end_with_the_bytes_of_one(
+    tiny: Tiny, alone: str, forks: Forks, many: bool, least: int
+) -> None:
     root = tiny().workspace.root
-    assert until_done(forks, "train", root, SHARDS, "training.processes=2") >= 2
+    kills = until_done(forks, "train", root, SHARDS, "training.processes=2", many=many)
+    print(f"killed {kills} times")
+    assert kills >= least
     assert end_of(root) == alone
 
 
