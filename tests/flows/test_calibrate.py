@@ -108,7 +108,7 @@ class Shown(Ended):
 
 
 def last_state() -> State[Any]:
-    """The final state of the flow run that was started last; one that is only planned counts by when it is due."""
+    """The final state of the flow run that began last: the server puts planned ones before it, by when they are due."""
     begun = FlowRunFilter(start_time=FlowRunFilterStartTime(is_null_=False))
     with get_client(sync_client=True) as client:
         (last,) = client.read_flow_runs(flow_run_filter=begun, sort=FlowRunSort.START_TIME_DESC, limit=1)

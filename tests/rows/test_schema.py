@@ -250,12 +250,42 @@ def faults(column: schema._Column) -> Iterator[object]:
         yield wanted(column, 1)
 
 
+def sound(columns: Mapping[str, schema._Column]) -> pl.DataFrame:
+    """Three rows in which everything holds."""
+    types = {name: column.dtype for name, column in columns.items()}
+    return pl.DataFrame({name: [wanted(one, at) for at in range(3)] for name, one in columns.items()}, schema=types)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, 0) for name in ("len_tokens", "turns")),
+        *((name, -1) for name in ("tool_hops", "entities", "ops_numeric", "coref_pronouns")),
+        *(("connector_density", value) for value in (-0.1, 100.1)),
+        *(("clue_overlap", value) for value in (-0.1, 1.1)),
+        *((name, "another") for name in ("task", "bucket")),
+        ("id", ""),
+    ],
+)
+def test_a_metric_that_cannot_be_is_named(name: str, value: object) -> None:
+    metrics = sound(schema._metric_columns())
+    damaged = metrics.with_columns(pl.Series(name, [metrics[name][0], value, metrics[name][2]], metrics[name].dtype))
+    with pytest.raises(RowError, match=f"metrics, line 2: column '{name}'"):
+        schema.check_metrics(damaged, Path("metrics"))
+
+
+def test_a_count_of_questions_is_none_below_zero() -> None:
+    """Of itself: a whole dialogue with such a count is at odds with its calls as well."""
+    asked = {"asked": schema._row_columns()["asked"]}
+    with pytest.raises(RowError, match="rows, line 1: column 'asked'"):
+        schema._validate(asked, pl.DataFrame({"asked": [-1, 0]}), Path("rows"))
+
+
 @pytest.mark.parametrize("columns", [schema._row_columns(), schema._metric_columns()], ids=["rows", "metrics"])
 def test_what_one_look_at_all_columns_lets_pass_pandera_lets_pass_and_every_fault_is_named(
     columns: Mapping[str, schema._Column],
 ) -> None:
-    types = {name: column.dtype for name, column in columns.items()}
-    whole = pl.DataFrame({name: [wanted(one, at) for at in range(3)] for name, one in columns.items()}, schema=types)
+    whole = sound(columns)
     assert schema._all_holds(columns, whole) and schema._all_holds(columns, whole.head(0))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(schema, "_all_holds", lambda *_: False)
@@ -264,7 +294,7 @@ def test_what_one_look_at_all_columns_lets_pass_pandera_lets_pass_and_every_faul
     for name, column in columns.items():
         alone = {name: column}
         for value in faults(column):
-            damaged = pl.Series(name, [value, *whole[name][1:]], types[name], strict=False).to_frame()
+            damaged = pl.Series(name, [value, *whole[name][1:]], column.dtype, strict=False).to_frame()
             said = re.escape(schema._RULES.get(name, f"column '{name}'"))
             with pytest.raises(RowError, match=f"rows, line 1: {said}"):
                 schema._validate(alone, damaged, Path("rows"))
