@@ -36,8 +36,8 @@ ENVIRONMENT = {
     "SCORER_API_KEY": "the judge's key (or the Prefect secret `rc1-scorer-api-key`); never read from a file",
     VLLM_KEY: "the key of the vLLM server of `training.vllm`, where it asks for one; never read from a file",
     TICKET_KEY: "a key (ed25519, PEM) outside the workspace: tickets are signed by it, and others open nothing",
-    VERDICTS: "a folder outside the workspace that keeps green verdicts for the next preflight; default "
-    "`~/.cache/rc1/verdicts`, and where it is set to nothing none is kept",
+    VERDICTS: "a folder outside the workspace that keeps green verdicts for the next preflight and policies' answers "
+    "for the next evaluation; default `~/.cache/rc1/verdicts`, and where it is set to nothing none are kept",
     _LIVE_MODE: "`1`: the judge has to be live, `0`: the rubric (refused in `prod`); the file has to agree",
 }
 """Variables that decide something of a run -> what."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rc1_lib.environment.outcome import EpisodeOutcome
-from rc1_lib.evaluation.episodes import MODES, Mode
-from rc1_lib.progress import tell
+from rc1_lib.evaluation.episodes import Mode
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.player import Player, Plays
 from rc1_lib.training.ppo_run import Prepared
@@ -35,24 +34,32 @@ Answers = Mapping[Mode, Sequence[Played]]
 """A policy's episodes of each mode, one a prompt."""
 
 
-def answers_of(prepared: Prepared, player: Player, done: int, plays: int) -> Answers:
-    """All held-out prompts, answered in both modes; `done` of `plays` have been played before, for whoever watches.
+Watch = Callable[[int, str], None]
+"""Is told how many modes have been answered, and what is done meanwhile."""
+
+
+def unwatched(answered: int, note: str) -> None:
+    """Nobody watches."""
+
+
+def answers_of(
+    prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], modes: Sequence[Mode], watch: Watch
+) -> Answers:
+    """Held-out prompts, answered in each of the modes.
 
     A fresh adapter changes nothing, so that before one is loaded the start itself answers.
     """
     found: dict[Mode, Sequence[Played]] = {}
-    for mode in MODES:
-        tell(STAGE, done + len(found), plays)
-        found[mode] = answers_in(prepared, player, mode)
-    tell(STAGE, done + len(found), plays)
+    for mode in modes:
+        watch(len(found), "")
+        found[mode] = answers_in(prepared, player, mode, rows)
+    watch(len(found), "")
     return found
 
 
-def answers_in(
-    prepared: Prepared, player: Player, mode: Mode, some: Sequence[MeasuredRow] | None = None
-) -> list[Played]:
+def answers_in(prepared: Prepared, player: Player, mode: Mode, rows: Sequence[MeasuredRow]) -> list[Played]:
     """What the player's policy does on held-out prompts in one mode."""
-    return episodes_of(prepared, player, player.temperature if mode == "sampled" else 0.0, some)
+    return episodes_of(prepared, player, player.temperature if mode == "sampled" else 0.0, rows)
 
 
 def episodes_of(

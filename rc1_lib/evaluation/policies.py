@@ -12,17 +12,18 @@ import polars as pl
 
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.evaluation.answers import Answers, Played, answers_of, episodes_of
+from rc1_lib.evaluation.answers import STAGE, Answers, Played, Watch
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
+from rc1_lib.evaluation.on_record import START, recorded_answers
 from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.evaluation.proxy import Beside, Point, ProxyTruth, proxy_checks, side_by_side
 from rc1_lib.evaluation.report import Provenance, write_evaluation
-from rc1_lib.evaluation.start_record import start_of
 from rc1_lib.gate_report import GateReport
+from rc1_lib.progress import tell
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.training.breakdown import WHILE_PLAYING, naming_breakdowns
@@ -63,12 +64,14 @@ def _evaluated(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     check_held_out(prepared.selection.held_out, prepared.selection.train)
     plays = 2 * (1 + len(seeds))
     with player_of(prepared, seeds[0]) as player:
-        start = start_of(prepared, player, plays)
+        held_out = prepared.selection.held_out
+        start = recorded_answers(prepared, player, START, held_out, watch=_telling("the start", 0, plays))
         trained: dict[int, Answers] = {}
         for number, seed in enumerate(seeds, start=1):
             path = finished_checkpoint(run, seed, finished[seed])
             player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
-            trained[seed] = answers_of(prepared, player, 2 * number, plays)
+            watch = _telling(f"seed {seed}", 2 * number, plays)
+            trained[seed] = recorded_answers(prepared, player, finished[seed], held_out, watch=watch).answers
         course = _course(prepared, player, seeds)
     scores = audited(
         prepared,
@@ -96,7 +99,7 @@ class _OnTheWay:
 
     seed: int
     step: int
-    played: list[Played]
+    played: Sequence[Played]
 
 
 def _course(prepared: Prepared, player: Player, seeds: Sequence[int]) -> list[_OnTheWay]:
@@ -104,9 +107,16 @@ def _course(prepared: Prepared, player: Player, seeds: Sequence[int]) -> list[_O
     found, rows = list[_OnTheWay](), rows_on_the_way(prepared)
     for seed in seeds:
         for step, path in (checkpoints_on_the_way(prepared, seed) if rows else {}).items():
-            player.load_adapter(load_checkpoint(path).tensors["adapter"])
-            found.append(_OnTheWay(seed, step, episodes_of(prepared, player, player.temperature, rows)))
+            sha256 = fingerprint(path)
+            player.load_adapter(load_checkpoint(path, sha256).tensors["adapter"])
+            answers = recorded_answers(prepared, player, sha256, rows, ("sampled",)).answers
+            found.append(_OnTheWay(seed, step, answers["sampled"]))
     return found
+
+
+def _telling(policy: str, done: int, plays: int) -> Watch:
+    """Says of a policy how far the whole evaluation is, which had `done` of its plays before."""
+    return lambda answered, note: tell(STAGE, done + answered, plays, note and f"{policy}: {note}")
 
 
 def _records(
