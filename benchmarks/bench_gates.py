@@ -14,11 +14,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import random
+import statistics
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,25 @@ from rensa import RMinHash, RMinHashLSH
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.artifacts import write_json
+from rc1_lib.config_data import Difficulty
+from rc1_lib.difficulty.buckets import vote
+from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.duplicates import exact_duplicates, near_duplicates
 from rc1_lib.gates.leakage import question_texts
 from rc1_lib.gates.length import length_gate
+from rc1_lib.gates.mix import mix_gate
 from rc1_lib.ngrams import contained, ngrams, ngrams_of
 from rc1_lib.pool.seed import build_seed
+from rc1_lib.records import GateResult
 from rc1_lib.rows.frame import texts_of
 from rc1_lib.run import open_run
 from rc1_lib.text import text_length, tokenize, tokens
 from rc1_lib.thresholds import DuplicatesGate
 
 RESULTS = Path(__file__).parent / "results" / "gates.json"
+SEARCHES = ("duplicates", "containment")
 Grams = set[tuple[str, ...]]
 Job = tuple[str, str, Callable[[], Any]]
 """A job, who does it, and how; the first of a job is RC1, the second plain Python."""
@@ -89,6 +97,60 @@ def plain_containment(texts: list[str], held: list[str], n: int) -> dict[tuple[i
             if shared := len(mine & theirs):
                 found[row, number] = shared / len(theirs)
     return found
+
+
+def plain_bucket(row: Mapping[str, Any], limits: Difficulty) -> str:
+    """The bucket that most of a row's eight features vote for; ties go to the harder one."""
+    votes = []
+    for name, bounds in limits.bounds.items():
+        value = row[name]
+        if name == "clue_overlap":
+            easy, hard = value > bounds.easy, value < bounds.hard
+        elif name in ("turns", "tool_hops", "ops_numeric", "entities"):
+            easy, hard = value <= bounds.easy, value >= bounds.hard
+        else:
+            easy, hard = value < bounds.easy, value > bounds.hard
+        votes.append("hard" if hard else "easy" if easy else "medium")
+    if not row["needs_clarification"]:
+        votes.append("easy")
+    else:
+        votes.append("hard" if row["turns"] >= limits.clarification_hard_turns else "medium")
+    return max(("hard", "medium", "easy"), key=votes.count)
+
+
+def plain_difficulty(
+    measured: Sequence[Mapping[str, Any]], balanced: Sequence[str], tasks: Sequence[str]
+) -> dict[str, float]:
+    """Every figure of the difficulty gate."""
+    wanted = set(balanced)
+    chosen = [row for row in measured if row["id"] in wanted]
+    found: dict[str, float] = {
+        "rows taken twice": len(balanced) - len(wanted),
+        "rows without metrics": len(wanted - {row["id"] for row in measured}),
+    }
+    for task in tasks:
+        found[f"balanced share[{task}]"] = round(100 * sum(row["task"] == task for row in chosen) / len(chosen), 9)
+    for suffix, part in (
+        ("", chosen),
+        *((f"[{task}]", [row for row in chosen if row["task"] == task]) for task in tasks),
+    ):
+        for bucket in ("easy", "hard"):
+            rows = [row for row in part if row["bucket"] == bucket]
+            found[f"{bucket} share{suffix}"] = len(rows) / len(part)
+            overlap = statistics.median(row["clue_overlap"] for row in rows)
+            bound = "upper" if bucket == "easy" else "lower"
+            found[f"clue_overlap, {bucket} median{suffix}"] = overlap
+            found[f"clue_overlap, {bucket} median, {bound} bound{suffix}"] = overlap
+        for name in ("len_tokens", "turns", "tool_hops"):
+            found[f"{name}, highest{suffix}"] = max(row[name] for row in part)
+    return found
+
+
+def plain_mix(of: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
+    """Every figure of the mix gate."""
+    often = Counter(of)
+    shares = {f"share[{task}]": round(100 * often[task] / len(of), 9) for task in tasks}
+    return {**shares, "rows of other tasks": sum(often[task] for task in often if task not in tasks)}
 
 
 def by_rensa(texts: list[str], limits: DuplicatesGate) -> set[int]:
@@ -160,8 +222,14 @@ def with_copies(texts: pl.Series) -> pl.Series:
     return pl.concat([texts, pl.Series(copies)])
 
 
+def figures(result: GateResult) -> dict[str, Any]:
+    """A gate's figures by name."""
+    return {check.name: check.value for check in result.checks}
+
+
 def jobs(evidence: Evidence) -> Iterator[Job]:
     """Every job in every way."""
+    yield from difficulty_jobs(evidence)
     gates, rows = evidence.run.config.gates, evidence.rows("pool")
     limits, n = gates.duplicates, gates.leakage.ngram
     everything, dialogues = texts_of(rows, "everything"), with_copies(texts_of(rows, "dialogue"))
@@ -185,6 +253,23 @@ def jobs(evidence: Evidence) -> Iterator[Job]:
         yield "containment", "overlapy", lambda: by_overlapy(spoken, asked, n)
 
 
+def difficulty_jobs(evidence: Evidence) -> Iterator[Job]:
+    """The jobs on measures and tasks alone; plain Python is given the rows as it would have them."""
+    config, metrics, pool = evidence.run.config, evidence.metrics(), evidence.rows("pool")
+    balanced, tasks = evidence.rows("balanced"), list(evidence.run.config.datasets)
+    measured, chosen, of = metrics.to_dicts(), balanced["id"].to_list(), pool["task"].to_list()
+    gates, mix = config.gates, config.datasets
+    yield "mix", "RC1", lambda: figures(mix_gate(pool, gates.mix, mix))
+    yield "mix", "plain Python", lambda: plain_mix(of, tasks)
+    yield "buckets", "RC1", lambda: metrics.select(bucket=vote(config.difficulty))["bucket"].to_list()
+    yield "buckets", "plain Python", lambda: [plain_bucket(row, config.difficulty) for row in measured]
+    yield (
+        "difficulty", "RC1",
+        lambda: figures(difficulty_gate(metrics, balanced, gates.difficulty, tasks, gates.mix, mix)),
+    )  # fmt: skip
+    yield "difficulty", "plain Python", lambda: plain_difficulty(measured, chosen, tasks)
+
+
 def rows_of(found: Any) -> int:
     """How many rows a search has named."""
     return len({row for row, _ in found}) if isinstance(found, dict) else len(found)
@@ -201,7 +286,7 @@ def judged(evidence: Evidence) -> list[dict[str, Any]]:
         seconds = time.process_time() - start
         ours, wanted = own.setdefault(job, (seconds, found))
         assert who != "plain Python" or found == wanted, f"{job}: plain Python finds something else"
-        rows = None if job == "length" else rows_of(found)
+        rows = rows_of(found) if job in SEARCHES else None
         lines.append({"job": job, "who": who, "cpu_seconds": round(seconds, 2), "times": round(seconds / ours, 1)})
         lines[-1]["rows_found"] = rows
         print(
@@ -216,8 +301,9 @@ def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
     with tempfile.TemporaryDirectory() as passing:
         run = open_run(workspace=sys.argv[2] if len(sys.argv) > 2 else passing, overrides=[f"pool.n={rows}"])
-        if not Evidence(run).path("pool").exists():
-            build_seed(run)
+        for name, build in (("pool", build_seed), ("metrics", write_metrics), ("balanced", write_balanced)):
+            if not Evidence(run).path(name).exists():
+                build(run)
         lines = [{"rows": rows, **line} for line in judged(Evidence(run))]
     kept = json.loads(RESULTS.read_bytes())["jobs"] if RESULTS.exists() else []
     kept = [line for line in kept if line["rows"] != rows] + lines

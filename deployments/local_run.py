@@ -118,7 +118,7 @@ def _server(workspace: Path, load: Callable[[str], None], meanwhile: Callable[[]
             import_module(module)
         meanwhile()
 
-    private = start_server(workspace, free_port(), meanwhile=waiting)
+    private = start_server(workspace, free_port(), meanwhile=waiting, lasting=False)
     try:
         yield private.url, False
     finally:
@@ -193,7 +193,7 @@ def _wait_for_history(flow_run_id: UUID) -> None:
             if len(runs) == before and all(run.state is not None and run.state.is_final() for run in runs):
                 return
             before = len(runs)
-            time.sleep(0.3)
+            time.sleep(0.1)
 
 
 def _verdict_names() -> tuple[str, ...]:

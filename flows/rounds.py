@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefect import State
+from prefect import State, tags
 from prefect.futures import wait
 from prefect.logging import get_run_logger
 
@@ -98,11 +98,10 @@ class _Verdict:
 def _judge(
     run: Run, number: int, names: Sequence[str], refresh: bool, shards: Shards | None = None
 ) -> dict[str, _Verdict]:
-    tags = [round_name(number)]
     given = [name for name in names if shards is not None and may_be_given_away(name)]
-    elsewhere = shards(given, tags, run, number, refresh) if shards is not None else dict
-    this_round = gate.with_options(tags=tags)
-    futures = {name: this_round.submit(run, name, number, refresh) for name in names if name not in given}
+    elsewhere = shards(given, [round_name(number)], run, number, refresh) if shards is not None else dict
+    with tags(round_name(number)):
+        futures = {name: gate.submit(run, name, number, refresh) for name in names if name not in given}
     wait(list(futures.values()))
     verdicts = {name: _verdict(name, future.state) for name, future in futures.items()}
     return verdicts | {name: _found_elsewhere(run, name, body) for name, body in elsewhere().items()}

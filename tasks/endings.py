@@ -7,11 +7,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from prefect import State, Task, task
+from prefect import State, Task
 from prefect.client.schemas.objects import TaskRun
 from prefect.states import Failed
 
 from rc1_lib.errors import RC1Error
+from tasks.run_task import run_task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,7 +50,7 @@ def retried(name: str, task_run_name: str | None = None) -> Callable[[Callable[P
         name: the task's.
         task_run_name: of each of its runs, with its parameters in braces; None: as Prefect names them.
     """
-    return task(
+    return run_task(
         name=name,
         task_run_name=task_run_name,
         retries=RETRIES,

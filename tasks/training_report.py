@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefect import State, task
+from prefect import State
 
 from rc1_lib.artifacts import now, write_json
 from rc1_lib.run import Run
+from tasks.run_task import run_task
 
 REPORT = "reports/train.json"
 
@@ -90,7 +91,7 @@ class Story:
         }
 
 
-@task(name="training report", persist_result=False)
+@run_task(name="training report", persist_result=False)
 def report_training(run: Run, body: dict[str, Any]) -> str:
     """Write `reports/train.json`; gives its path."""
     head = {"time": now(), "profile": run.config.profile, "config_sha256": run.config_sha256}

@@ -96,9 +96,11 @@ def _run(
     session.show(*preflight_outline(run, rounds, ticket=ticket))
 
     def meanwhile() -> None:
+        from rc1_lib.evidence.registry import read_code_ahead
         from rc1_lib.pool.plan_ahead import plan_ahead
 
         plan_ahead(run, build)
+        read_code_ahead(run)
 
     outcome = run_flow_of(
         session, run, "preflight", verbose=verbose, meanwhile=meanwhile,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,4 +83,24 @@ def test_a_local_run_needs_nothing_running_and_tells_how_it_ended(built: Run, tm
     )  # fmt: skip
     assert (run.returncode, run.stdout.split()[:2]) == (2, ["imported", "GatesFailed"])
     assert "1 of 3 gates failed: training_config" in run.stdout
-    assert (root / ".prefect/prefect.db").exists()
+    kept = what_is_kept(root / ".prefect/prefect.db")
+    assert kept["states"] == {"GateFailed": 1, "GatePassed": 2} and not kept["unfinished"]
+    assert kept["artifacts"] and kept["events"] > 3
+    assert not kept["block types"], "what only deployments need was registered"
+
+
+def what_is_kept(database: Path) -> dict[str, Any]:
+    """What a later server will show of the run."""
+    with closing(sqlite3.connect(database)) as connection:
+
+        def one(query: str) -> int:
+            return int(connection.execute(query).fetchone()[0])
+
+        states = "SELECT state_name, COUNT(*) FROM task_run WHERE state_name LIKE 'Gate%' GROUP BY state_name"
+        return {
+            "states": dict(connection.execute(states).fetchall()),
+            "unfinished": one("SELECT COUNT(*) FROM task_run WHERE state_type NOT IN ('COMPLETED', 'FAILED')"),
+            "artifacts": one("SELECT COUNT(*) FROM artifact"),
+            "events": one("SELECT COUNT(*) FROM events"),
+            "block types": one("SELECT COUNT(*) FROM block_type"),
+        }

@@ -13,7 +13,8 @@ from rc1_lib import code
 from rc1_lib.artifacts import PROJECT_ROOT, FileState
 from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described
+from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described, read_code_ahead
+from rc1_lib.pool.derived import POOL
 from rc1_lib.run import Run
 from tests.evidence import building
 from tests.forks import Forks, this_interpreter
@@ -121,6 +122,32 @@ def test_one_byte_of_any_covered_file_makes_another_fingerprint(
         before = artifact.code
         source(module)
         assert artifact.code != before, module
+
+
+def test_code_that_was_read_ahead_is_not_read_again(built: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code.forget()
+    read_code_ahead(built)
+
+    def unreadable(*roots: str) -> list[Path]:
+        raise AssertionError(f"{roots} are read again")
+
+    monkeypatch.setattr(code, "covered", unreadable)
+    assert [one.code for one in bound(built).values() if isinstance(one, Artifact)]
+    code.forget()
+
+
+def test_a_fault_in_code_that_is_read_ahead_is_left_to_whoever_needs_it(
+    built: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(package: Path) -> None:
+        raise RC1Error(f"{package}: is no source")
+
+    code.forget()
+    monkeypatch.setattr(code, "check_importable", refused)
+    read_code_ahead(built)
+    with pytest.raises(RC1Error, match="is no source"):
+        assert POOL.code
+    code.forget()
 
 
 def test_a_ticket_binds_what_is_read_and_nothing_that_is_made_after_it(built: Run) -> None:
