@@ -17,7 +17,8 @@ from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from flows.failures import leave_failure
 from rc1_lib.build_policy import Build
-from rc1_lib.calibration.stages import STAGES, Stage, Weights, behind, check_overwriting, check_performable, run_stages
+from rc1_lib.calibration.performable import check_performable
+from rc1_lib.calibration.stages import STAGES, Stage, Weights, behind, check_overwriting, run_stages
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import check_waivers

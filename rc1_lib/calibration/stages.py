@@ -17,12 +17,10 @@ from rc1_lib.calibration.shadow_run import CALIBRATED, baseline_run, shadow_run
 from rc1_lib.calibration.weight_calib import weight_calib
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, note_refusal
 from rc1_lib.difficulty.derived import BALANCED
-from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import GateReport
 from rc1_lib.pool.derived import TAKES
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
-from rc1_lib.sources import are_finished
 
 Weights = Mapping[str, float]
 REPORT = "reports/calibration_stages.json"
@@ -133,21 +131,6 @@ def behind(done: Sequence[GateResult], stages: Sequence[Stage] = STAGES) -> list
         return []
     why = f"the stage '{done[-1].name}', which is red: nothing is asked or paid for behind it"
     return [GateResult(stage.name, waits_for=why) for stage in stages[len(done) :]]
-
-
-def check_performable(run: Run) -> None:
-    """Refuse to begin what the ablation could not end: of a finished dialogue there is one about each prompt.
-
-    Raises:
-        ConfigError: saying what such dialogues can be used for.
-    """
-    if are_finished(run.config, run.workspace):
-        raise ConfigError(
-            f"{run.config.sources.use}: holds finished dialogues, one about each prompt. The ablation of the penalty "
-            f"compares several about the same prompt, so that no calibration and no ticket can come of them. "
-            f"`rc1 build-pool`, `validate-pool`, `score` and `probe-scorer` take them; for a ticket give the "
-            f"questions themselves (--sources DIR, hub or embedded)"
-        )
 
 
 def check_overwriting(run: Run, *, rebuild: bool) -> None:

@@ -104,7 +104,7 @@ def overclar_penalty(
 def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False, verbose: Verbose = False) -> int:
     """Run the whole calibration as a flow: shadow run, weights, ablation, shadow run again; write weights if green."""
     run = session.open()
-    from rc1_lib.calibration.stages import check_performable
+    from rc1_lib.calibration.performable import check_performable
     from rc1_lib.cli.preflight import revocation
 
     check_performable(run)  # the flow does so too; here the answer is there before a server has started

@@ -22,10 +22,10 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import NAMES, bound, described
 from rc1_lib.file_hashes import read_anew, sha256_file
 from rc1_lib.gates.machine import read_git
-from rc1_lib.hub_name import check_pinned
+from rc1_lib.preflight.issuable import check_base, check_issuable
 from rc1_lib.preflight.round_validation import round_faults
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
-from rc1_lib.preflight.ticket_key import check_can_sign, envelope_of, revoke_for_good, signature_causes
+from rc1_lib.preflight.ticket_key import envelope_of, revoke_for_good, signature_causes
 from rc1_lib.run import Run, published_config, without_time
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.vouched import check_vouched
@@ -146,26 +146,6 @@ def stated(ticket: dict[str, Any]) -> dict[str, Any]:
 
 def _digest(ticket: dict[str, Any]) -> str:
     return sha256_json(stated(ticket))
-
-
-def check_issuable(run: Run) -> None:
-    """Refuse what no ticket could be issued for, or signed by the key that is asked for.
-
-    Raises:
-        RC1Error: saying what to change.
-    """
-    check_base(run)
-    check_can_sign(run)
-
-
-def check_base(run: Run) -> None:
-    """Refuse a base whose bytes no ticket could vouch for: one on the hub that is pinned by no commit.
-
-    Raises:
-        ConfigError: saying how to pin it.
-    """
-    if not described("base").applies(run):
-        check_pinned(run.config.base_model, "base_model")
 
 
 def read_ticket(run: Run) -> dict[str, Any]:

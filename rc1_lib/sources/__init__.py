@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rc1_lib.apportion import apportion
 from rc1_lib.artifacts import Workspace, sha256_tree
 from rc1_lib.config import RunConfig
 from rc1_lib.errors import SourceError
 from rc1_lib.file_hashes import sha256_known
 from rc1_lib.records import Question, Task
+from rc1_lib.source_place import is_rows, source_path
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub
 from rc1_lib.sources.local import load_local
@@ -35,19 +34,9 @@ def load_questions(
         loaded = load_hub(config.sources.hub, tasks)
     else:
         place = source_path(config.sources.use, workspace)
-        loaded = load_rows(place, tasks) if _is_rows(place) else load_local(place, tasks)
+        loaded = load_rows(place, tasks) if is_rows(place) else load_local(place, tasks)
     questions = {task: list(part.questions) for task, part in loaded.items()}
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
-
-
-def are_finished(config: RunConfig, workspace: Workspace) -> bool:
-    """Whether the source is of finished dialogues: taken as they are, they cannot be performed again."""
-    use = config.sources.use
-    return use not in ("embedded", "hub") and _is_rows(source_path(use, workspace))
-
-
-def _is_rows(place: Path) -> bool:
-    return place.suffix == ".jsonl" and not place.is_dir()
 
 
 def held_out_beside(config: RunConfig, workspace: Workspace) -> list[Question]:
@@ -57,15 +46,6 @@ def held_out_beside(config: RunConfig, workspace: Workspace) -> list[Question]:
         RowError: when that file does not hold rows.
     """
     return [] if config.pool.hold_out is None else read_questions(workspace.find(config.pool.hold_out))
-
-
-def source_path(use: str, workspace: Workspace) -> Path:
-    """The folder (public data sets) or JSONL file (finished rows) that `sources.use` names.
-
-    A relative path is looked for in the current folder, then in the workspace, then in the project.
-    """
-    path = Path(use)
-    return path if path.is_absolute() or path.exists() else workspace.find(use)
 
 
 def sources_sha256(config: RunConfig, workspace: Workspace) -> str:

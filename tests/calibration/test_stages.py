@@ -16,7 +16,8 @@ import pytest
 
 from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calibration.judged_rows import dimensions
-from rc1_lib.calibration.stages import STAGES, Stage, Weights, check_performable, evaluate_here, is_due, run_stages
+from rc1_lib.calibration.performable import check_performable
+from rc1_lib.calibration.stages import STAGES, Stage, Weights, evaluate_here, is_due, run_stages
 from rc1_lib.calibration.weight_calib import calibration_rows
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
 from rc1_lib.errors import ConfigError

@@ -9,7 +9,8 @@ import pytest
 
 from rc1_lib.artifacts import read_json
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
-from rc1_lib.preflight.ticket import TICKET, check_issuable, issue_ticket, read_ticket, revoke_ticket, verify_ticket
+from rc1_lib.preflight.issuable import check_issuable
+from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.run import TICKET_KEY, Run
 
 _A_SECOND = 1.1
