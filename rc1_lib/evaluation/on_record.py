@@ -71,14 +71,14 @@ def recorded_answers(
         RC1Error: as the player does.
     """
     key = sha256_json(_decisive(prepared, policy, rows, modes))
-    answers, fault = _believed(prepared, player, key, rows, modes)
-    if answers is not None:
+    found, fault = _believed(prepared, player, key, rows, modes)
+    if found is not None:
         watch(len(modes), "the answers are on record")
-    else:
+    elif fault:
         watch(0, f"every prompt is asked: {fault}")
-        answers = answers_of(prepared, player, rows, modes, watch)
+    answers = answers_of(prepared, player, rows, modes, watch) if found is None else found
     lines = [_line(mode, one) for mode in modes for one in answers[mode]]
-    if fault and not added():
+    if found is None and not added():
         keep(prepared.run.workspace, key + _SUFFIX, zlib.compress(b"".join(lines)), _MOST)
     return OnRecord(answers, hashlib.sha256(b"".join(lines)).hexdigest())
 
@@ -101,12 +101,15 @@ def _decisive(prepared: Prepared, policy: str, rows: Sequence[MeasuredRow], mode
 def _believed(
     prepared: Prepared, player: Player, key: str, rows: Sequence[MeasuredRow], modes: Sequence[Mode]
 ) -> tuple[Answers | None, str]:
-    """The answers on record, or why there are none."""
+    """The answers on record, or what befell those that were; nothing where none are."""
     if added():
         return None, "no fingerprint covers the source of a task that was registered"
-    found = _recorded(prepared, key, [str(row["id"]) for row in rows], modes)
+    content = kept(prepared.run.workspace, key + _SUFFIX)
+    if content is None:
+        return None, ""
+    found = _read(content, [str(row["id"]) for row in rows], modes)
     if found is None:
-        return None, "nothing whole is on record"
+        return None, "what is on record is damaged, or of other prompts"
     some = secrets.SystemRandom().sample(rows, -(-len(rows) // ONE_IN))
     for mode in modes:
         on_record = {one.row_id: one for one in found[mode]}
@@ -116,11 +119,8 @@ def _believed(
     return found, ""
 
 
-def _recorded(prepared: Prepared, key: str, prompts: Sequence[str], modes: Sequence[Mode]) -> Answers | None:
-    """The answers on record, one a mode and prompt; None where anything else is there."""
-    content = kept(prepared.run.workspace, key + _SUFFIX)
-    if content is None:
-        return None
+def _read(content: bytes, prompts: Sequence[str], modes: Sequence[Mode]) -> Answers | None:
+    """The answers of a record, one a mode and prompt; None where it is anything else."""
     try:
         found = [_LINE.validate_json(line, strict=True) for line in zlib.decompress(content).splitlines()]
     except (zlib.error, ValidationError):
