@@ -3,14 +3,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RC1 := $(BIN)/rc1
-# What tests start is not to compile everything anew, whatever the environment says of bytecode.
+# No process is to compile everything anew, whatever the environment says of bytecode: `setup` leaves that to the first.
+export PYTHONDONTWRITEBYTECODE :=
 # Freed memory is kept for the next test: giving it back took half of what the kernel did. The last is polars' own.
 KEPT := MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TOP_PAD_=16777216 \
 	_RJEM_MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1
 # One thread each, and none that spins while it waits: beside other work that took three times as long.
 CALM := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 # Three workers on two cores: those that run flows wait for their server a third of the time.
-TESTS := PYTHONDONTWRITEBYTECODE= $(KEPT) $(CALM) $(BIN)/python -m pytest -n 3
+TESTS := $(KEPT) $(CALM) $(BIN)/python -m pytest -n 3
 EXTRAS := dask,docker,mlflow,model-signing,wandb
 PROFILE ?= local
 ARGS ?=
