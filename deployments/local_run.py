@@ -118,7 +118,7 @@ def _server(workspace: Path, load: Callable[[str], None], meanwhile: Callable[[]
             import_module(module)
         meanwhile()
 
-    private = start_server(workspace, free_port(), meanwhile=waiting, lasting=False)
+    private = start_server(workspace, free_port(), meanwhile=waiting)
     try:
         yield private.url, False
     finally:

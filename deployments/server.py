@@ -31,17 +31,6 @@ LITTLE_ROOM = 100 * 2**20
 """Bytes: a new database and its log take less."""
 
 
-_FOR_DEPLOYMENTS = (
-    "CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "FOREMAN", "LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR",
-    "SCHEDULER", "TRIGGERS",
-)  # fmt: skip
-"""Services for schedules, workers, leases, pauses and automations. What keeps events and task runs is none of them."""
-_ONE_RUN = {
-    **{f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in _FOR_DEPLOYMENTS},
-    "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
-}
-
-
 class ServerFault(Exception):
     """The server did not come up, or did not last as long as its run."""
 
@@ -87,8 +76,6 @@ def start_server(
     port: int,
     wanted: Callable[[], bool] = lambda: True,
     meanwhile: Callable[[str], None] = lambda url: None,
-    *,
-    lasting: bool = True,
 ) -> Server:
     """Start the workspace's server and wait until it answers.
 
@@ -97,7 +84,6 @@ def start_server(
         port: where it listens, on this machine only.
         wanted: asked while waiting; False gives up.
         meanwhile: called once with the server's address, while it starts.
-        lasting: whether it serves deployments; one that ends with its only run starts sooner without what serves them.
 
     Raises:
         ServerFault: when it ends, or does not answer in time; its log says why.
@@ -114,7 +100,7 @@ def start_server(
     ]
     address = ["--host", HOST, "--port", str(port), "--timeout-graceful-shutdown", "5", "--log-level", "warning"]
     listening = {"PREFECT_SERVER_API_HOST": HOST, "PREFECT_SERVER_API_PORT": str(port), "PREFECT__SERVER_FINAL": "1"}
-    environment = {**os.environ, **({} if lasting else _ONE_RUN), **settings(workspace, url), **listening}
+    environment = {**os.environ, **settings(workspace, url), **listening}
     with log.open("ab") as output:
         process = children.start([sys.executable, "-m", "uvicorn", *application, *address], environment, output)
     server = Server(url, process)
