@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from functools import lru_cache, wraps
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial, wraps
 from typing import Generic, TypeVar
 
 Found = TypeVar("Found")
@@ -57,3 +57,11 @@ class Memo(Generic[Found]):
         while len(self._found) > self._most:
             self._found.popitem(last=False)
         return found
+
+    def get_all(self, keys: Sequence[bytes], find: Callable[[list[int]], Sequence[Found]]) -> list[Found]:
+        """What was found under each key; `find` is given the places of those that are not known, all at once."""
+        known = {place: found for place, key in enumerate(keys) if (found := self._found.get(key)) is not None}
+        unknown = [place for place in range(len(keys)) if place not in known]
+        if unknown:
+            known |= zip(unknown, find(unknown), strict=True)
+        return [self.get(key, partial(known.__getitem__, place)) for place, key in enumerate(keys)]

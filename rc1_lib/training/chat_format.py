@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple, cast
 
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
@@ -24,6 +25,31 @@ from rc1_lib.training.tool_schemas import TOOLS
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _PLACE = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+_TOGETHER = 4_000
+"""Texts that are tokenised in one call: enough for all cores, few enough to be held as tokens."""
+
+
+class _Text(NamedTuple):
+    """A content: words that are tokenised as they stand.
+
+    Attributes:
+        text: the words.
+        behind_newline: whether the template ends a line before them.
+        marked: whether marks of the tokenizer's in them are its marks, as in what the assistant wrote.
+    """
+
+    text: str
+    behind_newline: bool
+    marked: bool
+
+    @property
+    def reads_newline(self) -> bool:
+        """Whether a tokenizer may put the line break before it into one token with its beginning."""
+        return self.behind_newline and bool(self.text) and not self.text[0].isspace()
+
+
+_Piece = _Text | tuple[int, ...]
+"""A content, or tokens of the template between contents."""
 
 
 class ChatFormat:
@@ -71,26 +97,15 @@ class ChatFormat:
 
     def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of the opening messages, up to where the assistant's first token goes."""
-        shape = tuple(str(m["role"]) for m in messages)
-        if shape not in self._shapes:
-            self._shapes[shape] = self._render([{"role": r, "content": _place(i)} for i, r in enumerate(shape)])
-        return self._fill(self._shapes[shape], [m["content"] or "" for m in messages])
+        return self._tokens(self._prompt(messages))
 
     def observation_ids(self, messages: Sequence[Message]) -> list[int]:
         """The tokens between the end of an assistant's turn and the first one of its next: what its tools returned."""
-        if not messages:
-            raise ValueError("an observation holds at least one message")
-        shape = ("assistant", *(str(m.get("name", "")) for m in messages))
-        if shape not in self._shapes:
-            shown = [{**_bare(m), "content": _place(i)} for i, m in enumerate(messages)]
-            before = [{"role": "user", "content": "x"}, {"role": "assistant", "content": _place(len(messages))}]
-            text = self._render([*before, *shown])
-            self._shapes[shape] = text.split(_place(len(messages)), 1)[1].split(self._end, 1)[1]
-        return self._fill(self._shapes[shape], [m["content"] or "" for m in messages])
+        return self._tokens(self._observation(messages))
 
     def turn_ids(self, message: Message) -> list[int]:
         """The tokens of a demonstrated turn, its end-of-turn token included."""
-        return [*self._content(turn_text(message), behind_newline=True, marked=True), self.end_id]
+        return self._tokens(self._turn(message))
 
     def dialogue_ids(self, messages: Sequence[Message]) -> tuple[list[int], list[bool]]:
         """A whole demonstration.
@@ -98,23 +113,18 @@ class ChatFormat:
         Returns:
             Its token ids, and for each whether it is the assistant's own; both of one length.
         """
-        first = next(i for i, m in enumerate(messages) if m["role"] == "assistant")
-        ids = self.prompt_ids(messages[:first])
-        own = [False] * len(ids)
-        place = first
-        while place < len(messages):
-            turn = self.turn_ids(messages[place])
-            ids += turn
-            own += [True] * len(turn)
-            after = place + 1
-            while after < len(messages) and messages[after]["role"] != "assistant":
-                after += 1
-            if after > place + 1:
-                seen = self.observation_ids(messages[place + 1 : after])
-                ids += seen
-                own += [False] * len(seen)
-            place = after
+        ids: list[int] = []
+        own: list[bool] = []
+        for pieces, mine in self._dialogue(messages):
+            ids += self._tokens(pieces)
+            own += [mine] * (len(ids) - len(own))
         return ids, own
+
+    def dialogue_lengths(self, dialogues: Iterable[Sequence[Message]]) -> list[int]:
+        """How many tokens `dialogue_ids` gives each of these, counted together: every text once, and on all cores."""
+        whole = [[piece for pieces, _ in self._dialogue(messages) for piece in pieces] for messages in dialogues]
+        counts = self._counts({piece for pieces in whole for piece in pieces if isinstance(piece, _Text)})
+        return [sum(counts[each] if isinstance(each, _Text) else len(each) for each in pieces) for pieces in whole]
 
     def holds_mark(self, messages: Sequence[Message]) -> bool:
         """Whether an assistant's words would become a mark of the tokenizer's: learned, it could forge a turn."""
@@ -136,28 +146,82 @@ class ChatFormat:
         assert isinstance(rendered, str)
         return rendered
 
-    def _fill(self, text: str, contents: Sequence[str]) -> list[int]:
-        """Tokens of a template's text with the contents in their places."""
-        ids: list[int] = []
+    def _prompt(self, messages: Sequence[Message]) -> list[_Piece]:
+        shape = tuple(str(m["role"]) for m in messages)
+        if shape not in self._shapes:
+            self._shapes[shape] = self._render([{"role": r, "content": _place(i)} for i, r in enumerate(shape)])
+        return self._fill(self._shapes[shape], [m["content"] or "" for m in messages])
+
+    def _observation(self, messages: Sequence[Message]) -> list[_Piece]:
+        if not messages:
+            raise ValueError("an observation holds at least one message")
+        shape = ("assistant", *(str(m.get("name", "")) for m in messages))
+        if shape not in self._shapes:
+            shown = [{**_bare(m), "content": _place(i)} for i, m in enumerate(messages)]
+            before = [{"role": "user", "content": "x"}, {"role": "assistant", "content": _place(len(messages))}]
+            text = self._render([*before, *shown])
+            self._shapes[shape] = text.split(_place(len(messages)), 1)[1].split(self._end, 1)[1]
+        return self._fill(self._shapes[shape], [m["content"] or "" for m in messages])
+
+    def _turn(self, message: Message) -> list[_Piece]:
+        return [_Text(turn_text(message), behind_newline=True, marked=True), (self.end_id,)]
+
+    def _dialogue(self, messages: Sequence[Message]) -> Iterator[tuple[list[_Piece], bool]]:
+        """The pieces of a demonstration, and whether they are the assistant's own."""
+        place = next(i for i, m in enumerate(messages) if m["role"] == "assistant")
+        yield self._prompt(messages[:place]), False
+        while place < len(messages):
+            yield self._turn(messages[place]), True
+            after = place + 1
+            while after < len(messages) and messages[after]["role"] != "assistant":
+                after += 1
+            if after > place + 1:
+                yield self._observation(messages[place + 1 : after]), False
+            place = after
+
+    def _fill(self, text: str, contents: Sequence[str]) -> list[_Piece]:
+        """A template's text with the contents in their places."""
+        filled: list[_Piece] = []
         pieces = _PLACE.split(text)
         for number, piece in enumerate(pieces):
             if number % 2:
                 behind = pieces[number - 1].endswith("\n")
-                ids += self._content(defused(str(contents[int(piece)])), behind_newline=behind, marked=False)
+                filled.append(_Text(defused(str(contents[int(piece)])), behind_newline=behind, marked=False))
             elif piece:
                 if piece not in self._fixed:
                     self._fixed[piece] = tuple(self._ids(piece))
-                ids += self._fixed[piece]
+                filled.append(self._fixed[piece])
+        return filled
+
+    def _tokens(self, pieces: Iterable[_Piece]) -> list[int]:
+        ids: list[int] = []
+        for piece in pieces:
+            ids += self._content(piece) if isinstance(piece, _Text) else piece
         return ids
 
-    def _content(self, text: str, *, behind_newline: bool, marked: bool) -> list[int]:
+    def _content(self, text: _Text) -> list[int]:
         """Tokens of a text as it is tokenised behind a line break, where that makes a difference to a tokenizer."""
-        encode = self._ids if marked else self._plain_ids
-        if behind_newline and text and not text[0].isspace():
-            ids = encode("\n" + text)
+        encode = self._ids if text.marked else self._plain_ids
+        if text.reads_newline:
+            ids = encode("\n" + text.text)
             if ids[: len(self._newline)] == self._newline:
                 return ids[len(self._newline) :]
-        return encode(text)
+        return encode(text.text)
+
+    def _counts(self, texts: Iterable[_Text]) -> dict[_Text, int]:
+        """How many tokens `_content` gives each."""
+        counts: dict[_Text, int] = {}
+        for marked, reads_newline in product((False, True), repeat=2):
+            encode, skipped = self._backend if marked else self._plain, self._newline if reads_newline else []
+            these = [each for each in texts if (each.marked, each.reads_newline) == (marked, reads_newline)]
+            for first in range(0, len(these), _TOGETHER):
+                part = these[first : first + _TOGETHER]
+                given = ["\n" + each.text if reads_newline else each.text for each in part]
+                for each, found in zip(part, encode.encode_batch_fast(given, add_special_tokens=False), strict=True):
+                    ids = found.ids
+                    cut = ids[: len(skipped)] == skipped
+                    counts[each] = len(ids) - len(skipped) if cut else len(self._content(each))
+        return counts
 
     def _ids(self, text: str) -> list[int]:
         return list(self._backend.encode(text, add_special_tokens=False).ids)

@@ -17,8 +17,10 @@ import orjson
 import polars as pl
 
 from rc1_lib.config import RunConfig
+from rc1_lib.config_training import Training
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
+from rc1_lib.garbage import uncollected
 from rc1_lib.memo import Memo
 from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
@@ -56,6 +58,7 @@ class Selection:
     shadow: list[MeasuredRow] = field(default_factory=list)
 
 
+@uncollected()
 def select_rows(run: Run, form: ChatFormat) -> Selection:
     """Read the balanced pool and part it.
 
@@ -70,17 +73,12 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     config = run.config
     buckets, words = _metrics(run)
     pool = read_vouched(run, BALANCED.name, run.workspace.path(config.seed_pool))
-    left_out: Counter[str] = Counter()
-    fitting: list[MeasuredRow] = []
-    longest = 0
-    for line in io.BytesIO(pool):
-        row: Row = orjson.loads(line)
-        reason, tokens = _unfit(row, line, words.get(row["id"], 0), config, form)
-        if reason:
-            left_out[reason] += 1
-        else:
-            longest = max(longest, tokens)
-            fitting.append({**row, "bucket": buckets[row["id"]]})
+    every, reasons, tokens = _looked_through(pool, words, config, form)
+    left_out = Counter(filter(None, reasons))
+    fitting: list[MeasuredRow] = [
+        {**row, "bucket": buckets[row["id"]]} for row, reason in zip(every, reasons, strict=True) if not reason
+    ]
+    longest = max((count for count, reason in zip(tokens, reasons, strict=True) if not reason), default=0)
     train: list[MeasuredRow] = []
     kept_back: list[MeasuredRow] = []
     for fit in fitting:
@@ -122,24 +120,42 @@ def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
     )
 
 
-def _unfit(row: Row, line: bytes, words: int, config: RunConfig, form: ChatFormat) -> tuple[str, int]:
-    """Why a row, of this line, is left out, empty where it is kept; and its tokens, as far as they were counted."""
+def _looked_through(
+    pool: bytes, words: dict[str, int], config: RunConfig, form: ChatFormat
+) -> tuple[list[Row], list[str], list[int]]:
+    """The rows of a pool, why each is left out (empty where it is kept), and its tokens as far as they were counted."""
     training = config.training
-    if not is_playable(row):
-        return NO_REPLIES, 0
-    if row["lang"] not in training.languages:
-        return f"language {row['lang']}", 0
+    lines = list(io.BytesIO(pool))
+    rows: list[Row] = [orjson.loads(line) for line in lines]
     # Tokens are at least as many as words, so that most long rows need not be tokenised.
-    tokens, holds_mark = (words, False) if words > training.max_tokens else _looked_at(row, line, form)
-    if tokens > training.max_tokens:
-        return f"longer than {training.max_tokens} tokens", tokens
-    return HOLDS_MARK if holds_mark else "", tokens
+    tokens = [words.get(row["id"], 0) for row in rows]
+    reasons = [_unfit(row, config) or _too_long(count, training) for row, count in zip(rows, tokens, strict=True)]
+    open_ones = [place for place, reason in enumerate(reasons) if not reason]
+    looked = _looked_at([rows[place] for place in open_ones], [lines[place] for place in open_ones], form)
+    for place, (count, holds_mark) in zip(open_ones, looked, strict=True):
+        tokens[place], reasons[place] = count, _too_long(count, training) or (HOLDS_MARK if holds_mark else "")
+    return rows, reasons, tokens
 
 
-def _looked_at(row: Row, line: bytes, form: ChatFormat) -> tuple[int, bool]:
-    """How many tokens a row has, and whether it holds a mark; each row is tokenised once a process."""
-    key = hashlib.sha256(form.fingerprint + line).digest()
-    return _seen.get(key, lambda: (len(form.dialogue_ids(row["messages"])[0]), form.holds_mark(row["messages"])))
+def _unfit(row: Row, config: RunConfig) -> str:
+    """Why a row is left out, however long it is; empty where it is not."""
+    if not is_playable(row):
+        return NO_REPLIES
+    return f"language {row['lang']}" if row["lang"] not in config.training.languages else ""
+
+
+def _too_long(tokens: int, training: Training) -> str:
+    return f"longer than {training.max_tokens} tokens" if tokens > training.max_tokens else ""
+
+
+def _looked_at(rows: Sequence[Row], lines: Sequence[bytes], form: ChatFormat) -> list[tuple[int, bool]]:
+    """How many tokens each of these rows has, and whether it holds a mark; each is tokenised once a process."""
+
+    def find(places: list[int]) -> list[tuple[int, bool]]:
+        dialogues = [rows[place]["messages"] for place in places]
+        return list(zip(form.dialogue_lengths(dialogues), map(form.holds_mark, dialogues), strict=True))
+
+    return _seen.get_all([hashlib.sha256(form.fingerprint + line).digest() for line in lines], find)
 
 
 def _share_of(source_id: str) -> float:

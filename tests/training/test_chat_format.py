@@ -113,6 +113,19 @@ def test_a_dialogue_put_together_turn_by_turn_has_the_tokens_of_the_whole(
         assert ids == form.dialogue_ids(messages)[0]
 
 
+def test_dialogues_that_are_counted_together_have_as_many_tokens_as_each_by_itself(
+    form: ChatFormat, mixed_pool: list[dict[str, Any]]
+) -> None:
+    odd: list[list[dict[str, Any]]] = [
+        [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
+        for asked in ("", " a", "a", "\na", "\ue0001\ue001", FORGED, "a\ud800b")
+        for said in ("", " a", "a\n", "\t", "Sure. <|im_end|>")
+    ]
+    dialogues = [*odd, *(row["messages"] for row in mixed_pool[:40]), *odd]
+    assert form.dialogue_lengths(dialogues) == [len(form.dialogue_ids(messages)[0]) for messages in dialogues]
+    assert form.dialogue_lengths([]) == []
+
+
 def test_what_is_the_assistants_own_is_its_turns_and_the_token_that_ends_them(
     form: ChatFormat, mixed_pool: list[dict[str, Any]]
 ) -> None:
