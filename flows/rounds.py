@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefect import State, tags
+from prefect import State
 from prefect.futures import wait
 from prefect.logging import get_run_logger
 
 from flows.shards import Shards, may_be_given_away
-from rc1_lib.preflight.gates import as_found_here, gates_of_round, round_name, round_title
+from rc1_lib.preflight.gates import as_found_here, gates_of_round, round_title
 from rc1_lib.preflight.rounds import GREEN, round_passed
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
@@ -99,9 +99,8 @@ def _judge(
     run: Run, number: int, names: Sequence[str], refresh: bool, shards: Shards | None = None
 ) -> dict[str, _Verdict]:
     given = [name for name in names if shards is not None and may_be_given_away(name)]
-    elsewhere = shards(given, [round_name(number)], run, number, refresh) if shards is not None else dict
-    with tags(round_name(number)):
-        futures = {name: gate.submit(run, name, number, refresh) for name in names if name not in given}
+    elsewhere = shards(given, run, number, refresh) if shards is not None else dict
+    futures = {name: gate.submit(run, name, number, refresh) for name in names if name not in given}
     wait(list(futures.values()))
     verdicts = {name: _verdict(name, future.state) for name, future in futures.items()}
     return verdicts | {name: _found_elsewhere(run, name, body) for name, body in elsewhere().items()}

@@ -24,7 +24,7 @@ PATIENCE_S = 1800.0
 class Shards(Protocol):
     """Judges some gates of a round elsewhere."""
 
-    def __call__(self, names: Sequence[str], tags: Sequence[str], run: Run, number: int, anew: bool) -> Found:
+    def __call__(self, names: Sequence[str], run: Run, number: int, anew: bool) -> Found:
         """Begin to judge; returns the function that waits for what each gate's task left, or the fault it met."""
 
 
@@ -67,10 +67,9 @@ def dask_processes(processes: int) -> Iterator[Shards | None]:
         DaskTaskRunner(cluster=cluster) as runner,
     ):
 
-        def judge(names: Sequence[str], tags: Sequence[str], run: Run, number: int, anew: bool) -> Found:
-            task = gate.with_options(tags=tags)
+        def judge(names: Sequence[str], run: Run, number: int, anew: bool) -> Found:
             futures = {
-                name: runner.submit(task, {"run": run, "name": name, "number": number, "anew": anew}) for name in names
+                name: runner.submit(gate, {"run": run, "name": name, "number": number, "anew": anew}) for name in names
             }
             return lambda: {name: _left(future) for name, future in futures.items()}
 

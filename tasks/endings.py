@@ -43,12 +43,15 @@ def retry_when_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]
     return isinstance(state.data, BaseException) and is_transient(state.data)
 
 
-def retried(name: str, task_run_name: str | None = None) -> Callable[[Callable[P, R]], Task[P, R]]:
+def retried(
+    name: str, task_run_name: str | Callable[[dict[str, Any]], str] | None = None
+) -> Callable[[Callable[P, R]], Task[P, R]]:
     """`prefect.task` for whatever may be done twice: tried again after a transient fault, and no result of it is kept.
 
     Args:
         name: the task's.
-        task_run_name: of each of its runs, with its parameters in braces; None: as Prefect names them.
+        task_run_name: of each of its runs, with its parameters in braces, or made from them by a function whose
+            argument is called `parameters`; None: as Prefect names them.
     """
     return run_task(
         name=name,

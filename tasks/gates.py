@@ -42,7 +42,15 @@ def files_read(gate_name: str, files: AllFiles) -> Files:
     return dict(files[file] for file in BY_NAME[gate_name].reads if file in files)
 
 
-@retried(name="gate", task_run_name="{name}")
+def _title(parameters: dict[str, Any]) -> str:
+    """A gate's run in the UI. No tag says the round: of a tagged run Prefect asks the server how many there may be.
+
+    Right behind a round that question waited two seconds for SQLite.
+    """
+    return f"{round_title(parameters['number'])}: {parameters['name']}"
+
+
+@retried(name="gate", task_run_name=_title)
 def gate(run: Run, name: str, number: int, anew: bool = False) -> State[dict[str, Any]]:
     """Evaluate one gate.
 

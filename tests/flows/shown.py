@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from prefect import State, get_client
-from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
-from prefect.client.schemas.objects import Artifact
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import Artifact, TaskRun
 from prefect.client.schemas.sorting import ArtifactSort
 
 
@@ -16,3 +17,17 @@ def artifacts(state: State[Any]) -> dict[str, Artifact]:
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(artifact_filter=of_run, sort=ArtifactSort.CREATED_DESC)
     return {str(artifact.key): artifact for artifact in reversed(found)}
+
+
+def task_runs(state: State[Any]) -> list[TaskRun]:
+    """The flow run's task runs in the order of their start, once the server has heard how each ended."""
+    this_run = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
+    with get_client(sync_client=True) as client:
+        before = -1
+        for _ in range(100):
+            runs = client.read_task_runs(flow_run_filter=this_run, limit=200)
+            if len(runs) == before and all(run.state is not None and run.state.is_final() for run in runs):
+                return sorted(runs, key=lambda run: str(run.start_time))
+            before = len(runs)
+            time.sleep(0.3)
+    raise AssertionError("the server has not heard of every task's end")

@@ -6,7 +6,6 @@ import io
 import json
 import re
 import shutil
-import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -16,8 +15,7 @@ from typing import Any
 import pytest
 from prefect import State
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterStartTime
-from prefect.client.schemas.objects import TaskRun
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterStartTime
 from prefect.client.schemas.sorting import FlowRunSort
 
 from flows.calibrate import calibrate
@@ -36,7 +34,7 @@ from tests.cli.conftest import NARROW, call, fits, serving
 from tests.shares import share
 
 from .conftest import stand
-from .shown import artifacts
+from .shown import artifacts, task_runs
 
 # The stages' verdicts rest on point values: few resamples widen nothing but the intervals beside them.
 QUICK = ("gates.shadow_run.resamples=50", "gates.ablation.resamples=50", "calibration.boot=20")
@@ -73,20 +71,6 @@ def ended(flow: Callable[..., Any], run: Run, **parameters: Any) -> State[Any]:
 
 def weights_file(run: Run) -> Path:
     return run.workspace.path(run.config.weights)
-
-
-def task_runs(state: State[Any]) -> list[TaskRun]:
-    """The flow run's task runs in the order of their start, once the server has heard how each ended."""
-    this_run = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
-    with get_client(sync_client=True) as client:
-        before = -1
-        for _ in range(100):
-            runs = client.read_task_runs(flow_run_filter=this_run, limit=200)
-            if len(runs) == before and all(run.state is not None and run.state.is_final() for run in runs):
-                return sorted(runs, key=lambda run: str(run.start_time))
-            before = len(runs)
-            time.sleep(0.3)
-    raise AssertionError("the server has not heard of every task's end")
 
 
 def stage_states(state: State[Any]) -> dict[str, str | None]:

@@ -23,6 +23,8 @@ from rc1_lib.thresholds import ResourcesGate
 from rc1_lib.workspace_lock import holding
 from tasks.reports import NIGHTLY
 
+from .shown import task_runs
+
 Start = Callable[..., State[Any]]
 Only = Callable[..., None]
 NIGHTLY_PARAMETERS = {"build": "never", "refresh": True, "recheck": True, "ticket": False}
@@ -46,6 +48,16 @@ def test_two_green_rounds_issue_a_ticket_that_verifies(green: tuple[Run, State[A
     run, state = green
     assert (state.is_completed(), state.name) == (True, "TicketIssued"), state.message
     assert verify_ticket(run)["profile"] == "local"
+
+
+def test_a_gates_task_run_is_named_by_its_round_and_waits_for_no_limit_of_the_servers(
+    green: tuple[Run, State[Any]],
+) -> None:
+    """Of a run with a tag Prefect asks the server, before it begins, how many of that tag there may be at once."""
+    runs = task_runs(green[1])
+    wanted = [f"round {number}: {spec.name}" for number in (1, 2) for spec in gates_of_round(number)]
+    assert [run.name for run in runs if run.name.startswith("round") and ":" in run.name] == wanted
+    assert not any(run.tags for run in runs)
 
 
 def test_waived_gates_are_shown_as_waived_everywhere(green: tuple[Run, State[Any]]) -> None:
