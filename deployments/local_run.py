@@ -162,14 +162,24 @@ def _end_without_waiting() -> None:
 
 
 def _run(name: FlowName, workspace: Path, url: str, flow_parameters: dict[str, Any], lasting: bool) -> State[Any]:
-    from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+    from prefect.settings import (
+        PREFECT_API_URL,
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+        PREFECT_LOCAL_STORAGE_PATH,
+        temporary_settings,
+    )
 
     flow = getattr(import_module(f"flows.{name}"), name)
     here = settings(workspace, url)
     # For a second run in one process, which finds Prefect imported with the first one's settings.
-    with temporary_settings(
-        {PREFECT_API_URL: here["PREFECT_API_URL"], PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"]}
-    ):
+    chosen: dict[Any, Any] = {
+        PREFECT_API_URL: here["PREFECT_API_URL"],
+        PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"],
+    }
+    if not lasting:
+        # A private server ends with the run, so that nobody would hear them, and up to a second goes to ending them.
+        chosen[PREFECT_FLOWS_HEARTBEAT_FREQUENCY] = None
+    with temporary_settings(chosen):
         state: State[Any] = flow(**flow_parameters, return_state=True)
         if not lasting and state.state_details.flow_run_id is not None:
             _wait_for_history(state.state_details.flow_run_id)

@@ -114,6 +114,7 @@ def server_of_tests(factory: pytest.TempPathFactory) -> Iterator[None]:
         "PREFECT_LOGGING_TO_API_ENABLED": False,
         "PREFECT_SERVER_ANALYTICS_ENABLED": False,
         "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": False,
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": None,  # who sends them is ended within a second, at the end of every flow
     }
     chosen |= {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": False for name in _SERVICES}
     by_setting = {getattr(settings, name): value for name, value in chosen.items()}

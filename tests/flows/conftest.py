@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prefect import State
+from prefect.client.orchestration import get_client
 
 from flows.preflight import preflight
 from rc1_lib.checks import at_least
@@ -25,6 +26,15 @@ from .trainings import start as start_training
 @pytest.fixture(scope="session", autouse=True)
 def _prefect(prefect_server: None) -> None:
     """Every test here has the server, whether or not it says so."""
+
+
+@pytest.fixture
+def no_automation_left() -> Iterator[None]:
+    """No automation outlives its test: the server would go on counting the events of every flow in its database."""
+    yield
+    with get_client(sync_client=True) as client:
+        for one in client.read_automations():
+            client.delete_automation(one.id)
 
 
 def start(run: Run, **parameters: Any) -> State[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from prefect.client.orchestration import get_client
 from prefect.states import Running
 
@@ -12,6 +13,8 @@ from deployments.register import NIGHTLY, NIGHTLY_CRON, create_pool, register
 from flows.endings import ENDINGS
 
 POOL = "rc1-test"
+
+pytestmark = pytest.mark.usefixtures("no_automation_left")
 
 
 def test_a_run_left_over_by_an_earlier_server_frees_the_pool(tmp_path: Path) -> None:

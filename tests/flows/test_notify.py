@@ -25,6 +25,8 @@ from rc1_lib.run import Run
 SECRET = "/services/T0NOBODY/x7Qp2kVb91"
 PATIENCE_S = 60.0
 
+pytestmark = pytest.mark.usefixtures("no_automation_left")
+
 
 @dataclass
 class Receiver:
@@ -57,14 +59,6 @@ def receiver() -> Iterator[Receiver]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield receives
         server.shutdown()
-
-
-@pytest.fixture(autouse=True)
-def _no_automation_left() -> Iterator[None]:
-    yield
-    with get_client(sync_client=True) as client:
-        for one in client.read_automations_by_name(NAME):
-            client.delete_automation(one.id)
 
 
 def test_a_red_night_is_told_with_its_cause_and_a_green_one_is_not(

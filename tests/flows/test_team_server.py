@@ -23,6 +23,8 @@ from rc1_lib.errors import RC1Error
 
 POOL = "rc1-team"
 
+pytestmark = pytest.mark.usefixtures("no_automation_left")
+
 
 @pytest.mark.parametrize("kind", ["process", "docker", "kubernetes"])
 def test_the_server_takes_the_pools_template_and_holds_deployments_to_it(kind: str) -> None:
