@@ -24,7 +24,7 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, VERDICTS, Run, open_run
-from tests import forks, own_workspace, pictures
+from tests import forks, mypy_ahead, own_workspace, pictures
 from tests.forked_workers import fork_workers
 from tests.groups import WITH_SERVER, ByGroup, group_of, turn_of
 from tests.lasting_server import LastingServer
@@ -78,6 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     """Where several workers run, what they all import is imported once."""
+    mypy_ahead.begin(config)
     fork_workers(config, specs)
 
 

@@ -22,18 +22,18 @@ _FLOWS_OF_COMMANDS = {
 }
 _MYPY = "test_mypy_strict_finds_nothing"
 _FIRST = (
-    FLOWS, CALIBRATIONS, _MYPY, "tests/training/rollout/test_vllm.py", "tests/training/test_ppo_run.py",
+    FLOWS, CALIBRATIONS, "tests/training/rollout/test_vllm.py", "tests/training/test_ppo_run.py",
     "tests/training/test_episode_engines.py", "tests/end_to_end/test_local_run.py", "tests/scoring/test_judge.py",
     "tests/training/test_judge_drifted.py", "tests/training/ranks/test_training.py", "tests/gates/test_damage.py",
     "tests/calibration/test_judge_baseline.py", "tests/gates/test_damage_table.py", "tests/training/test_warm_start.py",
     "tests/calibration/test_reward_hacking.py", "tests/training/test_trial.py",
     "tests/preflight/test_known_verdicts.py", "tests/release/test_report.py", "tests/evidence/test_registry.py",
     "tests/training/test_registry.py", "tests/training/test_supervised_run.py", "tests/gates/test_leaks.py",
-    "tests/cli/test_bad_inputs.py",
+    "tests/cli/test_bad_inputs.py", _MYPY,
 )  # fmt: skip
 """Those that take longest, so that the workers end at about the same time. The others follow as they were found.
 
-While the first builds the small pool, the third has what does not wait for it.
+mypy has been at work since before the workers were there, so that it has ended by then.
 """
 
 

@@ -32,22 +32,32 @@ def names(artifact: Artifact) -> set[str]:
     return {path.relative_to(code.PROJECT_ROOT).as_posix() for path in code.covered(*artifact.code_roots)}
 
 
-@pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """A copy of the source that fingerprints are taken of; `source("rc1_lib/text.py")` changes one byte of it."""
+@pytest.fixture(scope="module")
+def copied_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of all the source that fingerprints are taken of; whoever changes a file of it puts it back."""
+    root = tmp_path_factory.mktemp("source")
     for package in code.PACKAGES:
-        shutil.copytree(
-            PROJECT_ROOT / package, tmp_path / "source" / package, ignore=shutil.ignore_patterns("__pycache__")
-        )
-    monkeypatch.setattr(code, "PROJECT_ROOT", tmp_path / "source")
+        shutil.copytree(PROJECT_ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+    return root
+
+
+@pytest.fixture
+def source(copied_source: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Fingerprints are taken of a copy of the source; `source("rc1_lib/text.py")` changes one byte of it."""
+    monkeypatch.setattr(code, "PROJECT_ROOT", copied_source)
     code.forget()
+    before: dict[Path, bytes] = {}
 
     def change(name: str) -> None:
-        path = tmp_path / "source" / name
-        path.write_bytes(path.read_bytes() + b"\n")
+        path = copied_source / name
+        content = path.read_bytes()
+        before.setdefault(path, content)
+        path.write_bytes(content + b"\n")
         code.forget()
 
     yield change
+    for path, content in before.items():
+        path.write_bytes(content)
     code.forget()
 
 
