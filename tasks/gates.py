@@ -45,7 +45,7 @@ def files_read(gate_name: str, files: AllFiles) -> Files:
 def _title(parameters: dict[str, Any]) -> str:
     """A gate's run in the UI. No tag says the round: of a tagged run Prefect asks the server how many there may be.
 
-    Right behind a round that question waited two seconds for SQLite.
+    Right behind a round that question often took two seconds.
     """
     return f"{round_title(parameters['number'])}: {parameters['name']}"
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-PROJECT_ROOT = Path(__file__).parents[1]
+from rc1_lib.artifacts import PROJECT_ROOT
+
 TEST = "tests/house/test_house.py"
 _FOLDER = "RC1_TESTS_MYPY"
 _COMMAND = '"$1" -m mypy > "$2/output" 2>&1; echo $? > "$2/code.part"; mv "$2/code.part" "$2/code"'
@@ -29,15 +30,14 @@ def begin(config: pytest.Config) -> None:
         subprocess.Popen(["sh", "-c", _COMMAND, "sh", sys.executable, folder], cwd=PROJECT_ROOT)
 
 
-def result() -> tuple[int, str]:
-    """Its exit status and what it said; it is run here and now where nobody has begun it."""
+def result() -> subprocess.CompletedProcess[str] | None:
+    """How it ended and what it said; None where nobody has begun it."""
     folder = os.environ.pop(_FOLDER, None)
     if folder is None:
-        done = subprocess.run([sys.executable, "-m", "mypy"], cwd=PROJECT_ROOT, capture_output=True, text=True)
-        return done.returncode, done.stdout + done.stderr
+        return None
     code = Path(folder, "code")
     while not code.exists():  # the suite's own bound on a test ends it
         time.sleep(0.1)
-    found = int(code.read_text()), Path(folder, "output").read_text()
+    found = subprocess.CompletedProcess("mypy", int(code.read_text()), Path(folder, "output").read_text())
     shutil.rmtree(folder)
     return found

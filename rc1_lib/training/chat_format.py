@@ -208,7 +208,7 @@ class ChatFormat:
                 return ids[len(self._newline) :]
         return encode(text.text)
 
-    def _counts(self, texts: Iterable[_Text]) -> dict[_Text, int]:
+    def _counts(self, texts: set[_Text]) -> dict[_Text, int]:
         """How many tokens `_content` gives each."""
         counts: dict[_Text, int] = {}
         for marked, reads_newline in product((False, True), repeat=2):
