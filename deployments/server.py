@@ -94,15 +94,16 @@ def start_server(
     # uvicorn itself, not `prefect server start`: that costs seconds more.
     application = [
         "--app-dir",
-        str(_prefect().parent),
+        str(PROJECT_ROOT),
         "--factory",
-        "prefect.server.api.server:create_app",
+        "deployments.server_app:create_app",
     ]
     address = ["--host", HOST, "--port", str(port), "--timeout-graceful-shutdown", "5", "--log-level", "warning"]
     listening = {"PREFECT_SERVER_API_HOST": HOST, "PREFECT_SERVER_API_PORT": str(port), "PREFECT__SERVER_FINAL": "1"}
     environment = {**os.environ, **settings(workspace, url), **listening}
     with log.open("ab") as output:
-        process = children.start([sys.executable, "-m", "uvicorn", *application, *address], environment, output)
+        # -P: whatever is called like one of its modules and lies in the current folder is not taken for it.
+        process = children.start([sys.executable, "-P", "-m", "uvicorn", *application, *address], environment, output)
     server = Server(url, process)
     try:
         meanwhile(url)

@@ -23,12 +23,13 @@ import uvicorn
 from prefect import settings
 from prefect.context import refresh_global_settings_context
 from prefect.server.api import background_workers
-from prefect.server.api.server import SubprocessASGIServer, create_app
+from prefect.server.api.server import SubprocessASGIServer
 from prefect.server.database import provide_database_interface
 from prefect.settings.context import get_current_settings
 from prefect.testing.utilities import prefect_test_harness
 from sqlalchemy.engine import make_url
 
+from deployments.server_app import create_app
 from tests.forks import Fork, Forks, this_interpreter
 from tests.once import copy_of
 

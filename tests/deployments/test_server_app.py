@@ -1,0 +1,138 @@
+"""Over SQLite whoever writes waits for a turn, and collecting garbage has nobody wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import subprocess
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from prefect.server.database.configurations import AioSqliteConfiguration
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+
+from deployments import children, server, server_app
+from deployments.server_app import InTurn, collect_apart
+from tests.forks import this_interpreter
+
+TABLE = text("CREATE TABLE counted (number INTEGER PRIMARY KEY)")
+COUNT = text("SELECT count(*) FROM counted")
+
+
+def insert(number: int) -> str:
+    return f"INSERT INTO counted VALUES ({number})"
+
+
+def over(database: Path) -> InTurn:
+    return InTurn(connection_url=f"sqlite+aiosqlite:///{database}")
+
+
+async def with_table(configuration: AioSqliteConfiguration) -> AsyncEngine:
+    engine = await configuration.engine()
+    async with AsyncSession(engine) as session:
+        await session.execute(TABLE)
+    return engine
+
+
+def test_two_that_read_before_they_write_are_both_served(tmp_path: Path) -> None:
+    async def both(configuration: AioSqliteConfiguration) -> None:
+        engine = await with_table(configuration)
+
+        async def other() -> None:
+            session = AsyncSession(engine)
+            async with session, configuration.begin_transaction(session):
+                await session.execute(text(insert(1)))
+
+        async with AsyncSession(engine) as session:
+            async with configuration.begin_transaction(session):
+                assert (await session.execute(COUNT)).scalar() == 0
+                meanwhile = asyncio.create_task(other())
+                await asyncio.sleep(0.2)  # where nobody waits for a turn, the other one has written by then
+                await session.execute(text(insert(2)))
+            await meanwhile
+            assert (await session.execute(COUNT)).scalar() == 2
+        await engine.dispose()
+
+    asyncio.run(both(over(tmp_path / "one.db")))
+
+
+class Canary:
+    """Something in a cycle, by which it is known whether it was collected."""
+
+
+async def refused_in_a_cycle(session: AsyncSession) -> weakref.ref[Canary]:
+    """Have a statement refused, and leave the error to the collector with all that hangs on it."""
+    canary = Canary()
+    with pytest.raises(IntegrityError) as caught:
+        await session.execute(text(insert(1)))
+    canary.error = caught.value  # type: ignore[attr-defined]
+    caught.value.canary = canary  # type: ignore[attr-defined]
+    return weakref.ref(canary)
+
+
+async def _collected_while_two_write(database: Path) -> None:
+    configuration = over(database)
+    engine = await with_table(configuration)
+    async with AsyncSession(engine) as waiting, AsyncSession(engine) as writing:
+        await waiting.execute(text("PRAGMA busy_timeout = 5000"))
+        await waiting.execute(text(insert(1)))
+        wanted = collect_apart()
+        canary = await refused_in_a_cycle(waiting)
+        async with configuration.begin_transaction(writing):
+            await writing.execute(text(insert(2)))
+            third = asyncio.create_task(waiting.execute(text(insert(3))))
+            await asyncio.sleep(0.5)  # its connection waits for the other one to end, and cannot be asked for anything
+            assert canary() is not None
+            begun = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            gc.callbacks.append(lambda phase, info: loop.call_soon_threadsafe(begun.set))
+            wanted.set()
+            ballast = [[] for _ in range(1_000_000)]  # type: ignore[var-annotated]  # what a collector begins at
+            await begun.wait()
+            assert ballast
+        await third
+        while canary() is not None:
+            wanted.set()
+            await asyncio.sleep(0.01)
+        assert (await writing.execute(COUNT)).scalar() == 3
+    print("all is written")
+
+
+def collected_while_two_write(database: str) -> None:
+    """As a process, whose collector is another one from then on."""
+    server_app.EVERY_S = 3600.0  # what is refused is to be there until two transactions wait for one another
+    asyncio.run(_collected_while_two_write(Path(database)))
+
+
+def test_collecting_what_a_refused_statement_left_holds_no_transaction_up(tmp_path: Path) -> None:
+    function = "tests.deployments.test_server_app.collected_while_two_write"
+    process = this_interpreter(tmp_path / "forks").start(function, tmp_path / "one.db")
+    assert process.wait(120) == 0, process.told()
+    assert process.told() == "all is written\n"
+
+
+class _Started(Exception):
+    """In the place of a server."""
+
+
+def test_a_workspaces_server_is_this_application_and_no_module_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Sequence[str]] = []
+
+    def start(command: Sequence[str], *_: object) -> subprocess.Popen[bytes]:
+        asked.append(command)
+        raise _Started
+
+    monkeypatch.setattr(children, "start", start)
+    with pytest.raises(_Started):
+        server.start_server(tmp_path, 1)
+    (command,) = asked
+    assert command[1:4] == ["-P", "-m", "uvicorn"]
+    module, _, function = command[command.index("--factory") + 1].partition(":")
+    assert getattr(importlib.import_module(module), function) is server_app.create_app
