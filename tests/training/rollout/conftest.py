@@ -1,14 +1,16 @@
-"""The chat and the model that knows its dialogues by heart, taught once."""
+"""The chat and the model that knows its dialogues by heart, taught once in a run of the suite."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from transformers import PreTrainedModel
 
-from tests.training.rollout.standin import StandInChat, taught_model, wiki
+from tests.once import copy_of
+from tests.training.rollout.standin import StandInChat, random_model, taught_model, wiki
 
 ASK = '<tool_call>{"name": "ask_user", "arguments": {"question": "How many jars?"}}</tool_call>'
 DIALOGUES = (
@@ -33,6 +35,13 @@ def chat() -> StandInChat:
 
 
 @pytest.fixture(scope="session")
-def taught(chat: StandInChat) -> PreTrainedModel:
+def taught(chat: StandInChat, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedModel:
     """Never change it: take a copy."""
-    return taught_model(chat, DIALOGUES, steps=80)
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        torch.save(taught_model(chat, DIALOGUES, steps=80).state_dict(), folder / "weights")
+
+    model = random_model(chat)
+    model.load_state_dict(torch.load(copy_of("taught_by_heart", make, tmp_path_factory) / "weights"))
+    return model
