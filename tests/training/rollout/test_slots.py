@@ -6,12 +6,14 @@ import copy
 import gc
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.fx import GraphModule
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
@@ -36,22 +38,51 @@ NUMBERS = [0, 9, 3, 0, 5, 1, 12, 2] * 3
 SLOTS = Batching(rows=64, prefill_tokens=4096, decoder=Decoding.SLOTS)
 
 
+class Listed(TorchDispatchMode):
+    """Lists what kernels are called with while it is entered, and calls them once more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[OpOverload, Any, Any]] = []
+
+    def __torch_dispatch__(
+        self, kernel: OpOverload, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        found = kernel(*args, **(kwargs or {}))
+        self.calls.append((kernel, (args, kwargs or {}), found))
+        return found
+
+    def again(self, wanted: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Call all of them anew, and return what stands in the place of `wanted`."""
+        anew: dict[int, Tensor] = {}
+
+        def of_now(each: Any) -> Any:
+            return anew.get(id(each), each)
+
+        for kernel, given, found in self.calls:
+            args, kwargs = tree_map(of_now, given)
+            anew |= {
+                id(old): new for old, new in zip(tree_leaves(found), tree_leaves(kernel(*args, **kwargs)), strict=True)
+            }
+        return tuple(map(of_now, wanted))
+
+
 class Recorded:
     """Records a step as its kernels' list, as a CUDA graph does, and runs that list; on a CPU."""
 
     def __init__(self) -> None:
-        self.steps: list[GraphModule] = []
+        self.steps: list[Listed] = []
         self.replays = 0
 
     def record(self, run: Callable[[], tuple[Tensor, Tensor]]) -> Callable[[], tuple[Tensor, Tensor]]:
-        listed = make_fx(run)()
+        with Listed() as listed:
+            kept = run()
         self.steps.append(listed)
-        kept = tuple(each.clone() for each in listed())
 
         def replay() -> tuple[Tensor, Tensor]:
             self.replays += 1
             # Every replay of a graph leaves what it finds in the same tensors.
-            logits_BV, states_BD = (place.copy_(found) for place, found in zip(kept, listed(), strict=True))
+            logits_BV, states_BD = (place.copy_(found) for place, found in zip(kept, listed.again(kept), strict=True))
             return logits_BV, states_BD
 
         return replay
@@ -163,7 +194,7 @@ def test_recorded_steps_find_all_they_need_in_tensors_that_stay(
     assert all(a is not None and b is not None and abs(a - b).max() < 1e-4 for a, b in states)
     assert recorded.replays > 5 * len(recorded.steps), "a recording that is seldom played again is dear"
     # What comes from the host while a graph is recorded (`torch.tensor`) is refused by CUDA.
-    called = {str(node.target) for step in recorded.steps for node in step.graph.nodes}
+    called = {str(kernel) for step in recorded.steps for kernel, _, _ in step.calls}
     assert not {name for name in called if "lift_fresh" in name or "_local_scalar_dense" in name}
     assert any("index_put_" in name for name in called)
 
