@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import math
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,9 +36,10 @@ from rc1_lib.training.rollout.sampling_copy import SamplingCopy
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.updates.parity import ParityError, check_parity, farther
 from tests.shares import share
-from tests.training.tiny_world import ENGINES
+from tests.training.tiny_world import ENGINES, tiny_run
 
 Tiny = Callable[..., Run]
+First = Callable[[str], dict[str, Any]]
 
 NAMES = (
     "loss", "kl", "ratio", "lr", "objective/kl", "objective/entropy", "objective/scores", "objective/non_score_reward",
@@ -75,6 +79,20 @@ def played(engine: EpisodeEngine, run: Run, step: int = 0) -> dict[str, Any]:
     return batch
 
 
+@pytest.fixture(scope="module")
+def first(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> First:
+    """Gives the first batch of an engine's run, for tests of what is learned from it: it is played once for all."""
+    root = tmp_path_factory.mktemp("first") / "workspace"
+    shutil.copytree(tiny_workspace, root)
+
+    @cache
+    def batch(name: str) -> dict[str, Any]:
+        run = tiny_run(root, *ENGINES[name])
+        return played(engine_of(run), run)
+
+    return lambda name: dict(batch(name))
+
+
 def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
     return left.keys() == right.keys() and all(torch.equal(value, right[name]) for name, value in left.items())
 
@@ -112,11 +130,11 @@ def one_update_late(engine: EpisodeEngine, stale: dict[str, Tensor], model: Any)
 
 @every_own_loss  # the others sample with the start, which no update makes stale
 def test_weights_that_sample_one_update_late_end_the_training(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, name: str
+    tiny: Tiny, first: First, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     run = tiny(*ENGINES[name])
     engine = engine_of(run)
-    engine.train_step(played(engine, run))
+    engine.train_step(first(name))
     before = engine.policy.adapter_state()
     engine.train_step(played(engine, run, 1))
     monkeypatch.setattr(roll_out_module, "merged", lambda model: one_update_late(engine, before, model))
@@ -126,27 +144,27 @@ def test_weights_that_sample_one_update_late_end_the_training(
         engine.train_step(batch)
 
 
-def test_at_a_rate_of_0_the_same_tokens_come_again(tiny: Tiny) -> None:
+def test_at_a_rate_of_0_the_same_tokens_come_again(tiny: Tiny, first: First) -> None:
     run = tiny(*ENGINES["torch_ppo"])
     engine = engine_of(run)
-    engine.train_step(played(engine, run))  # an adapter that is not zero, so that merging has something to leave behind
+    engine.train_step(first("torch_ppo"))  # an adapter that is not zero, so that merging has something to leave behind
     for group in engine.optimizer.param_groups:
         group["lr"] = 0.0
     weights = copy.deepcopy(engine.policy.state_dict())
-    first = played(engine, run, 1)
-    assert engine.train_step(dict(first))["grad_norm"] > 0
-    assert played(engine, run, 1)["trajectories"] == first["trajectories"]
+    batch = played(engine, run, 1)
+    assert engine.train_step(dict(batch))["grad_norm"] > 0
+    assert played(engine, run, 1)["trajectories"] == batch["trajectories"]
     assert same(engine.policy.state_dict(), weights)
 
 
 @an_engine_of_each_kind
 def test_gradients_are_clipped_and_a_step_has_the_rate_of_its_schedule(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, name: str
+    tiny: Tiny, first: First, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """The callback of the schedule says a step's rate to the optimizer; at 0 nothing moves."""
     run = tiny(*ENGINES[name], f"{tiny(*ENGINES[name]).config.training.update_key}.max_grad_norm=0.0001")
     engine = engine_of(run)
-    batch = played(engine, run)
+    batch = first(name)
     batch["scores"] = [0.1 * place for place in range(len(batch["scores"]))]
     norms, take = list[float](), engine.optimizer.step
 
@@ -194,10 +212,10 @@ def test_while_the_value_head_warms_up_the_adapter_stays(tiny: Tiny) -> None:
 
 
 @an_engine_of_each_kind
-def test_the_order_of_the_episodes_changes_no_bit_of_the_update(tiny: Tiny, name: str) -> None:
+def test_the_order_of_the_episodes_changes_no_bit_of_the_update(tiny: Tiny, first: First, name: str) -> None:
     run = tiny(*ENGINES[name])
     one, other = engine_of(run), engine_of(run)
-    batch = played(one, run)
+    batch = first(name)
     order = random.Random(2).sample(range(8), 8)
     assert order != sorted(order)
     shuffled = {**batch, **{key: [batch[key][place] for place in order] for key in ("trajectories", "scores")}}
@@ -206,14 +224,14 @@ def test_the_order_of_the_episodes_changes_no_bit_of_the_update(tiny: Tiny, name
 
 
 @an_engine_of_each_kind
-def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny, name: str) -> None:
+def test_the_size_of_a_micro_batch_is_a_matter_of_memory_only(tiny: Tiny, first: First, name: str) -> None:
     # One minibatch, so that every figure is of the gradients before a step: a step of Adam blows rounding up.
     key = tiny(*ENGINES[name]).config.training.update_key
     wide, narrow = (
         tiny(*ENGINES[name], f"{key}.minibatches=1", f"{key}.micro_tokens={tokens}") for tokens in (100_000, 1)
     )
     one, other = engine_of(wide), engine_of(narrow)
-    batch = played(one, wide)
+    batch = first(name)
     left, right = one.train_step(dict(batch)), other.train_step(dict(batch))
     assert left.keys() == right.keys() and left["grad_norm"] > 1e-3
     assert all(right[each] == pytest.approx(value, abs=1e-5) for each, value in left.items())
@@ -240,10 +258,10 @@ def test_a_base_that_drops_out_attention_is_refused_where_states_are_computed_ag
 
 
 @an_engine_of_each_kind
-def test_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, name: str) -> None:
+def test_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, first: First, name: str) -> None:
     run = tiny(*ENGINES[name])
     one, other = engine_of(run), engine_of(run)
-    one.train_step(played(one, run))
+    one.train_step(first(name))
     # A copy, as a checkpoint is one: torch's optimizers hand out the moments that they go on changing.
     other.load_state_dict(copy.deepcopy(one.state_dict()))
     for engine in (one, other):
@@ -265,10 +283,9 @@ def test_the_state_of_another_adapter_is_refused(tiny: Tiny) -> None:
 
 
 @an_engine_of_each_kind
-def test_evaluating_changes_nothing(tiny: Tiny, name: str) -> None:
-    run = tiny(*ENGINES[name])
-    engine = engine_of(run)
-    batch = played(engine, run)
+def test_evaluating_changes_nothing(tiny: Tiny, first: First, name: str) -> None:
+    engine = engine_of(tiny(*ENGINES[name]))
+    batch = first(name)
     before = engine.policy.adapter_state()
     metrics = engine.eval_step(batch)
     assert metrics["tokens"] == sum(each.own_tokens for each in batch["trajectories"])
