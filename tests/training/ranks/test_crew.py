@@ -26,7 +26,7 @@ from tests.training.ranks.workers import PLACE, Worker, begun, do
 
 @pytest.fixture
 def started() -> Iterator[StartedCrew]:
-    """Two followers, each from an interpreter of its own, which takes a second to import torch."""
+    """Two followers, each from an interpreter of its own."""
     made = StartedCrew(3)
     yield made
     made.close()
