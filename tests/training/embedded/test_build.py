@@ -22,7 +22,7 @@ Built = tuple[Path, dict[str, Any]]
 
 def tiny_recipe(**changed: Any) -> Recipe:
     tree = read_recipe(PROJECT_ROOT / "configs/base.yaml").model_dump(mode="json")
-    small = {"rows": 90, "per_shard": 15, "workers": 1, "held_out": 12, "max_tokens": 500}
+    small = {"rows": 45, "per_shard": 15, "workers": 1, "held_out": 9, "max_tokens": 500}
     tree["corpora"] = {name: corpus | small for name, corpus in tree["corpora"].items()}
     tree["model"] |= {"hidden_size": 16, "intermediate_size": 32, "layers": 1, "heads": 2, "kv_heads": 1, "head_dim": 8}
     short = {"batch_tokens": 1024, "warm_up": 2, "short_tokens": 300}
