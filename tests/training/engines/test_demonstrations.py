@@ -31,6 +31,8 @@ from tests.training.tiny_world import SUPERVISED
 
 Tiny = Callable[..., Run]
 BOTH = sorted(SUPERVISED)
+FEW = "batch_size=4"
+"""Rows, where what is said of a step is said of any."""
 ONE_STEP = ("training.sft.minibatches=1", "lr=0.001")
 one_of_both = pytest.mark.parametrize("name", share(BOTH, "trl_sft"))
 
@@ -125,7 +127,7 @@ def test_trls_loss_takes_the_step_of_our_own(tiny: Tiny) -> None:
 
 @one_of_both
 def test_it_learns_and_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, name: str) -> None:
-    run = tiny(*SUPERVISED[name])
+    run = tiny(*SUPERVISED[name], FEW)
     one, other = engine_of(run), engine_of(run)
     batch = shown(one, run)
     losses = [one.train_step(batch)["loss"] for _ in range(4)]
@@ -140,7 +142,7 @@ def test_it_learns_and_a_state_put_back_goes_on_bit_for_bit(tiny: Tiny, name: st
 def test_micro_batches_and_shards_are_a_matter_of_memory_and_the_last_bits_only(tiny: Tiny, name: str) -> None:
     found = []
     for settings in (("training.sft.micro_tokens=100000",), ("training.sft.micro_tokens=1", "training.shards=2")):
-        run = tiny(*SUPERVISED[name], *ONE_STEP, *settings, "training.processes=1")
+        run = tiny(*SUPERVISED[name], FEW, *ONE_STEP, *settings, "training.processes=1")
         engine = engine_of(run)
         found.append(engine.train_step(shown(engine, run)))
     assert found[0] == pytest.approx(found[1], abs=1e-5)
@@ -148,8 +150,8 @@ def test_micro_batches_and_shards_are_a_matter_of_memory_and_the_last_bits_only(
 
 @one_of_both
 def test_segments_end_with_the_bytes_of_one_go_and_looks_change_nothing(tiny: Tiny, name: str) -> None:
-    alone = tiny(*SUPERVISED[name], name="alone")
-    looking = tiny(*SUPERVISED[name], "training.eval_shadow={every_steps: 2, prompts: 6}", name="looking")
+    alone = tiny(*SUPERVISED[name], FEW, name="alone")
+    looking = tiny(*SUPERVISED[name], FEW, "training.eval_shadow={every_steps: 2, prompts: 6}", name="looking")
     assert end_of(alone, 4) == end_of(looking, 1, 2, 4)
     lines = [json.loads(line) for line in (looking.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
     assert ["eval/env/success" in line for line in lines] == [False, True, False, True]
