@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,9 +27,10 @@ from rc1_lib.training.handover.likeness import likeness
 from rc1_lib.training.ppo_run import advance, prepare
 from tests.shares import share
 from tests.training.ppo.toys import episode
-from tests.training.tiny_world import ENGINES, OVERRIDES
+from tests.training.tiny_world import ENGINES, OVERRIDES, tiny_run
 
 Tiny = Callable[..., Run]
+Trained = Callable[[str], tuple[Run, Path]]
 IDS_1T = torch.arange(40, 70)[None]
 
 
@@ -36,15 +39,39 @@ def trained(run: Run) -> Path:
     return advance(prepared, run.config.seeds[0], 2, lambda _: None)
 
 
+@pytest.fixture(scope="module")
+def kept(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives a workspace after two steps of an engine, trained once. Never write into it: take `after_two_steps`."""
+
+    @cache
+    def workspace(name: str) -> Path:
+        root = shutil.copytree(tiny_workspace, tmp_path_factory.mktemp(name) / "workspace")
+        trained(tiny_run(root, *ENGINES[name]))
+        return root
+
+    return workspace
+
+
+@pytest.fixture
+def after_two_steps(kept: Callable[[str], Path], tmp_path: Path) -> Trained:
+    """Gives an engine's run in a workspace of the test's own, and its checkpoint."""
+
+    def copied(name: str) -> tuple[Run, Path]:
+        root = shutil.copytree(kept(name), tmp_path / "trained", symlinks=True)
+        return tiny_run(root, *ENGINES[name]), root / "checkpoints/rc1/step_00002"
+
+    return copied
+
+
 @torch.no_grad()
 def logits(model: torch.nn.Module) -> Tensor:
     return model.eval()(input_ids=IDS_1T).logits
 
 
 @pytest.mark.parametrize("name", share(["torch_ppo", "torch_grpo"], "torch_ppo"))
-def test_what_others_load_is_the_policy_and_no_longer_the_base(tiny: Tiny, name: str) -> None:
-    run = tiny(*ENGINES[name])
-    checkpoint, target = trained(run), run.workspace.path("out/policy")
+def test_what_others_load_is_the_policy_and_no_longer_the_base(after_two_steps: Trained, name: str) -> None:
+    run, checkpoint = after_two_steps(name)
+    target = run.workspace.path("out/policy")
     done = export_checkpoint(run, checkpoint, target, 4)
     base = run.workspace.path("base")
     adapted = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), str(target / "adapter"))
@@ -88,15 +115,16 @@ def one_weight_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rc1_exports(run: Run) -> int:
     """The exit code of the command."""
-    flags = [part for override in OVERRIDES for part in ("--set", override)]
+    flags = [part for override in (*OVERRIDES, *ENGINES["torch_ppo"]) for part in ("--set", override)]
     with pytest.raises(SystemExit) as ended:
         main(["ckpt", "export", "latest", "--workspace", str(run.workspace.root), "--prompts", "2", *flags])
     return int(ended.value.code or 0)
 
 
-def test_the_command_exports_once_and_is_refused_then(tiny: Tiny, capsys: pytest.CaptureFixture[str]) -> None:
-    run = tiny()
-    trained(run)
+def test_the_command_exports_once_and_is_refused_then(
+    after_two_steps: Trained, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, _ = after_two_steps("torch_ppo")
     assert rc1_exports(run) == 0
     assert "models/export/rc1-step_00002" in "".join(capsys.readouterr().out.split())
     assert rc1_exports(run) == 2
@@ -105,28 +133,26 @@ def test_the_command_exports_once_and_is_refused_then(tiny: Tiny, capsys: pytest
 @pytest.mark.long
 @pytest.mark.usefixtures("one_weight_off")
 def test_the_command_ends_as_a_fault_where_something_is_not_the_policy(
-    tiny: Tiny, capsys: pytest.CaptureFixture[str]
+    after_two_steps: Trained, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = tiny()
-    trained(run)
+    run, _ = after_two_steps("torch_ppo")
     assert rc1_exports(run) == 1
     assert "NOT THE POLICY" in capsys.readouterr().out
     assert os.listdir(run.workspace.path("models/export")) == []
 
 
 @pytest.mark.usefixtures("one_weight_off")
-def test_nothing_is_written_where_the_merged_model_is_not_the_policy(tiny: Tiny) -> None:
-    run = tiny("training.ppo.value_warm_up=0")
-    checkpoint, target = trained(run), run.workspace.path("out/policy")
+def test_nothing_is_written_where_the_merged_model_is_not_the_policy(after_two_steps: Trained) -> None:
+    run, checkpoint = after_two_steps("torch_ppo")
+    target = run.workspace.path("out/policy")
     with pytest.raises(UnlikeError) as unlike:
         export_checkpoint(run, checkpoint, target, 4)
     assert unlike.value.found["adapter"].passed and not unlike.value.found["merged"].passed
     assert os.listdir(target.parent) == []
 
 
-def test_an_export_replaces_nothing_and_takes_no_other_runs_checkpoint(tiny: Tiny) -> None:
-    run = tiny()
-    checkpoint = trained(run)
+def test_an_export_replaces_nothing_and_takes_no_other_runs_checkpoint(after_two_steps: Trained) -> None:
+    run, checkpoint = after_two_steps("torch_ppo")
     target = run.workspace.path("out")
     target.mkdir()
     with pytest.raises(RC1Error, match="is there already, and an export replaces nothing; give another folder"):
