@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -46,18 +47,18 @@ def source(copied_source: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
     """Fingerprints are taken of a copy of the source; `source("rc1_lib/text.py")` changes one byte of it."""
     monkeypatch.setattr(code, "PROJECT_ROOT", copied_source)
     code.forget()
-    before: dict[Path, bytes] = {}
+    sizes: dict[Path, int] = {}
 
     def change(name: str) -> None:
         path = copied_source / name
-        content = path.read_bytes()
-        before.setdefault(path, content)
-        path.write_bytes(content + b"\n")
+        sizes.setdefault(path, path.stat().st_size)
+        with path.open("ab") as file:  # a file that is emptied and written anew waits for the disk, each time
+            file.write(b"\n")
         code.forget()
 
     yield change
-    for path, content in before.items():
-        path.write_bytes(content)
+    for path, size in sizes.items():
+        os.truncate(path, size)
     code.forget()
 
 
