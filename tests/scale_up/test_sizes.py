@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -35,14 +36,28 @@ def reached(run: Run, step: Step) -> list[Look]:
     return [*(before if step.smaller else []), after]
 
 
+Grown = tuple[Run, dict[Step, list[Look]]]
+
+
+@pytest.fixture(scope="module")
+def grown(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Grown:
+    """A workspace with the first two sizes, and every look at them. Never write into it: take `run`."""
+    root = tmp_path_factory.mktemp("grown") / "workspace"
+    # Without the replies and the log that other tests on the shared pool may have left.
+    shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+    run = _under(built, *SIZES, root=root)
+    return run, {step: reached(run, step) for step in (FIRST, SECOND)}
+
+
 @pytest.fixture
-def run(fresh_copy: Callable[..., Run]) -> Run:
-    return fresh_copy(*SIZES)
+def run(grown: Grown, tmp_path: Path) -> Run:
+    """A copy of the first two sizes that a test may write into."""
+    root = tmp_path / "workspace"
+    shutil.copytree(grown[0].workspace.root, root)
+    return _under(grown[0], root=root)
 
 
 def test_a_smaller_size_is_part_of_every_larger_one_and_keeps_the_mix(run: Run) -> None:
-    for size in (300, 600):
-        grow(run, size, "auto")
     small, larger, whole = (rows_path(run, size).read_bytes().splitlines() for size in (300, 600, 1200))
     assert (len(small), len(larger)) == (300, 600)
     assert set(small) < set(larger) < set(whole)
@@ -50,11 +65,8 @@ def test_a_smaller_size_is_part_of_every_larger_one_and_keeps_the_mix(run: Run) 
     assert not grow(run, 600, "auto"), "what is fresh is not written again"
 
 
-def test_a_size_is_known_again_by_its_files_and_thresholds_and_by_nothing_else(
-    run: Run, fresh_copy: Callable[..., Run]
-) -> None:
-    for step in (FIRST, SECOND):
-        looks = reached(run, step)
+def test_a_size_is_known_again_by_its_files_and_thresholds_and_by_nothing_else(grown: Grown, run: Run) -> None:
+    for step, looks in grown[1].items():
         assert [look.passed for look in looks] == [True] * len(looks), [look.results for look in looks]
         kept_in = run.workspace.path(record.keep(run, step, looks))
         assert [(look.title, look.passed) for look in record.kept(run, step)] == [(one.title, True) for one in looks]
@@ -75,13 +87,11 @@ def test_a_size_is_known_again_by_its_files_and_thresholds_and_by_nothing_else(
         grow(run, 300, "auto")
 
 
-def _under(run: Run, *overrides: str) -> Run:
-    return open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *overrides))
+def _under(run: Run, *overrides: str, root: Path | None = None) -> Run:
+    return open_run(profile="local", workspace=root or run.workspace.root, overrides=(*run.overrides, *overrides))
 
 
 def test_a_row_of_the_smaller_size_that_is_gone_turns_growth_red_and_nothing_else(run: Run) -> None:
-    for size in (300, 600):
-        grow(run, size, "auto")
     larger, lost = rows_path(run, 600), rows_path(run, 300).read_bytes().splitlines(keepends=True)[0]
     other = orjson.dumps(orjson.loads(lost), option=orjson.OPT_SORT_KEYS) + b"\n"
     larger.write_bytes(larger.read_bytes().replace(lost, other))
@@ -94,8 +104,8 @@ def test_a_row_of_the_smaller_size_that_is_gone_turns_growth_red_and_nothing_els
     assert judge(run, SECOND, GROWTH, again=False).status is Status.ERROR
 
 
-def test_the_report_has_a_row_a_measure_and_a_column_a_look(run: Run) -> None:
-    looks = [*reached(run, FIRST), *reached(run, SECOND)]
+def test_the_report_has_a_row_a_measure_and_a_column_a_look(grown: Grown, run: Run) -> None:
+    looks = [look for found in grown[1].values() for look in found]
     write_report(run, looks, "so far")
     report = read_json(run.workspace.path(REPORT))
     assert report["pass"] is False, "the whole pool is not reached"
