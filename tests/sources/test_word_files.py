@@ -56,9 +56,10 @@ def refusal(own_words: Path) -> Callable[[str, Change], str]:
 
     def damage(name: str, change: Change) -> str:
         path = own_words / f"{name}.yaml"
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
         change(content)
-        path.write_text(yaml.safe_dump(content, allow_unicode=True, sort_keys=False), encoding="utf-8")
+        written = yaml.dump(content, Dumper=yaml.CSafeDumper, allow_unicode=True, sort_keys=False)
+        path.write_text(written, encoding="utf-8")
         with pytest.raises(SourceError) as caught:
             read_all()
         assert str(caught.value).startswith(f"{path}: ")
