@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -122,6 +123,7 @@ def parts(model: type[BaseModel], path: tuple[str, ...] = (), what: str = "") ->
         yield from parts(section, place, words_of_field)
 
 
+@cache
 def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
     """Field -> the string that stands below it in the model's source, on one line.
 
