@@ -97,7 +97,8 @@ def look_at_memory(run: Run) -> Finding:
 def look_at_versions(_: Run) -> Finding:
     """Whether what is installed is what the code was tested with."""
     pinned = _pins(PROJECT_ROOT / _CONSTRAINTS)
-    installed = {_normal(one.name): one.version for one in distributions()}
+    told = (one.metadata for one in distributions())  # read once: each look at a name or a version parses it anew
+    installed = {_normal(one["Name"]): one["Version"] for one in told}
     with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
         needed = [_normal(re.split(r"[\[=<>~! ]", one)[0]) for one in tomllib.load(stream)["project"]["dependencies"]]
     faults = version_faults(pinned, installed, needed)
