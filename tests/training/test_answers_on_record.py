@@ -27,6 +27,11 @@ from tests.shares import share
 from tests.training.tiny_world import tiny_run
 
 AGAIN = 3
+SHORT = (
+    "steps=2", "training.segment_steps=1", "training.checkpoints.every_steps=1", "rollout_len=8",
+    "training.rollout.rows=12", "gates.evaluation.resamples=20",
+)  # fmt: skip
+"""A checkpoint on the way, and turns of few tokens: whether an answer is another one shows in any of them."""
 
 
 class Counting:
@@ -45,7 +50,7 @@ def prepared(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     root = tmp_path_factory.mktemp("start") / "workspace"
     shutil.copytree(tiny_workspace, root)
     torch.set_num_threads(1)
-    return prepare(tiny_run(root, "steps=4", "gates.evaluation.resamples=20"))
+    return prepare(tiny_run(root, *SHORT))
 
 
 @pytest.fixture(scope="module")
@@ -59,20 +64,32 @@ def kept_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("own")
 
 
-@pytest.fixture(autouse=True)
-def _few_again(monkeypatch: pytest.MonkeyPatch, kept_in: Path, prepared: Prepared) -> None:
-    monkeypatch.setenv(VERDICTS, str(kept_in))
-    monkeypatch.setattr(on_record, "ONE_IN", len(prepared.selection.held_out) // AGAIN)
+@pytest.fixture(scope="module", autouse=True)
+def _few_again(kept_in: Path, prepared: Prepared) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VERDICTS, str(kept_in))
+        patch.setattr(on_record, "ONE_IN", len(prepared.selection.held_out) // AGAIN)
+        yield
+
+
+@pytest.fixture(scope="module")
+def recorded(
+    prepared: Prepared, player: Player, kept_in: Path, _few_again: None, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[OnRecord, Path]:
+    """What the start answers, and a folder in which nothing but that is on record. Never write into it."""
+    start, _ = ask(prepared, player)
+    record_in(kept_in).unlink()
+    again, asked = ask(prepared, player)
+    assert again == start and asked == 2 * len(prepared.selection.held_out) == 4 * 2 * AGAIN
+    return start, shutil.copytree(kept_in, tmp_path_factory.mktemp("recorded") / "own")
 
 
 @pytest.fixture
-def first(prepared: Prepared, player: Player, kept_in: Path) -> OnRecord:
-    """What the start answers, and nothing but that is on record."""
-    start, _ = ask(prepared, player)
-    for record in kept_in.rglob("*.answers"):
-        record.unlink()
-    again, asked = ask(prepared, player)
-    assert again == start and asked == 2 * len(prepared.selection.held_out) == 4 * 2 * AGAIN
+def first(recorded: tuple[OnRecord, Path], kept_in: Path) -> OnRecord:
+    """What the start answers, and nothing but that is on record, whatever the test before has left."""
+    start, own = recorded
+    shutil.rmtree(kept_in)
+    shutil.copytree(own, kept_in)
     return start
 
 
