@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,12 +17,13 @@ from rc1_lib.checks import at_most
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.records import GateResult
-from rc1_lib.run import Run
+from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.given import JUDGE_SPEC
 from rc1_lib.scoring.judge import open_store
 from rc1_lib.scoring.paid import paid_in
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from rc1_lib.training.judge_drifted import check_grades
+from tests.conftest import SMALL
 from tests.forks import Forks
 from tests.training.killed import LOOKED
 
@@ -28,52 +31,69 @@ USUAL = Behaviour(delay="zero")
 N = 30
 ASKED = "data/judge/episodes/checks/of_a_run.sqlite"
 PRICES = "judge.prices={input: 1, output: 2}"
+KEY = "key-of-the-double"
+
+
+@pytest.fixture(scope="module")
+def recorded(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which the usual judge has its baseline. Never write into it: take `known`."""
+    root = tmp_path_factory.mktemp("recorded") / "workspace"
+    shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+    with pytest.MonkeyPatch.context() as patch, running(USUAL) as server:
+        patch.setenv("SCORER_API_KEY", KEY)
+        record_baseline(open_run(profile="local", workspace=root, overrides=(*SMALL, *judge_at(server))))
+    return root
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
-    monkeypatch.setenv("SCORER_API_KEY", "key-of-the-double")
+    monkeypatch.setenv("SCORER_API_KEY", KEY)
     with running(USUAL) as server:
         yield server
 
 
 @pytest.fixture
-def live(fresh_copy: Callable[..., Run], server: JudgeServer) -> Run:
-    return fresh_copy(
-        f"judge.baseline.n={N}", "judge.provider=openai", f"judge.base_url={server.base_url}",
+def known(recorded: Path, server: JudgeServer, tmp_path: Path) -> Run:
+    """A run whose judge has a baseline, which is bound to who judges, not to where that one is reached."""
+    shutil.copytree(recorded, tmp_path / "known")
+    return open_run(profile="local", workspace=tmp_path / "known", overrides=(*SMALL, *judge_at(server)))
+
+
+def judge_at(server: JudgeServer) -> tuple[str, ...]:
+    return (
+        f"judge.baseline.n={N}", "judge.samples=2", "judge.provider=openai", f"judge.base_url={server.base_url}",
         "judge.model=rc1-test-double-1", "judge.limits.rps=1000", "judge.limits.max_rps=1000",
         "judge.baseline.path=data/judge/baseline/of_this.json", PRICES,
     )  # fmt: skip
 
 
-def test_the_same_judge_is_asked_again_and_may_go_on(live: Run, server: JudgeServer) -> None:
-    record_baseline(live)
+def test_the_same_judge_is_asked_again_and_may_go_on(known: Run, server: JudgeServer) -> None:
     before = server.stats().answered
-    assert check_grades(live, ASKED).startswith("the judge grades as in its baseline")
-    assert server.stats().answered - before == N * live.config.judge.samples
-    once = paid_in(live, ASKED).usd
-    check_grades(live, ASKED)
-    assert once > 0 and paid_in(live, ASKED).usd == pytest.approx(2 * once, rel=0.01), "each is paid for by itself"
-    assert paid_in(live, "data/judge/episodes/checks/of_another.sqlite").usd == 0
+    assert check_grades(known, ASKED).startswith("the judge grades as in its baseline")
+    assert server.stats().answered - before == N * known.config.judge.samples
+    once = paid_in(known, ASKED).usd
+    check_grades(known, ASKED)
+    assert once > 0 and paid_in(known, ASKED).usd == pytest.approx(2 * once, rel=0.01), "each is paid for by itself"
+    assert paid_in(known, "data/judge/episodes/checks/of_another.sqlite").usd == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_what_a_killed_process_paid_for_a_broken_look_counts(live: Run, server: JudgeServer, forks: Forks) -> None:
-    record_baseline(live)
+def test_what_a_killed_process_paid_for_a_broken_look_counts(known: Run, server: JudgeServer, forks: Forks) -> None:
     before = server.stats().answered
-    killed = forks.start("tests.training.killed.look_and_be_killed", live.workspace.root, ASKED, *live.overrides)
+    killed = forks.start("tests.training.killed.look_and_be_killed", known.workspace.root, ASKED, *known.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
-    with open_store(live, ASKED) as store:
+    with open_store(known, ASKED) as store:
         log = store.log()
     lost = log.filter(pl.col("cost_usd").is_null())
     assert log.height - lost.height >= LOOKED and set(lost["outcome"]) <= {"interrupted"}
-    known, broken = float(log["cost_usd"].sum()), paid_in(live, ASKED).usd
-    assert broken >= known > 0 and (broken > known) == (lost.height > 0)
+    settled, broken = float(log["cost_usd"].sum()), paid_in(known, ASKED).usd
+    assert broken >= settled > 0 and (broken > settled) == (lost.height > 0)
     asked = server.stats().answered
-    assert LOOKED <= asked - before < N * live.config.judge.samples
-    check_grades(live, ASKED)
-    assert server.stats().answered - asked == N * live.config.judge.samples, "a broken look tells nothing: a whole one"
-    assert paid_in(live, ASKED).usd == pytest.approx(broken + known / (log.height - lost.height) * 90, rel=0.2)
+    assert LOOKED <= asked - before < N * known.config.judge.samples
+    check_grades(known, ASKED)
+    whole = N * known.config.judge.samples
+    assert server.stats().answered - asked == whole, "a broken look tells nothing: a whole one"
+    assert paid_in(known, ASKED).usd == pytest.approx(broken + settled / (log.height - lost.height) * whole, rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -89,16 +109,16 @@ def test_what_a_killed_process_paid_for_a_broken_look_counts(live: Run, server: 
     ids=["stricter", "milder in one dimension", "other grades, the same mean", "another version"],
 )
 def test_one_that_has_changed_ends_the_training(
-    live: Run, server: JudgeServer, behaviour: Behaviour, sentence: str
+    known: Run, server: JudgeServer, behaviour: Behaviour, sentence: str
 ) -> None:
-    record_baseline(live)
     server.behaviour = behaviour
     with pytest.raises(RC1Error, match=rf"is not the one of its baseline any more: .*{sentence}"):
-        check_grades(live, ASKED)
+        check_grades(known, ASKED)
 
 
-def test_what_is_red_once_is_asked_about_again(live: Run, server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    record_baseline(live)
+def test_what_is_red_once_is_asked_about_again(
+    known: Run, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     red = GateResult("judge_drift", (at_most("moved", 1.0, 0.5, "it moved"),))
     verdicts = [red]
     monkeypatch.setattr(
@@ -106,13 +126,14 @@ def test_what_is_red_once_is_asked_about_again(live: Run, server: JudgeServer, m
         lambda run, where: verdicts.pop() if verdicts else drift_verdict(run, where),
     )
     before = server.stats().answered
-    assert check_grades(live, ASKED).startswith("the judge grades as in its baseline")
-    assert server.stats().answered - before == N * live.config.judge.samples
+    assert check_grades(known, ASKED).startswith("the judge grades as in its baseline")
+    assert server.stats().answered - before == N * known.config.judge.samples
 
 
 def test_without_a_ticket_and_a_baseline_nobody_is_asked_and_with_a_ticket_it_has_to_be_there(
-    live: Run, server: JudgeServer
+    fresh_copy: Callable[..., Run], server: JudgeServer
 ) -> None:
+    live = fresh_copy(*judge_at(server))
     assert check_grades(live, ASKED) == ""
     with pytest.raises(TicketError, match=r"of_this\.json is gone"):
         check_grades(replace(live, vouched={JUDGE_BASELINE.name: "0" * 64}), ASKED)
