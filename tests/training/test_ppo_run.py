@@ -80,8 +80,8 @@ def metrics_of(run: Run) -> list[str]:
     return (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()
 
 
-def end_of(root: Path) -> str:
-    return fingerprint(root / "checkpoints/rc1/step_00004")
+def end_of(root: Path, last: int = 4) -> str:
+    return fingerprint(root / f"checkpoints/rc1/step_{last:05d}")
 
 
 def go(run: Run, last: int) -> list[str]:
@@ -251,8 +251,8 @@ def test_another_configuration_is_another_run_and_replaces_the_old(tiny: Tiny, w
     assert measured(run.workspace.root) == [1, 2]
 
 
-def judged(tiny: Tiny, name: str) -> Run:
-    return weigh(tiny("training.reward.judge=1", "training.reward.success=0.5", name=name))
+def judged(tiny: Tiny, name: str, *more: str) -> Run:
+    return weigh(tiny("training.reward.judge=1", "training.reward.success=0.5", *more, name=name))
 
 
 @pytest.mark.long
@@ -269,16 +269,16 @@ def test_a_judged_run_ends_with_the_same_bytes_in_segments(tiny: Tiny, whole: Pa
 def test_a_lost_checkpoint_of_a_judged_run_is_trained_again_by_the_same_weights(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = judged(tiny, "one")
-    go(run, 4)
-    lost = run.workspace.root / "checkpoints/rc1/step_00002"
+    run = judged(tiny, "one", "training.checkpoints.every_steps=1", "training.ppo.value_warm_up=0")
+    go(run, 2)
+    lost = run.workspace.root / "checkpoints/rc1/step_00001"
     before = fingerprint(lost)
     shutil.rmtree(lost)
     prepared, looked = prepare(run), list[tuple[Path, str]]()
     monkeypatch.setattr(
         "rc1_lib.training.ppo_run.check_grades", lambda run, where: looked.append((run.workspace.root, where)) or ""
     )
-    assert fingerprint(reach(prepared, first_seed(prepared), 2, lambda _: None)) == before
+    assert fingerprint(reach(prepared, first_seed(prepared), 1, lambda _: None)) == before
     facts = prepared.facts(first_seed(prepared))
     assert looked == [(run.workspace.root, checks_of(run, facts))], "its baseline lies there, and its cost counts"
 
@@ -289,14 +289,14 @@ def test_a_judged_run_that_is_begun_again_learns_from_the_scores_that_it_had(tin
     with running(failing) as server:
         run = tiny(
             "training.reward.judge=1", "training.reward.min_scored=0.1", "judge.limits.attempts=1",
-            *overrides(server.base_url),
+            "steps=2", "training.ppo.value_warm_up=0", *overrides(server.base_url),
         )  # fmt: skip
         weigh(run, dict(run.config.reward.old_weights), [MODEL])
-        go(run, 4)
-        before, asked = end_of(run.workspace.root), server.stats().requests
+        go(run, 2)
+        before, asked = end_of(run.workspace.root, 2), server.stats().requests
         shutil.rmtree(run.workspace.root / "checkpoints/rc1")
-        go(run, 4)
-        assert (end_of(run.workspace.root), server.stats().requests) == (before, asked)
+        go(run, 2)
+        assert (end_of(run.workspace.root, 2), server.stats().requests) == (before, asked)
     lines = (run.workspace.root / "reports/metrics.jsonl").read_text().splitlines()
     assert min(json.loads(line)["judge/scored"] for line in lines) < 1
 
@@ -330,7 +330,7 @@ def test_a_segment_that_is_paid_for_scores_begins_with_a_look_at_the_judge(
 def looked_at(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, url: str, *more: str) -> Run:
     """A run whose episodes a live judge scores, who has a baseline of 30 dialogues and is paid."""
     run = tiny(
-        "training.reward.judge=1", "training.reward.success=0.5", "judge.baseline.n=30",
+        "training.reward.judge=1", "training.reward.success=0.5", "judge.baseline.n=30", "judge.samples=2",
         "judge.prices={input: 1, output: 2}", *overrides(url), *more,
     )  # fmt: skip
     rows = pl.DataFrame([{"id": str(place), "messages": messages} for place, messages in enumerate(dialogues(30))])
@@ -362,7 +362,7 @@ def test_a_cap_counts_the_looks_at_the_judge_and_who_pauses_asks_nobody(
         with pytest.raises(PausedError, match="paused at step 1 of 4"):
             go(run, 4)
         assert server.stats().answered == asked
-        assert go(looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=9"), 4) == ["goes on from step_00001"]
+        assert go(looked_at(tiny, monkeypatch, server.base_url, "training.cap.usd=9"), 2) == ["goes on from step_00001"]
 
 
 @pytest.mark.long
