@@ -33,6 +33,7 @@ from tests.training.tiny_world import RUNS
 
 Tiny = Callable[..., Run]
 LOCAL, SUPERVISED = PROJECT_ROOT / "configs/local.yaml", PROJECT_ROOT / "configs/train_local.yaml"
+SHORT = ("steps=2", "gates.evaluation.resamples=20")
 TAKES = {**dict.fromkeys(OF_RUNS, EpisodeSetup), LearnsFrom.ROWS: SupervisedSetup}
 
 
@@ -163,7 +164,7 @@ def test_an_engine_of_ones_own_trains_and_is_evaluated_by_its_name_in_a_run(
 ) -> None:
     """It plays with its start whatever is loaded: evaluated by it, nothing has changed; by torch_ppo, something has."""
     register("keeps", "KeepsItsStart", LearnsFrom.EPISODES)
-    run = tiny("training.engine=keeps", "steps=2")
+    run = tiny("training.engine=keeps", *SHORT)
     before, after = asked(run)
     assert before == after
     state = load_checkpoint(run.workspace.path("checkpoints/rc1/step_00002"))
@@ -173,7 +174,7 @@ def test_an_engine_of_ones_own_trains_and_is_evaluated_by_its_name_in_a_run(
 @pytest.mark.parametrize("engine", share(sorted({*RUNS, "trl_ppo"} - {"torch_ppo"}), "trl_dpo"))
 def test_the_evaluation_plays_with_the_trained_adapter(tiny: Tiny, engine: str) -> None:
     """`trl_ppo` is `torch_ppo`; `trl_dpo` learns from the start's takes, and is evaluated by what it learned."""
-    before, after = asked(tiny(*RUNS.get(engine, ()), f"training.engine={engine}", "steps=2"))
+    before, after = asked(tiny(*RUNS.get(engine, ()), f"training.engine={engine}", *SHORT))
     assert before != after
 
 
