@@ -20,7 +20,9 @@ from rc1_lib.scoring.judge import open_store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from tests.conftest import SMALL
 
-N, K = 40, 3
+N, K = 20, 3
+ENOUGH = 15
+"""Dialogues that have to be scored: half of the shipped bound, for half as many to ask about."""
 USUAL = Behaviour(latency_ms=(1.0, 0.1), noise_sd=0.05)
 
 
@@ -58,7 +60,8 @@ def live(root: Path, server: JudgeServer, *overrides: str) -> Run:
     return open_run(
         profile="local", workspace=root,
         overrides=(
-            *SMALL, f"judge.baseline.n={N}", "judge.provider=openai", f"judge.base_url={server.base_url}",
+            *SMALL, f"judge.baseline.n={N}", f"gates.drift.min_dialogues={ENOUGH}", "judge.provider=openai",
+            f"judge.base_url={server.base_url}",
             "judge.model=rc1-test-double-1", "judge.limits.rps=1000", "judge.limits.max_rps=1000", *overrides,
         ),
     )  # fmt: skip
@@ -121,7 +124,7 @@ def test_dialogues_without_a_score_are_no_zeros_and_too_few_are_red(
     server.behaviour = replace(USUAL, faults={FaultKind.REFUSAL: 0.04})
     result = drift_verdict(run)
     scored = check_of(result, "dialogues compared").value
-    assert isinstance(scored, int) and 30 <= scored < N
+    assert isinstance(scored, int) and ENOUGH <= scored < N
     assert not moved(result) - {"scored again, share"}, "an unscored dialogue does not pull the medians down"
     server.behaviour = replace(USUAL, faults={FaultKind.REFUSAL: 0.5})
     result = drift_verdict(run)
