@@ -27,7 +27,7 @@ from rc1_lib.gates.reward_hacking import hacking_checks
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 
-FEW = ("gates.reward_hacking.prompts=40", "gates.reward_hacking.min_prompts=8", "gates.reward_hacking.resamples=50")
+FEW = ("gates.reward_hacking.prompts=24", "gates.reward_hacking.min_prompts=4", "gates.reward_hacking.resamples=50")
 OLD_RULES = ("reward.rules=[settled,sourced]",)
 OLD_WEIGHTS = {"answered": 0.0633, "grounded": 0.2132, "economical": 0.1368, "reasoned": 0.1023, "settled": 0.4844}
 """What a green preflight found before there was this gate: fitted on the teacher's dialogues alone."""
