@@ -36,7 +36,7 @@ RIGHT_WAY = "rank correlation of the calibrated weights"
 ORDER, TOP, KNOWS, BETTER = "spearman", "top10_overlap", "corr_to_success_new", "corr_improve_pct"
 RATE = "rate drop, %"
 # Intervals decide nothing: a few samples keep the tests fast.
-RESAMPLES, SEED = 20, 1
+RESAMPLES, SEED = 4, 1
 
 Weights = Mapping[str, float]
 Red = dict[str, set[str]]
