@@ -30,7 +30,7 @@ from tests.labels.people import CUT, fair, labelled, put
 from tests.once import copy_of
 
 Rows = Sequence[dict[str, Any]]
-SETTINGS = (*SMALL, f"judge.verdict_at={CUT}", "gates.judge_agreement.resamples=100", "gates.waivers={}")
+SETTINGS = (*SMALL, f"judge.verdict_at={CUT}", "gates.judge_agreement.resamples=30", "gates.waivers={}")
 
 
 def _shadow(root: Path) -> None:
