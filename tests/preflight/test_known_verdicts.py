@@ -346,7 +346,7 @@ def test_the_shadow_run_is_compared_again_where_a_score_or_what_it_left_is_anoth
     another_process: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = fresh_copy()
+    run = fresh_copy("gates.shadow_run.resamples=20")
     place = run.workspace
 
     def again() -> tuple[bool, int]:
