@@ -33,17 +33,35 @@ HUB = f"Qwen/embedded@{'0123456789' * 4}"
 EVERY = pytest.mark.parametrize("kind", KINDS)
 
 
-@pytest.fixture
-def whole(ticketed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A workspace with a ticket that holds everything it vouches for itself; the project has none of it."""
+@pytest.fixture(scope="module")
+def verified(issued: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A workspace that holds everything its ticket vouches for itself, opened by that ticket. Take copies: `whole`."""
+    root = tmp_path_factory.mktemp("verified") / "workspace"
+    shutil.copytree(issued.workspace.root, root)
     for name in GIVEN:
-        source, target = PROJECT_ROOT / name, ticketed.workspace.path(name)
+        source, target = PROJECT_ROOT / name, root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copyfile(source, target)
-    run = open_run(profile="local", workspace=ticketed.workspace.root, overrides=ticketed.overrides)
+    run = open_run(profile="local", workspace=root, overrides=issued.overrides)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(artifacts, "PROJECT_ROOT", root.parent / "project")
+        return replace(run, vouched=vouched_by(verify_ticket(run)))
+
+
+@pytest.fixture
+def whole(verified: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A workspace with a ticket that holds everything it vouches for itself; the project has none of it."""
+    root = tmp_path / "workspace"
+    shutil.copytree(verified.workspace.root, root)
+    run = open_run(profile="local", workspace=root, overrides=verified.overrides)
     monkeypatch.setattr(artifacts, "PROJECT_ROOT", tmp_path / "project")
-    verify_ticket(run)
     return run
+
+
+@pytest.fixture
+def opened(whole: Run, verified: Run) -> Run:
+    """The run as a verified ticket opens it."""
+    return replace(whole, vouched=verified.vouched)
 
 
 def place(run: Run, kind: str) -> Path:
@@ -62,11 +80,6 @@ def swap(path: Path) -> None:
 
 def remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def opened(run: Run) -> Run:
-    """The run as a verified ticket opens it."""
-    return replace(run, vouched=vouched_by(verify_ticket(run)))
 
 
 def refusal(act: Callable[..., Any], *given: Any) -> str:
@@ -110,50 +123,45 @@ def test_what_is_replaced_by_the_other_kind_of_thing_is_refused_by_name(whole: R
 
 
 @EVERY
-def test_what_is_swapped_after_the_ticket_was_verified_is_refused_by_name(whole: Run, kind: str) -> None:
-    run = opened(whole)
-    check_unchanged(run)
-    swap(place(run, kind))
-    said = refusal(check_unchanged, run)
-    assert f"{shown(run, kind)} has changed since the ticket that vouches for it ({kind}) was verified" in said
+def test_what_is_swapped_after_the_ticket_was_verified_is_refused_by_name(opened: Run, kind: str) -> None:
+    check_unchanged(opened)
+    swap(place(opened, kind))
+    said = refusal(check_unchanged, opened)
+    assert f"{shown(opened, kind)} has changed since the ticket that vouches for it ({kind}) was verified" in said
 
 
 @EVERY
-def test_what_is_gone_after_the_ticket_was_verified_is_refused_by_name(whole: Run, kind: str) -> None:
-    run = opened(whole)
-    name = shown(run, kind)
-    remove(place(run, kind))
+def test_what_is_gone_after_the_ticket_was_verified_is_refused_by_name(opened: Run, kind: str) -> None:
+    name = shown(opened, kind)
+    remove(place(opened, kind))
     assert f"{name} is gone, after the ticket that vouches for it ({kind}) was verified" in refusal(
-        check_unchanged, run
+        check_unchanged, opened
     )
 
 
 @pytest.mark.parametrize("kind", ["balanced", "metrics", "weights", "judge_spec"])
-def test_a_file_is_compared_by_the_very_bytes_that_are_read(whole: Run, kind: str) -> None:
-    run = opened(whole)
-    assert read_vouched(run, kind, place(run, kind)) == place(run, kind).read_bytes()
-    swap(place(run, kind))
-    assert f"{shown(run, kind)} has changed since" in refusal(read_vouched, run, kind, place(run, kind))
-    remove(place(run, kind))
-    assert f"{shown(run, kind)} is gone" in refusal(read_vouched, run, kind, place(run, kind))
+def test_a_file_is_compared_by_the_very_bytes_that_are_read(opened: Run, kind: str) -> None:
+    assert read_vouched(opened, kind, place(opened, kind)) == place(opened, kind).read_bytes()
+    swap(place(opened, kind))
+    assert f"{shown(opened, kind)} has changed since" in refusal(read_vouched, opened, kind, place(opened, kind))
+    remove(place(opened, kind))
+    assert f"{shown(opened, kind)} is gone" in refusal(read_vouched, opened, kind, place(opened, kind))
 
 
-def test_weights_and_instructions_are_compared_where_they_are_opened(whole: Run) -> None:
-    run = opened(whole)
-    assert read_weights(run, dimensions(run)) and read_spec(run)
-    swap(place(run, "weights"))
-    assert "configs/weights.json has changed since" in refusal(read_weights, run, dimensions(run))
-    swap(place(run, "judge_spec"))
-    assert "configs/judge/v1.yaml has changed since" in refusal(read_spec, run)
+def test_weights_and_instructions_are_compared_where_they_are_opened(opened: Run) -> None:
+    assert read_weights(opened, dimensions(opened)) and read_spec(opened)
+    swap(place(opened, "weights"))
+    assert "configs/weights.json has changed since" in refusal(read_weights, opened, dimensions(opened))
+    swap(place(opened, "judge_spec"))
+    assert "configs/judge/v1.yaml has changed since" in refusal(read_spec, opened)
 
 
-def test_a_base_is_compared_before_it_is_read_and_when_it_was(whole: Run) -> None:
-    run = opened(whole)
-    with vouched_base(run) as base:
-        assert base == str(place(run, "base"))
-    with pytest.raises(TicketError, match="models/embedded has changed since"), vouched_base(run):
-        swap(place(run, "base"))
-    with pytest.raises(TicketError, match="models/embedded has changed since"), vouched_base(run):
+def test_a_base_is_compared_before_it_is_read_and_when_it_was(opened: Run) -> None:
+    with vouched_base(opened) as base:
+        assert base == str(place(opened, "base"))
+    with pytest.raises(TicketError, match="models/embedded has changed since"), vouched_base(opened):
+        swap(place(opened, "base"))
+    with pytest.raises(TicketError, match="models/embedded has changed since"), vouched_base(opened):
         raise AssertionError("nothing is read of another base")
 
 
