@@ -193,12 +193,12 @@ def test_another_process_judges_ahead_and_a_lost_one_says_nothing(
         begin()
     assert not multiprocessing.active_children(), "no process for a pool that is judged as soon"
     here = {name: _counted(monkeypatch, name) for name in ("length", "diversity")}
-    with worker_processes(1) as judges, judging(run, judges) as begin:
-        begin()
-    assert evaluate("length", Evidence(run), 1).failures == () and not here["length"]
-    assert not evaluate("length", Evidence(run), 1).given_again, "it was found in this very run"
-    assert evaluate("diversity", Evidence(run), 1).failures and here["diversity"], "red is judged here again"
     with worker_processes(1) as judges:
+        with judging(run, judges) as begin:
+            begin()
+        assert evaluate("length", Evidence(run), 1).failures == () and not here["length"]
+        assert not evaluate("length", Evidence(run), 1).given_again, "it was found in this very run"
+        assert evaluate("diversity", Evidence(run), 1).failures and here["diversity"], "red is judged here again"
         with suppress(BrokenExecutor):
             judges.submit(os._exit, 1).result()
         with judging(run, judges) as begin:
@@ -206,14 +206,16 @@ def test_another_process_judges_ahead_and_a_lost_one_says_nothing(
     assert evaluate("length", Evidence(run), 1).failures == ()
 
 
-def test_a_fault_ahead_is_the_rounds_to_tell(fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_ahead_is_the_rounds_to_tell(
+    fresh_copy: Callable[..., Run], few_early: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(_evidence: Evidence, _number: int) -> GateResult:
         raise ZeroDivisionError
 
-    monkeypatch.setitem(BY_NAME, "mix", replace(BY_NAME["mix"], evaluate=broken))
+    monkeypatch.setitem(BY_NAME, "diversity", replace(BY_NAME["diversity"], evaluate=broken))
     run = fresh_copy()
     with ThreadPoolExecutor(1) as judges, judging(run, judges) as begin:
         begin()
     assert evaluate("length", Evidence(run), 1).status is Status.PASSED
     with pytest.raises(ZeroDivisionError):
-        evaluate("mix", Evidence(run), 1)
+        evaluate("diversity", Evidence(run), 1)
