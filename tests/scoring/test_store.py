@@ -6,8 +6,6 @@ import logging
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -16,13 +14,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring import ledger
 from rc1_lib.scoring.judge import open_judge, open_store
 from rc1_lib.scoring.store import DAY_S, Busy, Reply, Store
 from rc1_lib.scoring.usage_lines import LOG_SCHEMA, AttemptOutcome, Line
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from tests.forks import this_interpreter
 from tests.scoring.bench import PLANTED, PROVIDERS, Bench, dialogues
 from tests.scoring.gateway import Gateway, completion
 
@@ -378,33 +376,35 @@ def test_an_error_within_takes_back_everything(store: Store) -> None:
     assert store.damage() == ""
 
 
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from rc1_lib.scoring import ledger
-from rc1_lib.scoring.store import Store
-from tests.scoring.test_store import _answer
-store, written, at = Store(Path(sys.argv[1]), ttl_days=14), ledger.write, sys.argv[2]
-die = lambda: os.kill(os.getpid(), signal.SIGKILL)
-_answer(store, "before", "ask-before")
-if at == "file":
-    ledger.write = lambda *args: (written(*args), die())
-with store.together():
-    for number in range(50):
-        _answer(store, f"attempt-{number}", f"ask-{number}")
-    if at == "block":
+def write_together_and_be_killed(path: str, moment: str) -> None:
+    """In a process of its own: one answer, then many in one block, and a kill at this moment."""
+    written = ledger.write
+
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def write_and_die(*args: Any) -> None:
+        written(*args)
         die()
-die()
-"""
+
+    store = Store(Path(path), ttl_days=14)
+    _answer(store, "before", "ask-before")
+    if moment == "file":
+        ledger.write = write_and_die
+    with store.together():
+        for number in range(50):
+            _answer(store, f"attempt-{number}", f"ask-{number}")
+        if moment == "block":
+            die()
+    die()
 
 
 @pytest.mark.parametrize(("moment", "kept"), [("block", 1), ("file", 1), ("end", 51)])
 def test_a_kill_leaves_all_that_was_written_together_or_nothing(moment: str, kept: int, tmp_path: Path) -> None:
     """In the block; when the log's file holds the lines and the transaction is still open; behind its end."""
     path = tmp_path / "scores.sqlite"
-    command = [sys.executable, "-c", _KILLED, str(path), moment]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
-    assert subprocess.run(command, cwd=PROJECT_ROOT, env=environment).returncode == -signal.SIGKILL
+    killed = this_interpreter(tmp_path / "forks").start(f"{__name__}.write_together_and_be_killed", path, moment)
+    assert killed.wait() == -signal.SIGKILL, killed.told()
     with Store(path, ttl_days=14) as store:
         assert len(store.log()) == len(store.contents()) == kept
         assert store.damage() == ""
