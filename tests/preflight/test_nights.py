@@ -20,7 +20,7 @@ from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.uncertainty import CheckInterval
-from tests.forks import another_interpreter
+from tests.forks import this_interpreter
 
 NEAR = CheckInterval(0.6, 0.8, 0.95, 400, "rows")
 GATES = {
@@ -101,13 +101,13 @@ def append_for_ever(root: str) -> None:
 
 def test_killed_while_appending_every_night_before_it_is_kept(place: Workspace, tmp_path: Path) -> None:
     path, until = place.path(NIGHTS), time.monotonic() + 120
-    with another_interpreter(tmp_path / "forks", __name__) as forks:
-        for _ in range(5):
-            before = path.stat().st_size if path.exists() else 0
-            writer = forks.start(f"{__name__}.append_for_ever", place.root)
-            while not path.exists() or path.stat().st_size < before + 10_000:
-                assert writer.poll() is None and time.monotonic() < until, writer.told()
-            assert writer.kill() == -signal.SIGKILL
+    forks = this_interpreter(tmp_path / "forks")
+    for _ in range(5):
+        before = path.stat().st_size if path.exists() else 0
+        writer = forks.start(f"{__name__}.append_for_ever", place.root)
+        while not path.exists() or path.stat().st_size < before + 10_000:
+            assert writer.poll() is None and time.monotonic() < until, writer.told()
+        assert writer.kill() == -signal.SIGKILL
     keep(place, "0 1")
     told = [night.verdict.split()[1:] for night in kept(place)]
     for writer_id in dict.fromkeys(one for one, _ in told):
