@@ -21,7 +21,7 @@ def judged(rows: pl.DataFrame) -> pl.DataFrame:
     return add_counts(add_rules(rows, RULES)).hstack(scores)
 
 
-@pytest.mark.parametrize(("name", "every"), [("pool", 5), ("shadow", 1)])
+@pytest.mark.parametrize(("name", "every"), [("pool", 5), ("shadow", 1)], ids=["pool", "shadow"])
 def test_every_dimension_stays_the_same_when_all_gold_columns_are_shuffled(
     evidence: Evidence, name: str, every: int
 ) -> None:
