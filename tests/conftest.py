@@ -61,7 +61,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         pictures.leave_empty()
     gc.freeze()
     forks.be_ready()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(100_000, 20, 50)
     gc.enable()
 
 
