@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from prefect import settings
+from prefect.context import refresh_global_settings_context
+from prefect.server.database import provide_database_interface
 from prefect.server.database.configurations import AioSqliteConfiguration
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
@@ -116,6 +119,32 @@ def test_collecting_what_a_refused_statement_left_holds_no_transaction_up(tmp_pa
     assert process.told() == "all is written\n"
 
 
+def tell_what_is_wired() -> None:
+    """As a process: make the application that the environment describes, and tell over which database it works."""
+    refresh_global_settings_context()
+    server_app.create_app()
+    print(type(provide_database_interface().database_config).__name__, gc.isenabled())
+
+
+@pytest.mark.parametrize(
+    ("address", "wired"),
+    [
+        ("sqlite+aiosqlite:///{folder}/one.db", "InTurn False"),
+        ("postgresql+asyncpg://nobody@127.0.0.1:1/none", "AsyncPostgresConfiguration True"),
+    ],
+    ids=["SQLite", "PostgreSQL"],
+)
+def test_the_application_over_sqlite_takes_both_and_any_other_database_neither(
+    tmp_path: Path, address: str, wired: str
+) -> None:
+    name = settings.PREFECT_SERVER_DATABASE_CONNECTION_URL.name
+    process = this_interpreter(tmp_path / "forks").start(
+        "tests.deployments.test_server_app.tell_what_is_wired", environment={name: address.format(folder=tmp_path)}
+    )
+    assert process.wait(120) == 0, process.told()
+    assert process.told() == f"{wired}\n"
+
+
 class _Started(Exception):
     """In the place of a server."""
 
@@ -134,5 +163,7 @@ def test_a_workspaces_server_is_this_application_and_no_module_of_the_current_fo
         server.start_server(tmp_path, 1)
     (command,) = asked
     assert command[1:4] == ["-P", "-m", "uvicorn"]
+    (tmp_path / "click.py").write_text("raise SystemExit(3)")  # uvicorn would import it
+    assert subprocess.run([*command[:4], "--version"], cwd=tmp_path, stdout=subprocess.DEVNULL).returncode == 0
     module, _, function = command[command.index("--factory") + 1].partition(":")
     assert getattr(importlib.import_module(module), function) is server_app.create_app
