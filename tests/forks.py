@@ -91,10 +91,10 @@ class Forks:
 
 
 @contextmanager
-def another_interpreter(folder: Path, *modules: str) -> Iterator[Forks]:
-    """Fork from an interpreter of its own that has imported these modules and nothing else."""
+def another_interpreter(folder: Path) -> Iterator[Forks]:
+    """Fork from an interpreter of its own that has imported nothing of ours but this module."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.forks", *modules], cwd=PROJECT_ROOT, text=True,
+        [sys.executable, "-m", "tests.forks"], cwd=PROJECT_ROOT, text=True,
         env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as process:  # fmt: skip
         assert process.stdin is not None and process.stdout is not None
@@ -198,14 +198,5 @@ def _serve(requests: IO[str], replies: IO[str]) -> None:
         os.waitpid(one, 0)
 
 
-def main() -> None:
-    """As an interpreter of its own: import what is named, then serve."""
-    gc.disable()  # nothing of what is imported is garbage
-    for module in sys.argv[1:]:
-        importlib.import_module(module)
-    gc.freeze()
-    _serve(sys.stdin, sys.stdout)
-
-
 if __name__ == "__main__":
-    main()
+    _serve(sys.stdin, sys.stdout)
