@@ -212,14 +212,17 @@ def evidence(built: Run) -> Evidence:
     return Evidence(built)
 
 
+def copied_pool(built: Run, root: Path) -> Path:
+    """The small pool's workspace once more, without the replies and the log that tests on it may have left."""
+    return shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+
+
 @pytest.fixture
 def fresh_copy(built: Run, tmp_path: Path) -> Callable[..., Run]:
     """Makes a workspace of the test's own with the small pool in it: `fresh_copy("pool.n=7", ...)`."""
 
     def make(*overrides: str) -> Run:
-        root = tmp_path / "workspace"
-        # Without the replies and the log that tests on the shared pool may have left: a test counts its own.
-        shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+        root = copied_pool(built, tmp_path / "workspace")
         return open_run(profile="local", workspace=root, overrides=(*SMALL, *overrides))
 
     return make

@@ -18,7 +18,7 @@ from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.judge import open_store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
-from tests.conftest import SMALL
+from tests.conftest import SMALL, copied_pool
 
 N, K = 20, 3
 ENOUGH = 15
@@ -35,8 +35,7 @@ def server() -> Iterator[JudgeServer]:
 @pytest.fixture(scope="module")
 def recorded(built: Run, server: JudgeServer, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A workspace with a baseline of the live judge. Never write into it: take `night`."""
-    root = tmp_path_factory.mktemp("recorded") / "workspace"
-    shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+    root = copied_pool(built, tmp_path_factory.mktemp("recorded") / "workspace")
     run = live(root, server)
     server.behaviour = USUAL
     record_baseline(run, new=True)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from rc1_lib.preflight.rounds import write_round
 from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.run import TICKET_KEY, Run, open_run
-from tests.conftest import Verdicts
+from tests.conftest import Verdicts, copied_pool
 
 
 def _copied(run: Run, root: Path) -> Run:
@@ -23,8 +23,7 @@ def _copied(run: Run, root: Path) -> Run:
 @pytest.fixture(scope="session")
 def both_passed(built: Run, verdicts: Verdicts, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A workspace whose two rounds have passed. Never write into it: take `passed`."""
-    root = tmp_path_factory.mktemp("both_passed") / "workspace"
-    shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+    root = copied_pool(built, tmp_path_factory.mktemp("both_passed") / "workspace")
     run = open_run(profile="local", workspace=root, overrides=built.overrides)
     for number, found in verdicts.items():
         write_round(run, number, found)

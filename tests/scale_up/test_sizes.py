@@ -19,6 +19,7 @@ from rc1_lib.scale_up.looks import AFTER, BEFORE, GROWTH, Look, judge
 from rc1_lib.scale_up.report import REPORT, measures, table, write_report
 from rc1_lib.scale_up.rows import grow
 from rc1_lib.scale_up.sizes import Step, sized, steps
+from tests.conftest import copied_pool
 
 SIZES = ("scale_up.sizes=[300, 600, 1200]", "scale_up.judged=6")
 FIRST, SECOND = Step(0, 300), Step(300, 600)
@@ -42,9 +43,7 @@ Grown = tuple[Run, dict[Step, list[Look]]]
 @pytest.fixture(scope="module")
 def grown(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Grown:
     """A workspace with the first two sizes, and every look at them. Never write into it: take `run`."""
-    root = tmp_path_factory.mktemp("grown") / "workspace"
-    # Without the replies and the log that other tests on the shared pool may have left.
-    shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+    root = copied_pool(built, tmp_path_factory.mktemp("grown") / "workspace")
     run = _under(built, *SIZES, root=root)
     return run, {step: reached(run, step) for step in (FIRST, SECOND)}
 

@@ -23,7 +23,7 @@ from rc1_lib.scoring.judge import open_store
 from rc1_lib.scoring.paid import paid_in
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from rc1_lib.training.judge_drifted import check_grades
-from tests.conftest import SMALL
+from tests.conftest import SMALL, copied_pool
 from tests.forks import Forks
 from tests.training.killed import LOOKED
 
@@ -37,8 +37,7 @@ KEY = "key-of-the-double"
 @pytest.fixture(scope="module")
 def recorded(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace in which the usual judge has its baseline. Never write into it: take `known`."""
-    root = tmp_path_factory.mktemp("recorded") / "workspace"
-    shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+    root = copied_pool(built, tmp_path_factory.mktemp("recorded") / "workspace")
     with pytest.MonkeyPatch.context() as patch, running(USUAL) as server:
         patch.setenv("SCORER_API_KEY", KEY)
         record_baseline(open_run(profile="local", workspace=root, overrides=(*SMALL, *judge_at(server))))
