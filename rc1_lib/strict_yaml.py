@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Hashable
-from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
@@ -40,14 +40,14 @@ def parse_yaml(text: str) -> Any:
         yaml.YAMLError: when it is not YAML, or not of the plain kind; `problem` says why, `problem_mark` where.
         ValueError: for a value that YAML cannot read, such as the date 2025-13-45.
     """
-    return deepcopy(_parsed(text))
+    return pickle.loads(_parsed(text))
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> Any:
-    """Read once: every command opens the same few files and overrides several times."""
+def _parsed(text: str) -> bytes:
+    """Read once, pickled, of which each caller makes its own: the same few files are opened several times."""
     _refuse_aliases_and_depth(text)
-    return yaml.load(text, Loader=_UniqueKeys)
+    return pickle.dumps(yaml.load(text, Loader=_UniqueKeys), pickle.HIGHEST_PROTOCOL)
 
 
 def _refuse_aliases_and_depth(text: str) -> None:

@@ -90,7 +90,9 @@ def fork_workers(config: pytest.Config, specs: Sequence[XSpec]) -> None:
     """Have execnet find these workers forked. One that has to be replaced is an interpreter of its own again."""
     import_tests(config.args)
     if "rc1_lib.code" in sys.modules:
-        importlib.import_module("rc1_lib.code").code_sha256()  # every worker and fork would parse all the source
+        code = importlib.import_module("rc1_lib.code")  # every worker and fork would read and parse all the source
+        code.code_sha256()
+        code.covered(*code.PACKAGES)
     if "flows" in sys.modules:
         importlib.import_module("tests.prefect_server")
     gc.freeze()
