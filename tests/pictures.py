@@ -6,19 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.image import imsave
 
-_REALLY = FigureCanvasAgg.print_png
+_REALLY, _REALLY_SVG = FigureCanvasAgg.print_png, FigureCanvasSVG.print_svg
 
 
 def _empty(canvas: FigureCanvasAgg, target: IO[bytes], **_: Any) -> None:
     """A white PNG of the figure's size. What is put into the figure was put there, and is only not painted."""
     target.write(_white(*canvas.get_width_height()))
+
+
+def _empty_svg(canvas: FigureCanvasSVG, target: TextIO, **_: Any) -> None:
+    """The same as SVG."""
+    width, height = canvas.figure.get_size_inches()
+    target.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {72 * width:g} {72 * height:g}"></svg>')
 
 
 @cache
@@ -31,6 +38,7 @@ def _white(width: int, height: int) -> bytes:
 def leave_empty() -> None:
     """From now on, in this process and its forks."""
     FigureCanvasAgg.print_png = _empty  # type: ignore[method-assign]
+    FigureCanvasSVG.print_svg = _empty_svg  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -38,4 +46,5 @@ def drawn() -> Iterator[None]:
     """Within this block they are drawn, as for users."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FigureCanvasAgg, "print_png", _REALLY)
+        patch.setattr(FigureCanvasSVG, "print_svg", _REALLY_SVG)
         yield
