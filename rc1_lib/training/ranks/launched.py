@@ -31,6 +31,8 @@ _PATIENCE = timedelta(days=365)
 """A follower waits for as long as the first process is at work alone; of one that is gone the socket tells at once."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _crew: LaunchedCrew | None = None
+_lost = False
+"""Whether a process of this launch is known to be gone: a SIGTERM that comes from then on is the launcher's."""
 
 
 class Group(Protocol):
@@ -118,6 +120,7 @@ def join(launch: Launch) -> bool:
     group = _meet(launch)
     forget_launch(os.environ)
     if launch.rank == 0:
+        _answer_unless_lost()
         _crew = LaunchedCrew([GroupLine(group, peer) for peer in range(1, launch.size)])
         return True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides; this one ends with it
@@ -151,6 +154,22 @@ def _meet(launch: Launch) -> Group:
         ) from error
 
 
+def _answer_unless_lost() -> None:
+    """From now on, SIGTERM is answered as it would have been, but not behind a loss.
+
+    The end of a flow puts back what Prefect has found there. By default that ended this process, which had heard of the
+    loss and not said so yet, when the launcher came to end it.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+
+    def answer(*_: object) -> None:
+        if not _lost:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+            signal.raise_signal(signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, answer)
+
+
 @contextmanager
 def _terminated_later() -> Iterator[None]:
     """Inside, SIGTERM waits: a launcher that has lost a process ends the others, before they have said so.
@@ -161,6 +180,7 @@ def _terminated_later() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    global _lost
     came, lost = False, False
 
     def note(*_: object) -> None:
@@ -171,7 +191,7 @@ def _terminated_later() -> Iterator[None]:
     try:
         yield
     except LostError:
-        lost = True
+        lost = _lost = True
         raise
     finally:
         if not lost:

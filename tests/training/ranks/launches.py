@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
 
+from rc1_lib.training.ranks import follower
+from rc1_lib.training.ranks.link import Line
 from tests.forks import Fork, Forks
 
 SHARDS = "training.shards=2"
 LAST = 4
+DIES_IN = "RC1_TESTS_DIES_IN_STEP"
+"""In the environment of a launcher: the step in which its second process kills itself."""
 
 
 def started(forks: Forks, root: Path, size: int) -> list[Fork]:
@@ -43,7 +48,24 @@ def train(root: str) -> None:
             sys.exit(2)
 
 
+def die_in(step: int) -> None:
+    """Have this follower kill itself once it is told to learn that step: the first process is at it too, then."""
+    hear, learned = follower.receive, 0
+
+    def receive(line: Line) -> tuple[str, tuple[object, ...]]:
+        nonlocal learned
+        name, arguments = hear(line)
+        learned += name == "_learn"
+        if learned == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return name, arguments
+
+    follower.receive = receive  # type: ignore[assignment]
+
+
 if __name__ == "__main__":
     from rc1_lib.cli import main
 
+    if DIES_IN in os.environ and os.environ["RANK"] == "1":
+        die_in(int(os.environ[DIES_IN]))
     main()

@@ -8,13 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
 import torch
+from prefect.utilities.engine import capture_sigterm
 
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.cli import _leads
@@ -131,7 +132,10 @@ def test_every_process_sees_its_own_gpu_alone(monkeypatch: pytest.MonkeyPatch) -
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "6"
 
 
-def test_a_signal_to_end_is_kept_until_the_step_is_done_unless_a_process_was_lost() -> None:
+def test_a_signal_to_end_is_kept_until_the_step_is_done_unless_a_process_was_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launched, "_lost", False)
     came: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
     try:
@@ -150,6 +154,24 @@ def test_a_signal_to_end_is_kept_until_the_step_is_done_unless_a_process_was_los
         assert len(came) == 2
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_behind_a_loss_no_signal_ends_it_though_a_flow_has_put_the_handler_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launched, "_lost", False)
+    came: list[int] = []
+    found = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        for lost, answered in ((False, 1), (True, 1)):
+            launched._answer_unless_lost()
+            with suppress(LostError), capture_sigterm(), launched._terminated_later():
+                if lost:
+                    raise LostError("process 2 of 2 is gone")
+            signal.raise_signal(signal.SIGTERM)
+            assert len(came) == answered
+    finally:
+        signal.signal(signal.SIGTERM, found)
 
 
 def test_a_launched_process_that_is_gone_may_have_had_no_memory(
@@ -221,40 +243,24 @@ def test_accelerate_launch_has_the_losses_and_every_other_figure_of_one_process(
         assert one == two, "shared work is the same work: no bit hangs on who does it"
 
 
-def children(process: int) -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-
-
-def follower_of(launcher: int) -> int:
-    """The second of the processes that a launcher has started."""
-    for pid in children(launcher):
-        if b"RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes():
-            return pid
-    raise AssertionError(f"the launcher has started {children(launcher)}, none of which is the second")
-
-
 @pytest.mark.long
 def test_a_launched_process_that_is_killed_ends_training_in_a_sentence_and_the_next_launch_goes_on(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     place = "checkpoints/trials/random-base"
-    many = "training.trial.steps=40"
+    many = "training.trial.steps=6"
+    monkeypatch.setenv(launches.DIES_IN, "3")
     with launch(broken, many) as process:
-        metrics = broken / place / "reports/metrics.jsonl"
-        until = time.monotonic() + 300
-        while not metrics.exists() and time.monotonic() < until and process.poll() is None:
-            time.sleep(0.05)
-        os.kill(follower_of(process.pid), signal.SIGKILL)
         told, _ = process.communicate()
     assert process.returncode == 1  # the launcher's own: it has lost a process
-    assert "process 2 of 2 is gone, and what started it says how it ended" in told
-    done = len(metrics.read_text().splitlines())
-    assert 0 < done < 40
+    assert "process 2 of 2 is gone, and what started it says how it ended" in told, told[-3000:]
+    assert len((broken / place / "reports/metrics.jsonl").read_text().splitlines()) == 2
+    monkeypatch.delenv(launches.DIES_IN)
     for root in (broken, whole):
         with launch(root, many) as process:
             told, _ = process.communicate()
         assert process.returncode == 0, told[-3000:]
-    assert fingerprint(broken / place / "checkpoints/rc1/step_00040") == fingerprint(
-        whole / place / "checkpoints/rc1/step_00040"
+    assert fingerprint(broken / place / "checkpoints/rc1/step_00006") == fingerprint(
+        whole / place / "checkpoints/rc1/step_00006"
     )
