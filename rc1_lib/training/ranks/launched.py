@@ -181,7 +181,7 @@ def _terminated_later() -> Iterator[None]:
         yield
         return
     global _lost
-    came, lost = False, False
+    came = False
 
     def note(*_: object) -> None:
         nonlocal came
@@ -191,10 +191,10 @@ def _terminated_later() -> Iterator[None]:
     try:
         yield
     except LostError:
-        lost = _lost = True
+        _lost = True
         raise
     finally:
-        if not lost:
+        if not _lost:
             signal.signal(signal.SIGTERM, before)
             if came:
                 signal.raise_signal(signal.SIGTERM)

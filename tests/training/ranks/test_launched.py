@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
@@ -132,46 +132,44 @@ def test_every_process_sees_its_own_gpu_alone(monkeypatch: pytest.MonkeyPatch) -
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "6"
 
 
-def test_a_signal_to_end_is_kept_until_the_step_is_done_unless_a_process_was_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def came(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """What of SIGTERM has reached whoever had a handler before a launched crew was there."""
     monkeypatch.setattr(launched, "_lost", False)
-    came: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
-    try:
-        with launched._terminated_later():
-            signal.raise_signal(signal.SIGTERM)
-            assert not came
-        assert came == [signal.SIGTERM]
-        with pytest.raises(ZeroDivisionError), launched._terminated_later():
-            signal.raise_signal(signal.SIGTERM)
-            print(1 / 0)
-        assert came == [signal.SIGTERM] * 2
-        with pytest.raises(LostError), launched._terminated_later():
-            signal.raise_signal(signal.SIGTERM)
-            raise LostError("process 2 of 2 is gone")
-        signal.raise_signal(signal.SIGTERM)  # the launcher's, which has seen it later
-        assert len(came) == 2
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    monkeypatch.setattr(launched, "_crew", None)
+    found: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: found.append(number))
+    yield found
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_to_end_is_kept_until_the_step_is_done_unless_a_process_was_lost(came: list[int]) -> None:
+    with launched._terminated_later():
+        signal.raise_signal(signal.SIGTERM)
+        assert not came
+    assert came == [signal.SIGTERM]
+    with pytest.raises(ZeroDivisionError), launched._terminated_later():
+        signal.raise_signal(signal.SIGTERM)
+        print(1 / 0)
+    assert came == [signal.SIGTERM] * 2
+    with pytest.raises(LostError), launched._terminated_later():
+        signal.raise_signal(signal.SIGTERM)
+        raise LostError("process 2 of 2 is gone")
+    signal.raise_signal(signal.SIGTERM)  # the launcher's, which has seen it later
+    assert len(came) == 2
 
 
 def test_behind_a_loss_no_signal_ends_it_though_a_flow_has_put_the_handler_back(
-    monkeypatch: pytest.MonkeyPatch,
+    came: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launched, "_lost", False)
-    came: list[int] = []
-    found = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
-    try:
-        for lost, answered in ((False, 1), (True, 1)):
-            launched._answer_unless_lost()
-            with suppress(LostError), capture_sigterm(), launched._terminated_later():
-                if lost:
-                    raise LostError("process 2 of 2 is gone")
-            signal.raise_signal(signal.SIGTERM)
-            assert len(came) == answered
-    finally:
-        signal.signal(signal.SIGTERM, found)
+    monkeypatch.setattr(launched, "_meet", lambda _: None)  # no line is used
+    for lost, answered in ((False, 1), (True, 1)):
+        assert join(Launch(rank=0, size=2, local=0))
+        with suppress(LostError), capture_sigterm(), launched._terminated_later():
+            if lost:
+                raise LostError("process 2 of 2 is gone")
+        signal.raise_signal(signal.SIGTERM)
+        assert len(came) == answered
 
 
 def test_a_launched_process_that_is_gone_may_have_had_no_memory(
