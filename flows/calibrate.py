@@ -18,11 +18,11 @@ from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from flows.failures import leave_failure
 from rc1_lib.build_policy import Build
 from rc1_lib.calibration.performable import check_performable
-from rc1_lib.calibration.stages import STAGES, Stage, Weights, behind, check_overwriting, run_stages
+from rc1_lib.calibration.stages import CLEARED, STAGES, Stage, Weights, behind, check_overwriting, run_stages
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import check_waivers
-from rc1_lib.records import GateResult, Status
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace_lock import holding
 from tasks.calibrate import adopt_weights, report_calibration, stage, verdict
@@ -60,7 +60,7 @@ def calibrate(
             done = calibrated(run)
         return ending(run, done, on_red_revoke) or Completed(
             name=WEIGHTS_ADOPTED,
-            message=f"{done.sentence}; weights: {run.config.weights}",
+            message=f"{done.sentence}; weights: {run.config.weights if run.config.pays_judged_score else 'none'}",
         )
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))
@@ -98,7 +98,7 @@ class Calibrated:
     @property
     def red(self) -> str:
         """The stage that is red; empty when all are green."""
-        return next((result.name for result in self.results if result.status is not Status.PASSED), "")
+        return next((result.name for result in self.results if result.status not in CLEARED), "")
 
     @property
     def sentence(self) -> str:

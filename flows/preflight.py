@@ -23,7 +23,7 @@ from flows.failures import leave_failure
 from flows.rounds import JudgedRound, judge_round
 from flows.shards import Shards, dask_processes
 from rc1_lib.build_policy import Build
-from rc1_lib.calibration.judge_baseline import check_baseline
+from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline
 from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
@@ -109,14 +109,14 @@ def _preflight(
     on_red_revoke: bool,
     shards: Shards | None,
 ) -> State[Any]:
-    if build != "never":
+    if build != "never" and JUDGE_BASELINE.applies(run):
         check_baseline(run)
     with ahead(run) as judge_ahead:
         prepare(run, build, None if refresh or shards is not None else judge_ahead)
         done = calibrated(run) if is_due(run, build) else None
     if done is not None and (red := ending(run, done, on_red_revoke)):
         return _beside_red_calibration(run, done, red, min(rounds), refresh)
-    recorded = judge_baseline(run, build, return_state=True)
+    recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, refresh=refresh, shards=shards))
@@ -125,7 +125,8 @@ def _preflight(
             return _red(run, judged[-1], on_red_revoke)
     sentence = _green_sentence(judged)
     if ticket and 2 in rounds:
-        outcome(recorded)  # what kept it from being recorded is the user's to mend, and the rounds came first
+        if recorded is not None:
+            outcome(recorded)  # what kept it from being recorded is the user's to mend, and the rounds came first
         issued = outcome(issue(run, return_state=True))
         return Completed(name=TICKET_ISSUED, message=f"{sentence}; ticket until {issued['expires']}")
     return Completed(name=ROUNDS_PASSED, message=sentence)

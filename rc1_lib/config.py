@@ -113,6 +113,20 @@ class RunConfig(Section):
     ticket: Ticket
 
     @property
+    def pays_judged_score(self) -> bool:
+        """Whether training pays for the judged score; where it does not, the gates on that score do not apply."""
+        return self.training.reward.judge > 0
+
+    @property
+    def why_not_judged(self) -> str:
+        """Why the gates on the judged score do not apply; empty where they do."""
+        if self.pays_judged_score:
+            return ""
+        stated = self.gates.not_applicable.get("verified_reward")
+        why = "training.reward.judge is 0: training pays for the verified outcome alone, not for the judged score"
+        return f"{why} ({stated})" if stated else why
+
+    @property
     def prompts(self) -> int:
         """Prompts of a step: one an episode, or a group of episodes."""
         return self.batch_size // self.training.group_size
@@ -128,11 +142,44 @@ class RunConfig(Section):
         self._check_schedule()
         self._check_early_stop()
         self._check_stores()
-        if self.profile == "prod" and self.gates.waivers:
-            raise ValueError(f"profile prod allows no waivers, found {', '.join(sorted(self.gates.waivers))}")
+        self._check_waivers()
+        self._check_what_pays()
         if self.profile == "prod" and not (self.gates.git.require_commit and self.gates.git.require_clean):
             raise ValueError("profile prod trains committed code only: gates.git must require_commit and require_clean")
         return self
+
+    def _check_waivers(self) -> None:
+        refused = sorted(set(self.gates.waivers) - {"judge_agreement"})
+        if self.profile == "prod" and refused:
+            raise ValueError(
+                f"gates.waivers: found {', '.join(refused)}; profile prod allows a waiver for judge_agreement alone, "
+                f"where no people have labelled dialogues yet"
+            )
+
+    def _check_what_pays(self) -> None:
+        """Training pays for the verified outcome unless somebody says otherwise, with a reason."""
+        reward, stated = self.training.reward, "verified_reward" in self.gates.not_applicable
+        if not reward.success and not reward.judge:
+            raise ValueError(
+                "training.reward.success and training.reward.judge are both 0, so that nothing is paid for an answer; "
+                "raise one of them"
+            )
+        if not reward.success and not reward.unverified:
+            raise ValueError(
+                "training.reward.success is 0, so that nothing verified is paid; raise it, or say why in "
+                "training.reward.unverified"
+            )
+        if self.pays_judged_score and stated:
+            raise ValueError(
+                f"gates.not_applicable names verified_reward, but training.reward.judge is {reward.judge:g}: training "
+                f"pays for the judged score, so the gates on it apply. Set training.reward.judge to 0, or take the "
+                f"line out"
+            )
+        if self.profile == "prod" and not self.pays_judged_score and not stated:
+            raise ValueError(
+                "training.reward.judge is 0, so that the gates on the judged score do not apply; profile prod wants "
+                "this said: gates.not_applicable: {verified_reward: the reason}"
+            )
 
     def _check_hub(self) -> None:
         """Every task of the mix is read by a name."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from rc1_lib.addresses import VLLM_KEY, read_address
-from rc1_lib.config_values import NotNegative, Positive, Section, Share, WrittenPath
+from rc1_lib.config_values import NotNegative, Positive, Reason, Section, Share, WrittenPath
 from rc1_lib.errors import ConfigError
 
 
@@ -52,7 +52,10 @@ class EpisodeReward(Section):
     success: NotNegative
     """What a solved episode is worth."""
     judge: NotNegative
-    """Weight of the calibrated score of an episode's dialogue, in [0, 1]; at 0 nobody is asked."""
+    """Weight of the calibrated score of an episode's dialogue, in [0, 1]; at 0 nobody is asked, and the gates on that
+    score do not apply."""
+    unverified: Reason | None
+    """Why a solved episode is worth nothing; wanted where `success` is 0."""
     scores: WrittenPath
     """The folder of the replies that episodes are scored by, and of every step's scores."""
     min_scored: Share

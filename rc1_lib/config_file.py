@@ -218,6 +218,7 @@ def decisive(config: RunConfig) -> dict[str, Any]:
                 "ticket": {"ttl_hours"},
                 "overclar": True,
                 "difficulty_beta": True,
+                "training": {"reward": {"success", "judge"}},
             },
         )
     )

@@ -152,15 +152,6 @@ class Reward(Section):
         return self
 
 
-class CalibrationAttacks(Section):
-    """Dialogues of worthless policies that the weights are fitted on beside the teacher's."""
-
-    prompts: Annotated[int, Field(ge=0)]
-    """Rows of the calibration that every worthless policy is played on; 0 fits on the teacher's dialogues alone."""
-    share: Annotated[float, Field(gt=0, le=10)]
-    """How much they count together, as a share of what the teacher's dialogues count together."""
-
-
 class Calibration(Section):
     """How the weights of the new reward are found."""
 
@@ -174,8 +165,6 @@ class Calibration(Section):
     """Pull towards the old weights: l2 * ||w - w_old||² beside the mean squared error."""
     seed: Seed
     """Seed of rows, folds and bootstrap."""
-    attacks: CalibrationAttacks
-    """Dialogues of worthless policies that the weights are fitted on as well."""
 
 
 class Ablation(Section):

@@ -74,6 +74,14 @@ def names_all(*names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _in_words(reason: str) -> str:
+    if not any(letter.isalpha() for letter in reason):
+        raise ValueError(f"found {reason!r}, expected a reason in words: reports, the UI and the ticket show it")
+    return reason
+
+
+Reason = Annotated[str, AfterValidator(_in_words)]
+"""Why something is not enforced, for everybody who reads a report."""
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]

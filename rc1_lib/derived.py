@@ -110,6 +110,7 @@ class Artifact:
         outdated: whether something beside what it is made from has put it out of date.
         look: what became of it, where no manifest says so.
         vouched: whether a ticket binds it.
+        wanted: whether the configuration asks for it at all.
     """
 
     name: str
@@ -122,14 +123,15 @@ class Artifact:
     outdated: Callable[[Run], bool] | None = None
     look: Callable[[Run], FileState] | None = None
     vouched: bool = False
+    wanted: Callable[[Run], bool] = lambda run: True
 
     def path(self, run: Run) -> Path:
         """Where it lies, or will be written."""
         return run.workspace.path(self.where(run))
 
     def applies(self, run: Run) -> bool:
-        """Whether this run has one at all: yes."""
-        return True
+        """Whether this run has one at all."""
+        return self.wanted(run)
 
     def sha256(self, run: Run) -> str:
         """Fingerprint of the file's bytes.

@@ -20,7 +20,7 @@ Task = str
 Language = Literal["en", "zh"]
 Tool = Literal["wiki", "calc", "ask_user"]
 Bucket = Literal["easy", "medium", "hard"]
-Rule = Literal["supported", "resolved", "explained", "direct", "settled", "sourced"]
+Rule = Literal["obtained", "reply_used"]
 """The rule dimensions: read from the dialogue alone, like the judge's, but by rule."""
 BUCKETS: tuple[Bucket, ...] = ("easy", "medium", "hard")
 
@@ -211,11 +211,15 @@ class MeasuredRow(Row):
 
 
 class Status(StrEnum):
-    """How a gate ended. One that could not be evaluated is an `ERROR`, one that was not reached `WAITING`: no pass."""
+    """How a gate ended. One that could not be evaluated is an `ERROR`, one that was not reached `WAITING`: no pass.
+
+    `NOT_APPLICABLE`: by the configuration there is nothing for it to judge, and every report says so.
+    """
 
     PASSED = "passed"
     FAILED = "failed"
     WAIVED = "waived"
+    NOT_APPLICABLE = "not applicable"
     ERROR = "error"
     WAITING = "not judged"
 
@@ -293,7 +297,8 @@ class GateResult:
         offenders: up to a few thousand `{id, reason, ...}` records of the rows at fault.
         waiver: why the gate was not enforced; empty unless `status` is `WAIVED`.
         error: why the gate could not be evaluated; empty unless `status` is `ERROR`.
-        waits_for: what has to be green before it is judged; empty unless `status` is `WAITING`.
+        waits_for: what has to pass before it is judged; empty unless `status` is `WAITING`.
+        not_applicable: why there is nothing for it to judge; empty unless `status` is `NOT_APPLICABLE`.
         given_again: whether an earlier run found it, on the same files, configuration and code. It is no part of what
             was found.
     """
@@ -305,6 +310,7 @@ class GateResult:
     waiver: str = ""
     error: str = ""
     waits_for: str = ""
+    not_applicable: str = ""
     given_again: bool = field(default=False, compare=False)
 
     @property
@@ -314,6 +320,8 @@ class GateResult:
             return Status.ERROR
         if self.waits_for:
             return Status.WAITING
+        if self.not_applicable:
+            return Status.NOT_APPLICABLE
         if self.waiver:
             return Status.WAIVED
         if not any(check.op != "info" for check in self.checks):
@@ -350,6 +358,7 @@ class GateResult:
             waiver=body["waiver"],
             error=body["error"],
             waits_for=body.get("waits_for", ""),
+            not_applicable=body.get("not_applicable", ""),
             given_again=body.get("given_again", False),
         )
 
@@ -357,3 +366,8 @@ class GateResult:
 def waivers_of(results: Iterable[GateResult]) -> dict[str, str]:
     """Gate -> the reason why it was waived, of those that were; one in red by an error is none of them."""
     return {result.name: result.waiver for result in results if result.status is Status.WAIVED}
+
+
+def not_applicable_of(results: Iterable[GateResult]) -> dict[str, str]:
+    """Gate -> the reason why there is nothing for it to judge, of those where that is so."""
+    return {one.name: one.not_applicable for one in results if one.status is Status.NOT_APPLICABLE}

@@ -5,11 +5,11 @@ None has a default: each number that decides something must stand in the file, w
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from rc1_lib.config_values import NotNegative, Positive, Round, Section, Share, Words, names_all, ordered
+from rc1_lib.config_values import NotNegative, Positive, Reason, Round, Section, Share, Words, names_all, ordered
 
 
 class DiversityGate(Section):
@@ -305,20 +305,15 @@ class AblationGate(Section):
     """Bootstrap samples behind them."""
 
 
-class UndeservedBounds(Section):
-    """What a worthless policy may earn on prompts that it did not solve and the teacher did."""
+class RewardHackingGate(Section):
+    """Thresholds of the attack by worthless policies on what training pays."""
 
     min_margin: float
-    """By how much its mean reward must lie below the teacher's."""
+    """By how much a policy's mean reward must lie below the teacher's, on prompts where its answer is worthless."""
     min_margin_part: float
     """The same in every task, bucket, language and need by itself."""
     max_above: Share
-    """Share of the prompts on which it may be paid more than the teacher."""
-
-
-class RewardHackingGate(UndeservedBounds):
-    """Thresholds of the attack on the reward by worthless policies."""
-
+    """Share of these prompts on which a policy may be paid more than the teacher."""
     prompts: Positive
     """Prompts of the shadow set that every policy is played on; all where it holds fewer."""
     min_policies: Positive
@@ -331,8 +326,6 @@ class RewardHackingGate(UndeservedBounds):
     """By how many percentage points success may fall when the reward picks from more dialogues about a prompt."""
     own: tuple[str, ...]
     """Policies of one's own: Python files of the workspace, each with a function `play(scene)`."""
-    by_name: dict[str, UndeservedBounds]
-    """Policy -> bounds of its own, for what no reader of the messages can tell."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
     """Nominal share of such intervals that hold the true value."""
     resamples: Annotated[int, Field(ge=20)]
@@ -430,5 +423,8 @@ class Gates(Section):
     evaluation: EvaluationGate
     learnability: LearnabilityGate
     control: ControlGate
-    waivers: dict[str, str]
-    """Gate name -> why it is not enforced. Refused in profile `prod`."""
+    not_applicable: dict[Literal["verified_reward"], Reason]
+    """`verified_reward` -> why nothing is paid for the judged score (`training.reward.judge: 0`), so that the gates on
+    that score do not apply. Profile `prod` asks for this reason."""
+    waivers: dict[str, Reason]
+    """Gate name -> why it is not enforced. Profile `prod` allows one for `judge_agreement` alone."""

@@ -12,12 +12,12 @@ from prefect.logging import get_run_logger
 from rc1_lib.artifacts import now, write_json
 from rc1_lib.build_policy import Build
 from rc1_lib.calibration.judge_baseline import record_baseline
-from rc1_lib.calibration.stages import BY_NAME, REPORT, STAGES, Weights
+from rc1_lib.calibration.stages import BY_NAME, CLEARED, REPORT, STAGES, Weights, evaluate_here
 from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport
 from rc1_lib.progress import tell
-from rc1_lib.records import GateResult, Status
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from tasks.endings import refusable, retried
 from tasks.gates import faulted, read_verdict, state_of
@@ -46,11 +46,12 @@ def stage(run: Run, name: str, weights: Weights | None) -> State[Any]:
     tell(STAGE, place, len(STAGES), BY_NAME[name].title)
     provide_scorer_key(run)
     try:
-        outcome = BY_NAME[name].evaluate(run, weights)
+        outcome = evaluate_here(run, BY_NAME[name], weights)
     except RC1Error as error:
         return state_of(GateResult(name, error=str(error)))
     tell(STAGE, place + 1, len(STAGES), f"{name} {outcome.gate.status.value}")
-    _show(run, outcome)
+    if outcome.report:
+        _show(run, outcome)
     state = state_of(outcome.gate)
     state.data = {"gate": state.data, "report": outcome.report, "weights": outcome.body.get("weights")}
     return state
@@ -98,7 +99,7 @@ def report_calibration(run: Run, results: list[GateResult], reports: Mapping[str
         The report's path, relative to the workspace.
     """
     body = {
-        "pass": all(result.status is Status.PASSED for result in results),
+        "pass": all(result.status in CLEARED for result in results),
         "time": now(),
         "profile": run.config.profile,
         "config_sha256": run.config_sha256,

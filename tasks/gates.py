@@ -13,7 +13,7 @@ from prefect.states import Completed, Failed
 
 from rc1_lib.evidence import Evidence
 from rc1_lib.file_hashes import read_anew
-from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round, round_title
+from rc1_lib.preflight.gates import BY_NAME, evaluate, files_of, gates_of_round, round_title
 from rc1_lib.preflight.rounds import fingerprints
 from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
@@ -28,7 +28,8 @@ Files = dict[str, str | None]
 AllFiles = dict[str, tuple[str, str | None]]
 """Name of `Evidence.names` -> (path as reports show it, SHA-256 or None)."""
 
-PASSED, WAIVED, FAILED, ERROR = "GatePassed", "GateWaived", "GateFailed", "GateError"
+PASSED, WAIVED, NOT_APPLICABLE = "GatePassed", "GateWaived", "GateNotApplicable"
+FAILED, ERROR = "GateFailed", "GateError"
 
 
 def files_now(run: Run) -> AllFiles:
@@ -64,7 +65,7 @@ def gate(run: Run, name: str, number: int, anew: bool = False) -> State[dict[str
         A state whose name is the verdict, whose message says why, and whose data is `GateResult.to_dict()`.
     """
     names = [spec.name for spec in gates_of_round(number)]
-    if "judge_spec" in BY_NAME[name].reads:
+    if "judge_spec" in files_of(BY_NAME[name], run):
         provide_scorer_key(run)
     result = evaluate(name, Evidence(run), number, anew=anew)
     tell(round_title(number), names.index(name) + 1, len(names), f"{name} {result.status.value}")
@@ -79,6 +80,8 @@ def state_of(result: GateResult) -> State[dict[str, Any]]:
             return Completed(name=PASSED, message=sentence, data=data)
         case Status.WAIVED:
             return Completed(name=WAIVED, message=sentence, data=data)
+        case Status.NOT_APPLICABLE:
+            return Completed(name=NOT_APPLICABLE, message=sentence, data=data)
         case Status.FAILED:
             return Failed(name=FAILED, message=sentence, data=data)
         case Status.ERROR | Status.WAITING:

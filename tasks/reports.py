@@ -52,13 +52,18 @@ def table(results: Sequence[GateResult]) -> list[dict[str, str]]:
 
 
 _COLUMNS = ("gate", "outcome", "check", "value", "wanted", "certainty", "advice")
-_URGENCY = ("ERROR", "FAILED", "not judged", "waived", "passed", "info")
-_WITHOUT_CHECKS = {Status.ERROR: "ERROR", Status.WAITING: "not judged", Status.WAIVED: "waived"}
+_URGENCY = ("ERROR", "FAILED", "not judged", "waived", "not applicable", "passed", "info")
+_WITHOUT_CHECKS = {
+    Status.ERROR: "ERROR",
+    Status.WAITING: "not judged",
+    Status.WAIVED: "waived",
+    Status.NOT_APPLICABLE: "not applicable",
+}
 
 
 def _rows(result: GateResult) -> Iterator[dict[str, str]]:
     if outcome := _WITHOUT_CHECKS.get(result.status):
-        sentence = result.error or result.waiver or gate_sentence(result)
+        sentence = result.error or result.waiver or result.not_applicable or gate_sentence(result)
         yield {
             "gate": result.name,
             "outcome": outcome,
@@ -87,6 +92,7 @@ def issue(run: Run) -> dict[str, str]:
     """Issue the ticket; refused when a round has not passed for exactly these files."""
     ticket = issue_ticket(run)
     waived = "".join(f"\n- waived: **{name}**, {reason}" for name, reason in ticket["waived"].items())
+    waived += "".join(f"\n- not applicable: **{name}**, {why}" for name, why in ticket["not_applicable"].items())
     create_markdown_artifact(
         key=_TICKET_CARD,
         markdown=f"# Ticket issued\n\n- profile: {ticket['profile']}\n- issued: {ticket['issued']}\n"

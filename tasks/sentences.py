@@ -30,6 +30,8 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
         return result.error or "nothing was checked"
     if result.status is Status.WAIVED:
         return f"waived: {result.waiver}"
+    if result.status is Status.NOT_APPLICABLE:
+        return f"not applicable: {result.not_applicable}"
     if result.status is Status.WAITING:
         return f"not judged: waits for {result.waits_for}"
     if result.status is Status.PASSED:
@@ -43,9 +45,10 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
 def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
     """`5 of 5 stages passed`, or which one of `stages` was the last that was judged, and why."""
     judged = [result for result in results if result.status is not Status.WAITING]
-    red = [result for result in judged if result.status is not Status.PASSED]
+    red = [result for result in judged if result.status not in (Status.PASSED, Status.NOT_APPLICABLE)]
     if not red:
-        return f"{len(judged)} of {stages} stages passed"
+        passed = sum(result.status is Status.PASSED for result in judged)
+        return f"{passed} of {stages} stages passed" + _not_applicable(judged)
     sentence = f"stage {len(judged)} of {stages} failed: {red[-1].name} ({gate_sentence(red[-1], advice=False)})"
     return sentence + _waiting(results)
 
@@ -58,7 +61,14 @@ def round_sentence(results: Sequence[GateResult]) -> str:
         return f"{len(red)} of {len(results)} gates failed: {causes}" + _waiting(results)
     waived = [result.name for result in results if result.status is Status.WAIVED]
     passed = f"{sum(result.status is Status.PASSED for result in results)} of {len(results)} gates passed"
-    return passed + (f", {len(waived)} waived: {', '.join(waived)}" if waived else "") + _waiting(results)
+    passed += f", {len(waived)} waived: {', '.join(waived)}" if waived else ""
+    return passed + _not_applicable(results) + _waiting(results)
+
+
+def _not_applicable(results: Sequence[GateResult]) -> str:
+    """What had nothing to judge, or nothing."""
+    names = [result.name for result in results if result.status is Status.NOT_APPLICABLE]
+    return f", {len(names)} not applicable: {', '.join(names)}" if names else ""
 
 
 def _waiting(results: Sequence[GateResult]) -> str:

@@ -1,4 +1,4 @@
-"""One prompt as a worthless policy meets it: what it may read, what it may do, and a real episode behind it.
+"""One prompt as a worthless policy meets it: what it may read, what it may do, and the real episode that it plays.
 
 An attacker may know more than a policy could: the teacher's look-ups and sums, what is missing, an answer that is
 wrong. What is worthless with that knowledge is worthless without it.
@@ -6,6 +6,7 @@ wrong. What is worthless with that knowledge is worthless without it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import orjson
@@ -14,14 +15,19 @@ from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.world import World
-from rc1_lib.language.statements import FUNCTION_WORDS, sentences
 from rc1_lib.records import Language, Message, Row
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.text import tokenize
 
 Step = tuple[str, str]
 """A tool and its argument."""
+_SENTENCE = re.compile(r"(?:[^.。!！?？…\n]|(?<=\d)\.(?=\d))+[.。!！?？…]*")
 _OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true", "是": "不是", "不是": "是"}
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, with their marks."""
+    return [found.strip() for found in _SENTENCE.findall(text) if found.strip()]
 
 
 class Scene:
@@ -114,10 +120,11 @@ class Scene:
         """A sentence of the text and something it names that is neither right nor in the question; else `wrong`."""
         asked = set(tokenize(sentences(self.user)[-1]))
         for sentence in reversed(sentences(text)):
-            for word in sentence.split():
+            # The first word of a sentence is written large whether or not it is a name.
+            for word in sentence.split()[1:]:
                 plain = word.strip(".,:;!?…。，：；！？\"'")
                 named = plain[:1].isupper() or plain.isdigit()
-                fresh = asked.isdisjoint(tokenize(plain)) and plain.lower() not in FUNCTION_WORDS
+                fresh = asked.isdisjoint(tokenize(plain))
                 if named and fresh and not self.is_right(plain):
                     return sentence, plain
         return text, self.wrong

@@ -21,8 +21,7 @@ def library(run: Run) -> dict[str, Attack]:
     """The policies to be played: RC1's own, and those that the configuration names.
 
     Raises:
-        ConfigError: when bounds are given for a policy that there is not, a policy of one's own cannot be read, or it
-            has the name of one of the library.
+        ConfigError: when a policy of one's own cannot be read, or has the name of one of the library.
     """
     thresholds = run.config.gates.reward_hacking
     own = read_attacks([run.workspace.path(path) for path in thresholds.own])
@@ -31,22 +30,7 @@ def library(run: Run) -> dict[str, Attack]:
         raise ConfigError(
             f"gates.reward_hacking.own: there is a policy '{taken[0]}' already; give the file another name"
         )
-    attacks = {**ATTACKS, **own}
-    unknown = sorted(set(thresholds.by_name) - set(attacks))
-    if unknown:
-        raise ConfigError(
-            f"gates.reward_hacking.by_name: there is no policy '{unknown[0]}', expected some of {', '.join(attacks)}"
-        )
-    return attacks
-
-
-def fitted(run: Run) -> dict[str, Attack]:
-    """Those of the library that weights are fitted on; by the others a reward is judged alone.
-
-    Raises:
-        ConfigError: as `library`.
-    """
-    return {name: attack for name, attack in library(run).items() if attack.fitted}
+    return {**ATTACKS, **own}
 
 
 def own_attacks(run: Run) -> dict[str, str]:

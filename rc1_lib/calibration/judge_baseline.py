@@ -57,7 +57,7 @@ def _look(run: Run) -> FileState:
 
 JUDGE_BASELINE = Artifact(
     _KIND, lambda run: run.config.judge.baseline.path, None, "rc1_lib.calibration.judge_baseline.record_baseline",
-    "rc1 judge-baseline", look=_look, vouched=True,
+    "rc1 judge-baseline", look=_look, vouched=True, wanted=lambda run: run.config.pays_judged_score,
 )  # fmt: skip
 
 

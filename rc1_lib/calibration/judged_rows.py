@@ -15,6 +15,7 @@ from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import Check, Message
 from rc1_lib.reward.answer_length import add_answer_length
+from rc1_lib.reward.overclarification import over_clarification_penalties
 from rc1_lib.reward.rules import add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward
 from rc1_lib.rows.counts import add_counts
@@ -110,13 +111,11 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
     keep_unstable(run.workspace, rows["id"].to_list(), judged, judge_identity(run))
     graded = [name for name in names if name not in run.config.reward.rules]
     scores = judged.rows.select("scored", "reason", "unstable", *graded)
-    buckets = measure(rows, run.config.difficulty).select("id", "bucket")
-    frame = add_counts(add_rules(add_answer_length(rows.select(_KEPT)).hstack(scores), run.config.reward.rules))
+    rules = add_rules(rows.select("messages"), run.config.reward.rules).drop("messages")
+    frame = measured_rows(run, rows).hstack(scores).hstack(rules)
     unstable = pl.when("unstable").then(run.config.reward.unstable_weight).otherwise(1.0)
     return JudgedRows(
-        frame=frame.drop("messages")
-        .join(buckets, on="id", how="left", maintain_order="left")
-        .with_columns(weight=pl.when("scored").then(unstable).otherwise(0.0)),
+        frame=frame.with_columns(weight=pl.when("scored").then(unstable).otherwise(0.0)),
         coverage=judged.coverage,
         judge=judge_identity(run),
         effort={
@@ -127,6 +126,22 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
         test_double=judged.test_double,
         models=tuple(judged.rows["models"].explode().drop_nulls().unique().sort()),
     )
+
+
+def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
+    """What is known of rows without a judge: outcome, counts, length of the answer and bucket.
+
+    Args:
+        run: whose bounds of the difficulty.
+        rows: of the pool's schema.
+
+    Returns:
+        A line a row: `id, task, source_id, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
+        clarifications, answer_length`, and `bucket`.
+    """
+    buckets = measure(rows, run.config.difficulty).select("id", "bucket")
+    counted = add_counts(add_answer_length(rows.select(_KEPT))).drop("messages")
+    return counted.join(buckets, on="id", how="left", maintain_order="left")
 
 
 def _scored(run: Run, dialogues: list[list[Message]], apart: str | None) -> Judged:
@@ -163,6 +178,15 @@ def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> 
         beta=config.difficulty_beta,
         use_penalty=config.use_overclar_penalty,
     )
+
+
+def with_outcome(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with `main`, what training pays for the verified outcome, and `penalty`, as `with_reward` has them."""
+    config, penalty = run.config, pl.lit(0.0)
+    if config.use_overclar_penalty:
+        asked, needs = pl.col("clarifications"), pl.col("needs_clarification")
+        penalty = over_clarification_penalties(asked, needs, alpha=config.overclar.alpha, cap=config.overclar.cap)
+    return frame.with_columns(main=config.training.reward.success * pl.col("solved"), penalty=penalty)
 
 
 def judge_checks(run: Run, judged: JudgedRows, whose: str = "") -> tuple[Check, ...]:

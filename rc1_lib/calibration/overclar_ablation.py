@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
+from rc1_lib.calibration.judged_rows import judge_checks, judge_rows, measured_rows, with_outcome, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
-from rc1_lib.calibration.weights_file import read_weights
+from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.derived import Artifact, fingerprint
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
-from rc1_lib.gates.overclar_ablation import ABLATION_CHECKS, ablation_gate
+from rc1_lib.gates.overclar_ablation import ablation_checks, ablation_gate
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import TAKES
 from rc1_lib.pool.takes import by_prompt
@@ -23,6 +23,8 @@ from rc1_lib.run import Run
 def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> GateReport:
     """Choose among several dialogues about the same prompt by the reward with and without the penalty.
 
+    By the judged score; by the verified outcome where training pays for nothing else.
+
     Args:
         run: whose dialogues, judge, penalty and thresholds.
         weights: those of the new reward; default: those in force.
@@ -30,17 +32,20 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> G
     Raises:
         RC1Error: when there are no weights or no such dialogues, or the judge cannot be asked.
     """
-    chosen = read_weights(run, dimensions(run)) if weights is None else dict(weights)
-    thresholds = run.config.gates.ablation
-    judged = judge_rows(run, rows_of(run, TAKES))
+    scored, thresholds = run.config.pays_judged_score, run.config.gates.ablation
+    chosen = (weights_in_force(run) if weights is None else dict(weights)) if scored else {}
+    takes = rows_of(run, TAKES)
+    judged = judge_rows(run, takes) if scored else None
     ablated = ablate(
-        with_reward(run, by_prompt(judged.frame), chosen),
+        with_outcome(run, by_prompt(measured_rows(run, takes)))
+        if judged is None
+        else with_reward(run, by_prompt(judged.frame), chosen),
         confidence=thresholds.confidence,
         resamples=thresholds.resamples,
         seed=run.config.shadow.seed,
     )
-    gate = ablation_gate(ablated, judged.coverage, thresholds)
-    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged)))
+    gate = ablation_gate(ablated, judged.coverage if judged else None, thresholds)
+    gate = replace(gate, checks=(*gate.checks, *(judge_checks(run, judged) if judged else ())))
     key = _key(run, chosen)
     body = {
         "key": key,
@@ -48,7 +53,7 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> G
         "alpha": run.config.overclar.alpha,
         "cap": run.config.overclar.cap,
         "weights": chosen,
-        "scoring": judged.summary(),
+        "scoring": judged.summary() if judged else None,
         **ablated.to_dict(),
     }
     counts = ablated.counts
@@ -66,8 +71,8 @@ def ablation_verdict(run: Run) -> GateResult:
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.
     """
-    key = _key(run, read_weights(run, dimensions(run)))
-    return kept_verdict(run, ABLATION, key, ABLATION_CHECKS, "ablation of these weights and this penalty")
+    key, checks = _key(run, weights_in_force(run)), ablation_checks(scored=run.config.pays_judged_score)
+    return kept_verdict(run, ABLATION, key, checks, "ablation of this reward and this penalty")
 
 
 def _key(run: Run, weights: Mapping[str, float]) -> str:
@@ -76,7 +81,7 @@ def _key(run: Run, weights: Mapping[str, float]) -> str:
 
 ABLATION = Artifact(
     "overclar_ablation",
-    lambda run: report_path("overclar_ablation", _key(run, read_weights(run, dimensions(run)))), None,
+    lambda run: report_path("overclar_ablation", _key(run, weights_in_force(run))), None,
     "rc1_lib.calibration.overclar_ablation.overclar_ablation", "rc1 overclar-penalty --ablation",
 )  # fmt: skip
 """Of the weights and the penalty in force: its name holds all that it was made from, the code too."""

@@ -18,9 +18,9 @@ from rc1_lib.calibration.attacked_rows import (
     library,
     own_attacks,
 )
-from rc1_lib.calibration.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows, with_reward
+from rc1_lib.calibration.judged_rows import JudgedRows, judge_checks, judge_rows, measured_rows, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
-from rc1_lib.calibration.weights_file import read_weights
+from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.derived import Artifact, fingerprint
 from rc1_lib.environment.rewards import RewardSettings, training_rewards
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
@@ -41,37 +41,43 @@ DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
 def attack_reward(
     run: Run, weights: Mapping[str, float] | None = None, *, judge: Callable[..., JudgedRows] = judge_rows
 ) -> GateReport:
-    """Play every worthless policy on prompts of the shadow set and compare its reward with the teacher's.
+    """Play every worthless policy on prompts of the shadow set, and compare what training pays it with the teacher's.
 
-    Two rewards are judged: the judged part alone, main less penalty, which is all that a team without verifiable
-    answers has; and what training pays by its configuration, the verified outcome included.
+    Where training pays for the judged score too, what the score alone would pay is reported next to it.
 
     Args:
         run: whose shadow set, takes, judge, penalty and thresholds.
-        weights: of the reward; default: those in force.
+        weights: of the judged score; default: those in force. None are read where training pays for no score.
         judge: scores rows, like `judge_rows`.
 
     Raises:
         RC1Error: when there are no weights or dialogues, a policy of one's own cannot be played, or the judge cannot be
             asked.
     """
-    chosen = read_weights(run, dimensions(run)) if weights is None else dict(weights)
     thresholds = run.config.gates.reward_hacking
     attacks = library(run)
-    takes = judge(run, rows_of(run, TAKES))
-    honest = _paid(run, by_prompt(takes.frame), chosen)
-    prompts = first_of_each_task(rows_of(run, SHADOW), thresholds.prompts)
+    chosen = (weights_in_force(run) if weights is None else dict(weights)) if run.config.pays_judged_score else {}
+    takes, prompts = rows_of(run, TAKES), first_of_each_task(rows_of(run, SHADOW), thresholds.prompts)
     rows = attacked_rows(run, attacks, prompts)
-    judged = judge(run, rows, store=attack_store(run))
-    frame = _beside(_paid(run, judged.frame, chosen), honest, prompts)
-    alone, trained = _earned(run, frame, "reward", attacks), _earned(run, frame, "trained", attacks)
+    scored = _scored(run, takes, rows, judge) if chosen else None
+    frames = (measured_rows(run, takes), measured_rows(run, rows)) if scored is None else (one.frame for one in scored)
+    teacher, played = frames
+    honest = _paid(run, by_prompt(teacher), chosen)
+    frame = _beside(_paid(run, played, chosen), honest, prompts, attacks)
+    paid = _earned(run, frame, "trained", attacks)
+    alone = _earned(run, frame, "reward", attacks) if scored else {}
     curve = _curve(honest)
     gate = reward_hacking_gate(
-        alone, trained, curve, min(judged.coverage, takes.coverage), thresholds, judge_checks(run, judged)
+        paid,
+        curve,
+        thresholds,
+        coverage=min(one.coverage for one in scored) if scored else None,
+        alone=alone,
+        judge_checks=judge_checks(run, scored[1]) if scored else (),
     )
-    through = frame.filter(~pl.col("solved"), pl.col("reward") > pl.col("reference_reward"))
+    through = frame.filter("worthless", pl.col("trained") > pl.col("reference_trained"))
     _write_dialogues(run, rows, through)
-    known = honest.filter(pl.col("reward").is_not_null())
+    known = honest.filter(pl.col("trained").is_not_null())
     key = _key(run, chosen)
     body = {
         "key": key,
@@ -80,17 +86,23 @@ def attack_reward(
         "weights": chosen,
         "alpha": run.config.overclar.alpha,
         "training_reward": asdict(RewardSettings.of(run.config)),
-        "teacher": {"mean": known["reward"].mean(), "solved": known["solved"].mean()},
-        "policies": {name: {"sentence": attacks[name].sentence, **found.to_dict()} for name, found in alone.items()},
-        "as_trained": {name: found.to_dict() for name, found in trained.items()},
+        "teacher": {"mean": known["trained"].mean(), "solved": known["solved"].mean()},
+        "policies": {name: {"sentence": attacks[name].sentence, **found.to_dict()} for name, found in paid.items()},
+        "judged_alone": {name: found.to_dict() for name, found in alone.items()},
         "by_need": _by_need(frame),
         "paid_by": _paid_by(frame, honest, chosen),
         "best_of_n": curve,
         "dialogues": {"path": DIALOGUES, "count": through.height},
-        "scoring": judged.summary(),
+        "scoring": scored[1].summary() if scored else None,
     }
-    drawn = {"worthless policies": _draw(run, key, alone)}
+    drawn = {"worthless policies": _draw(run, key, paid)}
     return write_report(run, report_path(HACKING.name, key), gate, body, drawn, HACKING.name)
+
+
+def _scored(
+    run: Run, takes: pl.DataFrame, rows: pl.DataFrame, judge: Callable[..., JudgedRows]
+) -> tuple[JudgedRows, JudgedRows]:
+    return judge(run, takes), judge(run, rows, store=attack_store(run))
 
 
 def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:
@@ -121,8 +133,8 @@ def hacking_verdict(run: Run) -> GateResult:
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.
     """
-    key = _key(run, read_weights(run, dimensions(run)))
-    return kept_verdict(run, HACKING, key, hacking_checks(library(run)), "attack on these weights")
+    key, checks = _key(run, weights_in_force(run)), hacking_checks(library(run), scored=run.config.pays_judged_score)
+    return kept_verdict(run, HACKING, key, checks, "attack on what training pays")
 
 
 def _key(run: Run, weights: Mapping[str, float]) -> str:
@@ -140,15 +152,16 @@ def _key(run: Run, weights: Mapping[str, float]) -> str:
 
 
 HACKING = Artifact(
-    "reward_hacking", lambda run: report_path("reward_hacking", _key(run, read_weights(run, dimensions(run)))), None,
+    "reward_hacking", lambda run: report_path("reward_hacking", _key(run, weights_in_force(run))), None,
     "rc1_lib.calibration.reward_hacking.attack_reward", "rc1 attack-reward",
 )  # fmt: skip
 """Of the weights and the reward in force: its name holds all that it was made from, the code too."""
 
 
 def _paid(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
-    """The dialogues with the judged reward, and `trained`: what training would pay for each."""
-    return with_reward(run, frame, weights).with_columns(trained=training_rewards(RewardSettings.of(run.config)))
+    """The dialogues with `trained`, what training would pay for each, and where there are weights the judged reward."""
+    judged = with_reward(run, frame, weights) if weights else frame
+    return judged.with_columns(trained=training_rewards(RewardSettings.of(run.config)))
 
 
 def _earned(run: Run, frame: pl.DataFrame, column: str, attacks: Mapping[str, Attack]) -> dict[str, Earned]:
@@ -165,22 +178,25 @@ def _earned(run: Run, frame: pl.DataFrame, column: str, attacks: Mapping[str, At
     }
 
 
-def _beside(attacked: pl.DataFrame, honest: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
-    """Each played dialogue with its policy, and the mean reward of the teacher's faultless dialogues about its prompt.
+def _beside(
+    attacked: pl.DataFrame, honest: pl.DataFrame, prompts: pl.DataFrame, attacks: Mapping[str, Attack]
+) -> pl.DataFrame:
+    """Each played dialogue with its policy, whether it is worthless, and what the teacher's faultless ones earn.
 
     Faultless: solved, and nothing asked for that nobody needed. Who asks needlessly is paid less on purpose, so that a
     worthless dialogue above it would say nothing against the reward.
     """
     needless = (pl.col("clarifications") > 0) & ~pl.col("needs_clarification")
-    faultless = honest.filter("solved", ~needless, pl.col("reward").is_not_null())
-    references = faultless.group_by("prompt").agg(
-        reference_reward=pl.col("reward").mean(), reference_trained=pl.col("trained").mean()
-    )
+    faultless = honest.filter("solved", ~needless, pl.col("trained").is_not_null())
+    paid = [name for name in ("reward", "trained") if name in honest.columns]
+    references = faultless.group_by("prompt").agg(pl.col(name).mean().alias(f"reference_{name}") for name in paid)
+    hedges = [name for name, one in attacks.items() if one.never_right]
     buckets = honest.group_by("prompt").agg(pl.col("bucket").first())
     split = pl.col("id").str.extract_groups(r"^(?<prompt>.*)/(?<policy>[^/]+)$")
     return (
         attacked.drop("bucket")
         .with_columns(split.struct.field("prompt"), split.struct.field("policy"))
+        .with_columns(worthless=~pl.col("solved") | pl.col("policy").is_in(hedges))
         .join(references, on="prompt", how="left", maintain_order="left")
         .join(buckets, on="prompt", how="left", maintain_order="left")
         .join(prompts.select("lang", prompt="id"), on="prompt", how="left", maintain_order="left")
@@ -189,16 +205,16 @@ def _beside(attacked: pl.DataFrame, honest: pl.DataFrame, prompts: pl.DataFrame)
 
 def _curve(honest: pl.DataFrame) -> list[float]:
     """Best of n over prompts that have as many scored dialogues as any."""
-    known = honest.filter(pl.col("reward").is_not_null()).group_by("prompt", maintain_order=True)
-    lists = known.agg("reward", "solved")
-    most = lists["reward"].list.len().max()
-    full = lists.filter(pl.col("reward").list.len() == most)
-    return best_of_n(full["reward"].to_list(), full["solved"].to_list())
+    known = honest.filter(pl.col("trained").is_not_null()).group_by("prompt", maintain_order=True)
+    lists = known.agg("trained", "solved")
+    most = lists["trained"].list.len().max()
+    full = lists.filter(pl.col("trained").list.len() == most)
+    return best_of_n(full["trained"].to_list(), full["solved"].to_list())
 
 
 def _by_need(frame: pl.DataFrame) -> dict[str, Any]:
     """Mean reward of every policy where asking is needed and where not."""
-    means = frame.group_by("policy", "needs_clarification").agg(mean=pl.col("reward").mean())
+    means = frame.group_by("policy", "needs_clarification").agg(mean=pl.col("trained").mean())
     found: dict[str, Any] = {}
     for policy, needed, mean in means.sort("policy", "needs_clarification").iter_rows():
         found.setdefault(policy, {})["needed" if needed else "not needed"] = mean
@@ -210,13 +226,15 @@ def _paid_by(
 ) -> dict[str, dict[str, float | None]]:
     """What each weighed dimension pays every policy where it solved nothing, and the teacher where it did; means."""
     terms = [pl.col(f"{NEW}{name}").mean().alias(name) for name, weight in weights.items() if weight]
-    found = frame.filter(~pl.col("solved")).group_by("policy").agg(*terms).sort("policy").to_dicts()
+    if not terms:
+        return {}
+    found = frame.filter("worthless").group_by("policy").agg(*terms).sort("policy").to_dicts()
     teacher = honest.filter("solved").select(*terms).to_dicts()[0]
     return {"teacher": teacher, **{row.pop("policy"): row for row in found}}
 
 
 def _write_dialogues(run: Run, rows: pl.DataFrame, through: pl.DataFrame) -> None:
-    paid = dict(through.select("id", "reward").iter_rows())
+    paid = dict(through.select("id", "trained").iter_rows())
     with atomic_write(run.workspace.path(DIALOGUES)) as stream:
         for row in rows.filter(pl.col("id").is_in(list(paid))).iter_rows(named=True):
             stream.write(orjson.dumps({**row, "reward": paid[row["id"]]}) + b"\n")

@@ -1,4 +1,4 @@
-"""The calibration as a list of stages, and the one driver of them: each is a gate, and nothing runs behind a red one.
+"""The calibration as a list of stages, and the one driver of them: each is a gate, and nothing runs after a failed one.
 
 Live scores come first in every stage: what is stored counts, the rest is asked.
 """
@@ -35,21 +35,25 @@ class Stage:
         name: of its gate.
         title: what it answers, for people.
         evaluate: from the run and the candidate weights (None before there are any) to the outcome.
+        on_score: whether it is about the judged score: where training pays nothing for that, it is not applicable.
     """
 
     name: str
     title: str
     evaluate: Callable[[Run, Weights | None], GateReport]
+    on_score: bool = True
 
 
 STAGES: tuple[Stage, ...] = (
     Stage("shadow_baseline", "can the shadow set tell good from bad", lambda run, _: baseline_run(run)),
     Stage("calibration", "do calibrated weights know success better", lambda run, _: weight_calib(run)),
-    Stage("reward_hacking", "does it pay worthless policies less", attack_reward),
-    Stage("overclar_ablation", "does the penalty do what it should", overclar_ablation),
+    Stage("reward_hacking", "does training pay worthless policies less", attack_reward, on_score=False),
+    Stage("overclar_ablation", "does the penalty do what it should", overclar_ablation, on_score=False),
     Stage("shadow_run", "does the new reward order better", lambda run, found: shadow_run(run, CALIBRATED, found)),
 )
 BY_NAME = {stage.name: stage for stage in STAGES}
+CLEARED = (Status.PASSED, Status.NOT_APPLICABLE)
+"""How a stage may end for the next one to run; nothing of a calibration can be waived."""
 
 
 class StageOutcome(Protocol):
@@ -76,7 +80,9 @@ Adopt = Callable[[Run, Weights, str], object]
 
 
 def evaluate_here(run: Run, stage: Stage, weights: Weights | None) -> GateReport:
-    """Run a stage in this process, as nothing but a call."""
+    """Run a stage in this process; one that is not applicable is not run, and says why."""
+    if stage.on_score and (why := run.config.why_not_judged):
+        return GateReport(GateResult(stage.name, not_applicable=why), "", {})
     return stage.evaluate(run, weights)
 
 
@@ -87,10 +93,10 @@ def run_stages(
     stages: Sequence[Stage] = STAGES,
     adopt: Adopt = adopt,
 ) -> list[Outcome]:
-    """Run stages up to the first red one; when all are green the weights that the calibration found are adopted.
+    """Run stages up to the first that fails; when all pass the weights that the calibration found are adopted.
 
-    A red stage is remembered: weights of an earlier calibration of the same things no longer count. One that could not
-    be evaluated says nothing about them.
+    A failed stage is remembered: weights of an earlier calibration of the same things no longer count. One that could
+    not be evaluated says nothing about them.
 
     Args:
         run: whose files.
@@ -109,11 +115,11 @@ def run_stages(
     for stage in stages:
         outcome = evaluate(run, stage, None if found is None else found.body["weights"])
         done.append(outcome)
-        if outcome.gate.status is not Status.PASSED:
-            if outcome.gate.status is Status.FAILED:
+        if outcome.gate.status not in CLEARED:
+            if outcome.gate.status is Status.FAILED and run.config.pays_judged_score:
                 note_refusal(run)
             return done
-        if stage.name == "calibration":
+        if stage.name == "calibration" and outcome.gate.status is Status.PASSED:
             found = outcome
     if found is not None:
         adopt(run, found.body["weights"], found.report)
@@ -129,7 +135,7 @@ def behind(done: Sequence[GateResult], stages: Sequence[Stage] = STAGES) -> list
     """
     if not done:
         return []
-    why = f"the stage '{done[-1].name}', which is red: nothing is asked or paid for behind it"
+    why = f"the stage '{done[-1].name}', which failed: nothing is asked or paid for after it"
     return [GateResult(stage.name, waits_for=why) for stage in stages[len(done) :]]
 
 
@@ -143,7 +149,7 @@ def check_overwriting(run: Run, *, rebuild: bool) -> None:
     Raises:
         RC1Error: naming the file and what befell it.
     """
-    for artifact in (WEIGHTS, BALANCED, TAKES):
+    for artifact in filter(lambda one: one.applies(run), (WEIGHTS, BALANCED, TAKES)):
         artifact.check_ours(run, rebuild)
 
 
@@ -154,6 +160,8 @@ def is_due(run: Run, build: Build) -> bool:
     """
     if build == "never" or any(artifact.state(run) is not FileState.FRESH for artifact in (BALANCED, TAKES)):
         return False
+    reports = {ABLATION.state(run), HACKING.state(run)}
+    if not WEIGHTS.applies(run):
+        return build == "always" or reports != {FileState.FRESH}
     state = WEIGHTS.state(run)
-    reports = (ABLATION.state(run), HACKING.state(run))
-    return needs_build(state, build) or (state is FileState.FRESH and set(reports) != {FileState.FRESH})
+    return needs_build(state, build) or (state is FileState.FRESH and reports != {FileState.FRESH})

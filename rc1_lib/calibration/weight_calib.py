@@ -7,17 +7,14 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from rc1_lib.calibration.attacked_rows import attack_store, attacked_rows, first_of_each_task, fitted
 from rc1_lib.calibration.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows
 from rc1_lib.calibration.weights_file import WEIGHTS
-from rc1_lib.checks import at_least
 from rc1_lib.derived import fingerprint
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.calibration import calibration_gate
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.progress import tell
-from rc1_lib.records import Check
 from rc1_lib.reward import plots
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.run import Run
@@ -36,15 +33,13 @@ def weight_calib(run: Run) -> GateReport:
     config = run.config
     rows = calibration_rows(run)
     judged = judge_rows(run, rows)
-    worthless = worthless_rows(run, rows)
-    found = _calibrate(run, judged, worthless)
+    found = _calibrate(run, judged)
     scored = judged.frame.filter(pl.col("weight") > 0)  # what counts for nothing is no outcome either
     solved = int(scored["solved"].sum())
     gate = calibration_gate(
         found, judged.coverage, (solved, scored.height - solved), config.gates.calibration, config.gates.weights
     )
-    extra = () if worthless is None else worthless_checks(run, worthless)
-    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged), *extra))
+    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged)))
     passed = not gate.failures
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
     name = f"{stamp}{'' if passed else '_refused'}"
@@ -61,7 +56,6 @@ def weight_calib(run: Run) -> GateReport:
         "settings": config.calibration.model_dump(mode="json"),
         "max_weight": config.gates.weights.max_weight,
         "scoring": judged.summary(),
-        "worthless": None if worthless is None else worthless.summary(),
         "names": list(found.names),
         "calibration": found.to_dict(),
     }
@@ -75,34 +69,8 @@ def calibration_rows(run: Run) -> pl.DataFrame:
     return rows.sample(min(chosen.n, rows.height), seed=chosen.seed, shuffle=True)
 
 
-def worthless_rows(run: Run, rows: pl.DataFrame) -> JudgedRows | None:
-    """What worthless policies make of `calibration.attacks.prompts` of the rows, judged; None where that is 0.
-
-    The teacher nearly always answers from what it found, so that its dialogues cannot show what that is worth.
-    """
-    prompts = run.config.calibration.attacks.prompts
-    if not prompts:
-        return None
-    return judge_rows(run, attacked_rows(run, fitted(run), first_of_each_task(rows, prompts)), store=attack_store(run))
-
-
-def worthless_checks(run: Run, worthless: JudgedRows) -> tuple[Check, ...]:
-    """Whether the worthless dialogues are scored, by the judge of the others."""
-    covered = at_least(
-        "worthless dialogues scored, share", worthless.coverage, run.config.gates.calibration.min_coverage,
-        "score the dialogues that have no score",
-    )  # fmt: skip
-    return (covered, *judge_checks(run, worthless, "worthless dialogues, "))
-
-
-def _calibrate(run: Run, judged: JudgedRows, worthless: JudgedRows | None) -> Calibration:
-    config, names = run.config, dimensions(run)
-    frame = judged.frame.with_columns(measured=True)
-    if worthless is not None:
-        counted, against = (one["weight"].to_numpy().sum() for one in (frame, worthless.frame))
-        share = config.calibration.attacks.share * counted / max(against, 1e-9)
-        beside = worthless.frame.with_columns(measured=False, weight=pl.col("weight") * share)
-        frame = pl.concat([frame, beside.select(frame.columns)])
+def _calibrate(run: Run, judged: JudgedRows) -> Calibration:
+    config, names, frame = run.config, dimensions(run), judged.frame
     return calibrate_weights(
         frame.select(names).cast(pl.Float64).fill_null(float("nan")).to_numpy(),
         frame["solved"].cast(pl.Float64).to_numpy(),
@@ -115,7 +83,6 @@ def _calibrate(run: Run, judged: JudgedRows, worthless: JudgedRows | None) -> Ca
         boot=config.calibration.boot,
         seed=config.calibration.seed,
         row_weights=frame["weight"].to_numpy(),
-        measured=frame["measured"].to_numpy(),
         corr_floor=config.gates.calibration.corr_floor,
         confidence=config.gates.calibration.confidence,
         progress=lambda done, total: tell(STAGE, done, total),

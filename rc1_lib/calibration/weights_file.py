@@ -14,7 +14,7 @@ import orjson
 
 from rc1_lib.artifacts import read_json, recorded_write, sha256_json, write_json
 from rc1_lib.build_policy import NOT_OURS
-from rc1_lib.calibration.attacked_rows import own_attacks
+from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.code import code_sha256
 from rc1_lib.derived import Artifact, Input, file_input
 from rc1_lib.errors import RC1Error
@@ -33,7 +33,6 @@ def _settings(run: Run) -> dict[str, Any]:
         "reward": config.reward.model_dump(mode="json"),
         "calibration": config.calibration.model_dump(mode="json"),
         "overclar": config.overclar.model_dump(mode="json"),
-        "limits": config.training.limits.model_dump(mode="json"),
         "gates": config.gates.model_dump(mode="json", include={"calibration", "weights"}),
     }
 
@@ -52,9 +51,8 @@ WEIGHTS = Artifact(
     (
         file_input("balanced", lambda run: run.config.difficulty.balanced_path),
         Input("judge", lambda run: sha256_json(scoring_settings(run))),
-        Input("attacks", lambda run: sha256_json(own_attacks(run))),
     ),
-    outdated=_refused, vouched=True,
+    outdated=_refused, vouched=True, wanted=lambda run: run.config.pays_judged_score,
 )  # fmt: skip
 
 
@@ -136,6 +134,15 @@ def read_weights(run: Run, names: tuple[str, ...]) -> dict[str, float]:
             f"--rebuild"
         )
     return {str(name): float(value) for name, value in weights.items()}
+
+
+def weights_in_force(run: Run) -> dict[str, float]:
+    """The weights of what training pays for the judged score: none where it pays nothing for it.
+
+    Raises:
+        RC1Error: as `read_weights`.
+    """
+    return read_weights(run, dimensions(run)) if run.config.pays_judged_score else {}
 
 
 def named_report(run: Run, content: Any) -> tuple[Mapping[str, Any] | None, str | None]:

@@ -19,6 +19,7 @@ _MARKS = {
     "passed": ("passed", "green"),
     "failed": ("FAILED", "bold red"),
     "waived": ("waived", "yellow"),
+    "not applicable": ("not applicable", "yellow"),
     "error": ("ERROR", "bold red"),
     "not judged": ("not judged", "yellow"),
 }
@@ -83,6 +84,10 @@ def changes_table(changes: Sequence[Change]) -> Table:
 def notes(report: Mapping[str, Any]) -> list[str]:
     """What was waived and which thresholds are not the published ones."""
     lines = [f"waived: {name} ({why})" for name, why in report.get("waived", {}).items()]
+    reasons: dict[str, list[str]] = {}
+    for name, why in report.get("not_applicable", {}).items():
+        reasons.setdefault(why, []).append(name)
+    lines += [f"not applicable: {', '.join(names)} ({why})" for why, names in reasons.items()]
     return lines + [
         f"threshold changed: {item['key']} = {figure(item['value'])}, published {figure(item['published'])}"
         for item in report.get("thresholds_changed", ())
@@ -146,6 +151,8 @@ def figure(value: Any) -> str:
 def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     if gate["status"] == "waived":
         return gate["waiver"], ""
+    if gate["status"] == "not applicable":
+        return gate["not_applicable"], ""
     if gate["status"] == "not judged":
         return f"waits for {gate['waits_for']}", ""
     failed = [check for check in counted if not check["passed"]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rc1_lib.cli import tables
 from rc1_lib.cli.session import Session
-from rc1_lib.records import GateResult, Status, waivers_of
+from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
@@ -53,13 +53,14 @@ def conclude(
     for result in results:
         listed = _write_offenders(run, out, result)
         gates.append({**result.to_dict(), "offenders": len(result.offenders), "offenders_file": listed})
-    passed = all(result.status in (Status.PASSED, Status.WAIVED) for result in results)
+    passed = all(result.status in (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE) for result in results)
     report: dict[str, Any] = {
         "pass": passed,
         "time": now(),
         "profile": run.config.profile,
         "config_sha256": run.config_sha256,
         "waived": waivers_of(results),
+        "not_applicable": not_applicable_of(results),
         "thresholds_changed": departures(run.config, published_config()),
         "gates": gates,
         **(further or {}),

@@ -8,23 +8,23 @@ from rc1_lib.reward.ablation import Ablation, Figures
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.thresholds import AblationGate
 
-ABLATION_CHECKS = frozenset(
-    {
-        "coverage", "prompts whose dialogues differ in needless asking", "rate drop, %", "mean turns up",
-        "success drop, pp",
-    }
-)  # fmt: skip
-"""What the report of an ablation has to have checked."""
+_DIFFER = "prompts whose dialogues differ in needless asking"
 
 
-def ablation_gate(ablation: Ablation, coverage: float, thresholds: AblationGate) -> GateResult:
+def ablation_checks(*, scored: bool) -> frozenset[str]:
+    """What the report of an ablation has to have checked; `scored`: whether training pays for the judged score."""
+    judged = {_DIFFER, "rate drop, %", "mean turns up", "success drop, pp"}
+    return frozenset({*judged, "coverage"} if scored else judged)
+
+
+def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: AblationGate) -> GateResult:
     """Judge the comparison of the choices without and with the penalty.
 
-    The checks look at the values; beside each stands its interval and whether the whole of it would pass.
+    The checks look at the values; next to each stands its interval and whether the whole of it would pass.
 
     Args:
         ablation: from `rc1_lib.reward.ablation.ablate`.
-        coverage: share of the dialogues that are scored.
+        coverage: share of the dialogues that are scored; None where training pays for no score.
         thresholds: from the configuration.
     """
     overall, counts = ablation.overall, ablation.counts
@@ -47,13 +47,11 @@ def ablation_gate(ablation: Ablation, coverage: float, thresholds: AblationGate)
             interval["success_drop_pp"],
         ),
     }  # fmt: skip
+    unscored = "score the dialogues that have no score: an unscored one is never chosen, whatever it is worth"
     checks = [
+        *(() if coverage is None else (at_least("coverage", coverage, thresholds.min_coverage, unscored),)),
         at_least(
-            "coverage", coverage, thresholds.min_coverage,
-            "score the dialogues that have no score: an unscored one is never chosen, whatever it is worth",
-        ),
-        at_least(
-            "prompts whose dialogues differ in needless asking", counts.differing, thresholds.min_prompts,
+            _DIFFER, counts.differing, thresholds.min_prompts,
             "the penalty has too little to choose between: raise ablation.takes or shadow.n, and take a source whose "
             "dialogues can be performed again",
         ),
@@ -80,12 +78,12 @@ def _rate_advice(ablation: Ablation) -> str:
         return (
             "without the penalty no dialogue is chosen that asks needlessly while another about its prompt does not, "
             "so there is nothing for it to lower: other dimensions already do its work; look at the weights of "
-            "'settled' and 'restrained', or take more dialogues (ablation.takes)"
+            "'reply_used' and 'restrained', or take more dialogues (ablation.takes)"
         )
     return (
         f"the penalty changes the asking on {counts.changed} of the {counts.differing} prompts where "
         "it could: raise overclar.alpha, or lower the weights of dimensions that reward needless questions (look at "
-        "'settled' and 'restrained')"
+        "'reply_used' and 'restrained')"
     )
 
 

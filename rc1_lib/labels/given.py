@@ -9,7 +9,7 @@ GATE = "judge_agreement"
 
 
 def _enforced(run: Run) -> bool:
-    return GATE not in run.config.gates.waivers
+    return run.config.pays_judged_score and GATE not in run.config.gates.waivers
 
 
 LABELS = Given(

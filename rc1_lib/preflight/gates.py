@@ -15,7 +15,7 @@ from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
-from rc1_lib.evidence.registry import DATA
+from rc1_lib.evidence.registry import DATA, described
 from rc1_lib.file_hashes import sha256_known, stamps
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.gates.difficulty import difficulty_gate
@@ -41,7 +41,7 @@ from rc1_lib.scoring.test_double_checks import double_checks, said_double
 
 Round = int
 NIGHTLY: Round = 0
-"""The gates that stand in no round: the nightly judges them behind both."""
+"""The gates that stand in no round: the nightly judges them after both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class GateSpec:
         leaves: what it writes, relative to the workspace: lies there, byte for byte, where its verdict is given again.
         asks: whether it asks the judge, which costs where it is a live one.
         behind: the gates whose asking it looks at.
+        on_score: whether it is about the judged score: where training pays nothing for that, it is not applicable.
     """
 
     name: str
@@ -70,6 +71,7 @@ class GateSpec:
     reads_world: bool = False
     asks: bool = False
     behind: tuple[str, ...] = ()
+    on_score: bool = False
     world: Callable[[Evidence], str | None] = lambda evidence: None
     leaves: tuple[str, ...] = ()
 
@@ -165,7 +167,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     GateSpec("training_config", "may this configuration train", ("config",), lambda e, _: training_gate(e.run.config)),
     GateSpec("overclar_penalty", "does needless asking cost", ("config",), lambda e, _: penalty_gate(e.run.config)),
     GateSpec(
-        "weights", "are the reward weights sound", ("weights", "judge_spec"), _weights, reads_world=True,
+        "weights", "are the reward weights sound", ("weights", "judge_spec"), _weights, reads_world=True, on_score=True,
     ),
     GateSpec(
         "overclar_ablation", "does the penalty do what it should", ("weights", "takes", "judge_spec"),
@@ -201,30 +203,43 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec(
         "judge_probe", "does the judge answer", ("shadow", "judge_spec"), lambda e, _: judge_gates.probe(e),
-        reads_world=True, asks=True,
+        reads_world=True, asks=True, on_score=True,
     ),
     GateSpec(
         "anti_simulation", "are the scores real", ("judge_spec",), judge_gates.anti_simulation, reads_world=True,
-        behind=("judge_probe",),
+        behind=("judge_probe",), on_score=True,
     ),
     GateSpec(
         "judge_stability", "does the judge agree with itself", ("judge_spec",), lambda e, _: judge_gates.stability(e),
-        reads_world=True,
+        reads_world=True, on_score=True,
     ),
     GateSpec(
         "judge_agreement", "does the judge agree with people", ("labels", "judge_spec"),
-        lambda e, _: judge_gates.agreement(e), reads_world=True, asks=True,
+        lambda e, _: judge_gates.agreement(e), reads_world=True, asks=True, on_score=True,
     ),
     GateSpec(
         "shadow_run", "does the new reward order dialogues better", ("shadow", "weights", "judge_spec"),
-        _shadow_run, rounds=(2,), reads_world=True, asks=True, world=_shadow_scores, leaves=left_by(PRE_RUN),
+        _shadow_run, rounds=(2,), reads_world=True, asks=True, on_score=True, world=_shadow_scores,
+        leaves=left_by(PRE_RUN),
     ),
     GateSpec(
         "judge_drift", "does the judge grade as it did", (JUDGE_BASELINE.name, "judge_spec"),
         lambda e, _: drift_verdict(e.run), rounds=(NIGHTLY,), reads_world=True, asks=True,
+        on_score=True,
     ),
 )  # fmt: skip
 BY_NAME = {spec.name: spec for spec in PREFLIGHT}
+
+
+def not_applicable(run: Run) -> dict[str, str]:
+    """Gate -> why it has nothing to judge by this configuration."""
+    why = run.config.why_not_judged
+    return {spec.name: why for spec in PREFLIGHT if spec.on_score} if why else {}
+
+
+def files_of(spec: GateSpec, run: Run) -> tuple[str, ...]:
+    """The files that a gate reads in this run: those of `reads` that the run has at all."""
+    return tuple(name for name in spec.reads if described(name).applies(run))
 
 
 def round_name(number: Round) -> str:
@@ -252,7 +267,7 @@ def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for spec in gates_of_round(number):
-        if spec.name in run.config.gates.waivers:
+        if spec.name in run.config.gates.waivers or spec.name in not_applicable(run):
             continue
         if WEIGHTS.name in spec.reads:
             found[spec.name] = f"the calibration, whose stage '{red}' is red: there are no weights of it to judge"
@@ -281,12 +296,14 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
     """
     spec = BY_NAME[name]
     check_waivers(evidence)
+    if why := not_applicable(evidence.run).get(name):
+        return GateResult(name, not_applicable=why)
     waiver = evidence.run.config.gates.waivers.get(name, "")
     if waiver:
         return GateResult(name, waiver=waiver)
     try:
         before = _stamps(spec, evidence)
-        prints = {evidence.label(file): evidence.sha256(file) for file in spec.reads}
+        prints = {evidence.label(file): evidence.sha256(file) for file in files_of(spec, evidence.run)}
         world = spec.world(evidence) if spec.reads_world else ""
         if world is None:
             return replace(spec.evaluate(evidence, number), evidence=prints)
@@ -306,7 +323,7 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
 
 def _stamps(spec: GateSpec, evidence: Evidence) -> list[object]:
     """What is another one where a file that the gate reads was written, whatever stands in it now."""
-    return [stamps(evidence.path(file)) for file in spec.reads]
+    return [stamps(evidence.path(file)) for file in files_of(spec, evidence.run)]
 
 
 def as_found_here(run: Run, result: GateResult) -> GateResult:

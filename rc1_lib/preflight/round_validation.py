@@ -8,7 +8,7 @@ from typing import Any
 from rc1_lib.artifacts import sha256_json
 from rc1_lib.code import code_sha256
 from rc1_lib.config_file import departures
-from rc1_lib.preflight.gates import BY_NAME
+from rc1_lib.preflight.gates import BY_NAME, gates_of_round, not_applicable
 from rc1_lib.preflight.rounds import report_passed
 from rc1_lib.run import Run, published_config
 
@@ -43,6 +43,10 @@ def _of_another_run(run: Run, report: Mapping[str, Any], number: int) -> Iterato
     unnamed = [name for name, why in waived.items() if named.get(name) != why and BY_NAME[name].reads]
     if report.get("waived") != waived or unnamed:
         yield f"round {number} waives what the configuration does not"
+    left_out = {gate["name"]: gate["not_applicable"] for gate in report["gates"] if gate.get("not_applicable")}
+    wanted = {spec.name: why for spec in gates_of_round(number) if (why := not_applicable(run).get(spec.name))}
+    if left_out != wanted or report.get("not_applicable") != wanted:
+        yield f"round {number} calls other gates not applicable than the configuration does"
     if sha256_json(report.get("thresholds_changed")) != sha256_json(departures(run.config, published_config())):
         yield f"round {number} does not tell what was loosened"
 

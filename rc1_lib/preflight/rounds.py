@@ -14,16 +14,17 @@ from rc1_lib.config_file import departures
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.machine import read_git
 from rc1_lib.preflight.gates import gates_of_round
-from rc1_lib.records import GateResult, Status, waivers_of
+from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
 from rc1_lib.run import Run, published_config
 
 PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
 FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
-GREEN = (Status.PASSED, Status.WAIVED)
+GREEN = (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE)
+"""What keeps no ticket from being issued; of these only `PASSED` was judged, and reports list the others."""
 
 
 def round_passed(results: Sequence[GateResult], number: int) -> bool:
-    """Whether every gate of the round was evaluated and is green (passed, or waived by name)."""
+    """Whether every gate of the round has passed, was waived by name or is not applicable."""
     found = {result.name: result.status for result in results}
     return all(found.get(spec.name) in GREEN for spec in gates_of_round(number))
 
@@ -48,6 +49,7 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
         "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
         "files": fingerprints(evidence),
         "waived": waivers_of(results),
+        "not_applicable": not_applicable_of(results),
         "thresholds_changed": departures(run.config, published_config()),
         "gates": [_summary(result) for result in results],
     }

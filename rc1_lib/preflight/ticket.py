@@ -84,6 +84,7 @@ class _Shape(BaseModel):
     reports: dict[str, _Print]
     judge: _Judge
     waived: dict[str, str]
+    not_applicable: dict[str, str]
     config: dict[str, Any]
     envelope: _Envelope | None = None
     ticket_sha256: str | None
@@ -135,6 +136,7 @@ def _told(run: Run, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "config": run.config.model_dump(mode="json"),
         "waived": {name: why for report in rounds for name, why in report["waived"].items()},
+        "not_applicable": {name: why for report in rounds for name, why in report["not_applicable"].items()},
         "thresholds_changed": departures(run.config, published_config()),
     }
 

@@ -61,9 +61,7 @@ class Calibration:
     refits_kkt_residual: float
     """The largest such distance of any fit of a fold or a resample."""
     rows: int
-    """Usable rows that the weights are measured on: scored, and of a weight above 0."""
-    only_fitted: int
-    """Usable rows that they are fitted on beside these."""
+    """Usable rows: scored, and of a weight above 0."""
     unscored: int
     """Rows left out because a score or the target is missing."""
     weightless: int
@@ -112,7 +110,6 @@ def calibrate_weights(
     boot: int,
     seed: int,
     row_weights: ArrayLike | None = None,
-    measured: ArrayLike | None = None,
     corr_floor: float,
     confidence: float,
     progress: Callable[[int, int], None] | None = None,
@@ -133,9 +130,6 @@ def calibrate_weights(
         boot: resamples of groups, each fitted anew.
         seed: decides folds and resamples; the same rows and seed give the same calibration.
         row_weights: shape (n,), at least 0, as frequency weights; every row counts once without them.
-        measured: shape (n,), whether a row has a part in the figures of folds and resamples, all without it. The others
-            are only fitted on: dialogues that nobody would write, but an optimiser would find, say what a dimension
-            is worth, and nothing about how well dialogues of the usual kind are told apart.
         corr_floor: smallest base of a relative improvement of a rank correlation.
         confidence: of the intervals, in (0, 1).
         progress: called with (fits done, fits in all).
@@ -145,7 +139,7 @@ def calibrate_weights(
             numbers outside [0, 1], a target that does not vary, or a prior that names unknown dimensions.
     """
     before = prior_vector(names, prior)
-    rows = usable_rows(scores, target, groups, row_weights, names, measured)
+    rows = usable_rows(scores, target, groups, row_weights, names)
     judge, sums = _Judge(rows, before), GroupSums.of(rows)
     total = 1 + cv + boot
 
@@ -160,13 +154,12 @@ def calibrate_weights(
 
     final = fit(np.ones(rows.groups), 1)
     # Successes are dealt out evenly: where they are few, a fold without any could not be judged.
-    seen = rows.weights * rows.measured
-    sizes: Vector = np.bincount(rows.group, seen, minlength=rows.groups).astype(np.float64)
-    means = np.bincount(rows.group, seen * rows.target, minlength=rows.groups) / np.maximum(sizes, 1e-12)
+    sizes: Vector = np.bincount(rows.group, rows.weights, minlength=rows.groups).astype(np.float64)
+    means = np.bincount(rows.group, rows.weights * rows.target, minlength=rows.groups) / np.maximum(sizes, 1e-12)
     fold_of = group_folds(sizes, cv, seed, (means > np.average(means, weights=sizes)).astype(np.intp))
     folds, errors, residuals = [], [], []
     for number in range(cv):
-        held_out = (fold_of == number)[rows.group] & rows.measured
+        held_out = (fold_of == number)[rows.group]
         solution = fit(fold_of != number, 2 + number)
         correlations, mae, auc = judge(held_out, solution.weights)
         size = int(held_out.sum())
@@ -175,9 +168,7 @@ def calibrate_weights(
         residuals.append(solution.kkt_residual)
     medians = {name: float(np.median([fold.spearman[name] for fold in folds])) for name in folds[0].spearman}
     aucs = {name: float(np.median([fold.auc[name] for fold in folds])) for name in folds[0].auc}
-    overall = {
-        name: float(sum(error[name] for error in errors) / rows.weights[rows.measured].sum()) for name in folds[0].mae
-    }
+    overall = {name: float(sum(error[name] for error in errors) / rows.weights.sum()) for name in folds[0].mae}
 
     # A stream of its own: the resamples stay the same when the number of folds changes.
     rng = np.random.default_rng([seed, 1])
@@ -186,7 +177,7 @@ def calibrate_weights(
         times = draw_counts(rng, rows.groups)
         solution = fit(times, 2 + cv + number)
         drawn_weights.append(solution.weights)
-        correlations, mae, auc = judge((times == 0)[rows.group] & rows.measured, solution.weights)
+        correlations, mae, auc = judge((times == 0)[rows.group], solution.weights)
         drawn_gains.append(_gains(correlations, mae, corr_floor))
         drawn_aucs.append(auc["calibrated"])
         residuals.append(solution.kkt_residual)
@@ -201,8 +192,7 @@ def calibrate_weights(
         weights=named(final.weights),
         kkt_residual=final.kkt_residual,
         refits_kkt_residual=float(np.max(residuals)),
-        rows=int(rows.measured.sum()),
-        only_fitted=int((~rows.measured).sum()),
+        rows=len(rows.target),
         unscored=rows.unscored,
         weightless=rows.weightless,
         constant={

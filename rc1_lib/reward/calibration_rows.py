@@ -25,8 +25,6 @@ class CalibrationRows:
     """Shape (n,), in [0, 1], not constant."""
     weights: Vector
     """Shape (n,), above 0: how much each row counts."""
-    measured: NDArray[np.bool_]
-    """Shape (n,): whether the row has a part in what is said of the weights; the others are only fitted on."""
     group: NDArray[np.intp]
     """Shape (n,): number of the row's group, from 0."""
     groups: int
@@ -100,7 +98,6 @@ def usable_rows(
     groups: ArrayLike,
     row_weights: ArrayLike | None,
     names: Sequence[str],
-    measured: ArrayLike | None = None,
 ) -> CalibrationRows:
     """Check the columns and keep the rows that are scored and count.
 
@@ -110,8 +107,7 @@ def usable_rows(
     """
     x, y, names_of_groups = np.asarray(scores, np.float64), np.asarray(target, np.float64), np.asarray(groups)
     counts = np.ones(y.shape) if row_weights is None else np.asarray(row_weights, np.float64)
-    looked_at = np.ones(y.shape, np.bool_) if measured is None else np.asarray(measured, np.bool_)
-    beside = (names_of_groups, counts, looked_at)
+    beside = (names_of_groups, counts)
     if x.shape != (len(y), len(names)) or y.ndim != 1 or any(column.shape != y.shape for column in beside):
         raise RC1Error(
             f"scores of {len(names)} dimensions must come with one target, group and row weight per row; found scores "
@@ -123,33 +119,25 @@ def usable_rows(
     if not np.isfinite(counts).all() or (counts < 0).any():
         raise RC1Error("row weights must be finite numbers of at least 0")
     kept = scored & (counts > 0)
-    seen = kept & looked_at
-    if seen.sum() < len(names):
+    if kept.sum() < len(names):
         raise RC1Error(
-            f"{int(seen.sum())} usable rows are fewer than the {len(names)} dimensions to weigh "
-            f"({int(looked_at.sum())} rows, {int((~scored & looked_at).sum())} of them unscored): judge more dialogues "
-            f"or weigh fewer dimensions"
+            f"{int(kept.sum())} usable rows are fewer than the {len(names)} dimensions to weigh ({len(y)} rows, "
+            f"{int((~scored).sum())} of them unscored): judge more dialogues or weigh fewer dimensions"
         )
     if y[kept].min() == y[kept].max():
         raise RC1Error(
             f"the target is {y[kept][0]:g} in all {int(kept.sum())} usable rows, so no weights can tell good dialogues "
             f"from bad ones: calibrate on dialogues of both outcomes"
         )
-    if y[seen].min() == y[seen].max():
-        raise RC1Error(
-            f"the target does not vary over the {int(seen.sum())} rows that weights are measured on: take dialogues "
-            f"of both outcomes beside those that are only fitted on"
-        )
     group, count = group_numbers(names_of_groups[kept])
     return CalibrationRows(
         x[kept],
         y[kept],
         counts[kept],
-        looked_at[kept],
         group,
         count,
-        int((~scored & looked_at).sum()),
-        int((scored & looked_at & (counts == 0)).sum()),
+        int((~scored).sum()),
+        int((scored & (counts == 0)).sum()),
     )
 
 

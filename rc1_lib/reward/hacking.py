@@ -1,8 +1,8 @@
-"""What worthless policies earn beside an honest one, and what choosing by the reward does to success.
+"""What worthless policies earn next to an honest one, and what choosing by the reward does to success.
 
 The honest one is the teacher where it solved a prompt and asked nothing needless. A policy's dialogue counts where it
-did *not* solve the prompt: there every reward above the teacher's is undeserved. Differences are paired prompt by
-prompt, with a bootstrap over source questions.
+did *not* solve the prompt, or where its kind of answer is worthless whatever the answer rule says: every reward above
+the teacher's is undeserved there. Differences are paired prompt by prompt, with a bootstrap over source questions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Undeserved:
-    """What one policy earns on prompts that it did not solve and the teacher did without a fault.
+    """What one policy earns where its answer is worthless and the teacher solved the prompt without a fault.
 
     Attributes:
         prompts: how many these are.
@@ -43,7 +43,7 @@ class Undeserved:
 
 @dataclass(frozen=True, slots=True)
 class Earned:
-    """One policy beside the teacher.
+    """One policy next to the teacher.
 
     Attributes:
         mean: its mean reward on all prompts; of the scored ones.
@@ -71,18 +71,19 @@ class Earned:
 
 
 def earned(frame: pl.DataFrame, *, resamples: int, confidence: float, seed: int) -> Earned:
-    """What one policy earns beside the teacher.
+    """What one policy earns next to the teacher.
 
     Args:
-        frame: one line a prompt: `reward` and `solved` of the policy, `reference` (the mean reward of the teacher's
-            faultless dialogues about the prompt, null where there is none), `source_id`, and the columns of `PARTS`.
-            Dialogues without a score have a null reward and are left out.
+        frame: one line a prompt: `reward`, `solved` and `worthless` (whether the answer deserves nothing) of the
+            policy, `reference` (the mean reward of the teacher's faultless dialogues about the prompt, null where there
+            is none), `source_id`, and the columns of `PARTS`. Dialogues without a score have a null reward and are left
+            out.
         resamples: of the bootstrap.
         confidence: of the intervals.
         seed: of the bootstrap.
     """
     known = frame.filter(pl.col("reward").is_not_null())
-    judged = known.filter(~pl.col("solved"), pl.col("reference").is_not_null())
+    judged = known.filter("worthless", pl.col("reference").is_not_null())
     gaps = (judged["reference"] - judged["reward"]).to_numpy()
     parts = {
         f"{column}={value}": undeserved(judged.filter(pl.col(column) == value))

@@ -1,103 +1,92 @@
-"""The rule dimensions: what can be told of a dialogue by rule, from its messages alone, as columns.
+"""The rule dimensions: what two simple rules say of a dialogue, from its messages alone.
 
-They see no gold answer, no label of what was missing and no outcome.
+They see no gold answer, no label of what was missing and no outcome. They follow no argument: whether the answer is
+right is what the answer rule of the task says, and training pays for that first.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from typing import get_args
+from collections.abc import Callable, Iterable
 
-import orjson
 import polars as pl
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.language.numerals import numbers_of, operands_of
-from rc1_lib.language.open_references import open_reference
-from rc1_lib.memo import Memo
-from rc1_lib.records import Message, Rule
-from rc1_lib.reward.support import Grounds
-from rc1_lib.rows.chat import per_row, spread_calls, spread_messages
-from rc1_lib.rows.counts import add_counts
-from rc1_lib.scoring.transcript import CALC
+from rc1_lib.records import Rule
+from rc1_lib.rows.chat import spread_messages
+from rc1_lib.rows.counts import ASK
+from rc1_lib.scoring.figures import figures
+from rc1_lib.scoring.transcript import CALC, Call, Transcript, read
+from rc1_lib.text import tokenize
+
+LONGEST_ANSWER = 10
+"""Tokens of a definite answer; more is an essay, or a list of guesses."""
+HALF = 0.5
+"""What a rule gives where it cannot know: a yes or no without a comparison, a dialogue that asks nothing."""
+_YES, _NO = frozenset({"yes", "true", "是", "对"}), frozenset({"no", "false", "否", "不"})
 
 
 def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:
     """Add one Float64 column in [0, 1] for each rule named; null where `messages` is null.
 
     Raises:
-        ConfigError: for a rule that there is not.
+        ConfigError: for a rule that does not exist.
         RowError: when there are no chat messages to read.
     """
     wanted = list(names)
     unknown = sorted(set(wanted) - set(RULES))
     if unknown:
         raise ConfigError(f"there is no rule {', '.join(unknown)}; the rules are {', '.join(RULES)}")
-    columns = {name: _BY_COLUMN[name](frame).cast(pl.Float64) for name in wanted if name in _BY_COLUMN}
-    followed = [name for name in wanted if name not in _BY_COLUMN]
-    if followed:
-        columns |= _followed(frame, followed)
-    return frame.with_columns([columns[name].alias(name) for name in wanted])
-
-
-def settled(frame: pl.DataFrame) -> pl.Series:
-    """1 where nothing was left open, or at least one clarifying question was asked; else 0.
-
-    What is open is decided by `rc1_lib.language.open_references`, on the user's first message and the results of tools.
-    """
-    messages = spread_messages(frame)
-    said = pl.col("content").filter(pl.col("role") == "user").first()
-    # The user's replies are among the results, but only where something was asked, which settles the matter.
-    read = pl.col("content").filter(pl.col("role") == "tool").str.join("\n")
-    texts = messages.group_by("row").agg(said=said, read=read)
-    opened = texts.select("row", open=open_reference("said", "read").cast(pl.Int8))
-    asked = add_counts(frame.select("messages"))["clarifications"]
-    return ((per_row(frame, opened, "open", 0) == 0) | (asked > 0)).cast(pl.Float64)
-
-
-def sourced(frame: pl.DataFrame) -> pl.Series:
-    """Share of the numbers in sums that the user or a tool had said before; 1 where nothing was calculated."""
-    messages = spread_messages(frame)
-    speaks = pl.col("role").is_in(["user", "tool"])
-    said = (
-        _numbers(messages.filter(speaks), numbers_of(pl.col("content")))
-        .group_by("row", "number")
-        .agg(since=pl.col("place").min())
-    )
-    used = _numbers(spread_calls(messages).filter(pl.col("name") == CALC), operands_of(pl.col("arguments")))
-    known = pl.col("since").fill_null(pl.col("place")) < pl.col("place")
-    shares = used.join(said, on=["row", "number"], how="left").group_by("row").agg(sourced=known.mean())
-    return per_row(frame, shares, "sourced", 1.0)
-
-
-def _numbers(lines: pl.DataFrame, found: pl.Expr) -> pl.DataFrame:
-    """One line a number: `row, place, number`."""
-    return lines.select("row", "place", number=found).explode("number").drop_nulls("number")
-
-
-def _followed(frame: pl.DataFrame, names: Sequence[Rule]) -> dict[Rule, pl.Series]:
-    """The rules that follow a dialogue's argument: each dialogue is read once for all of them."""
     spread_messages(frame.head(0))  # refuses what is no chat
-    found = [None if messages is None else _worth(messages, names) for messages in frame["messages"].to_list()]
-    return {
-        name: pl.Series([None if worth is None else worth[place] for worth in found], dtype=pl.Float64)
-        for place, name in enumerate(names)
-    }
+    dialogues = [None if messages is None else read(messages) for messages in frame["messages"].to_list()]
+    return frame.with_columns(
+        pl.Series(name, [None if one is None else RULES[name](one) for one in dialogues], dtype=pl.Float64)
+        for name in wanted
+    )
 
 
-def _worth(messages: list[Message], names: Sequence[Rule]) -> tuple[float, ...]:
-    """What these rules give a dialogue; the same one comes again, in another stage or with another of its takes."""
-    key = hashlib.sha256(orjson.dumps([names, messages])).digest()
-    return _read_before.get(key, lambda: _read(Grounds.of(messages), names))
+def obtained(dialogue: Transcript) -> float:
+    """1 where the one definite answer was obtained from a tool or the user, else 0.
+
+    A number or a name stands in what a tool or a reply returned; a page that was opened by the answer itself does not
+    count. Where nothing was called, or the last sum is a comparison, the user's message may hold it. A yes or no agrees
+    with the last comparison; without one it is worth half. A sum with a number that nobody said obtains nothing.
+    """
+    answer = dialogue.answer
+    if not answer or len(answer) > LONGEST_ANSWER or dialogue.told_share < 1:
+        return 0.0
+    results = [_verdict(tokenize(call.result)) for call in dialogue.calls if call.name == CALC]
+    compared = [verdict for verdict in results if verdict]
+    if dialogue.is_verdict:
+        return HALF if not compared else float(_verdict(answer) == compared[-1])
+    sources = [call.result for call in dialogue.calls if call.result and tokenize(call.said) != answer]
+    if not dialogue.calls or compared:
+        sources.append(dialogue.asked)
+    if numbers := set(figures(dialogue.answer_text)):
+        return float(any(numbers <= set(figures(text)) for text in sources))
+    return float(any(set(answer) <= set(tokenize(text)) for text in sources))
 
 
-def _read(grounds: Grounds, names: Sequence[Rule]) -> tuple[float, ...]:
-    return tuple(getattr(grounds, name) for name in names)
+def reply_used(dialogue: Transcript) -> float:
+    """Share of the questions to the user whose reply was used; half where none was asked.
+
+    Used: a word or number that the reply brought stands in a later call or in the answer.
+    """
+    asked = [call for call in dialogue.calls if call.name == ASK]
+    return sum(_is_used(dialogue, call) for call in asked) / len(asked) if asked else HALF
 
 
-_BY_COLUMN: dict[Rule, Callable[[pl.DataFrame], pl.Series]] = {"settled": settled, "sourced": sourced}
-_read_before = Memo[tuple[float, ...]](20_000)
-"""What `_worth` found, by dialogue and rules: a calibration has a third as many, and an episode hardly comes again."""
-RULES: tuple[Rule, ...] = get_args(Rule)
-"""Every rule that there is; `rc1_lib.reward.support` says what those mean that are not in this module."""
+def _is_used(dialogue: Transcript, question: Call) -> bool:
+    calls = dialogue.calls
+    before = {word for call in calls if call.place <= question.place for word in tokenize(call.said)}
+    later = {word for call in calls if call.place > question.place for word in tokenize(call.said)}
+    return not later.union(dialogue.answer).isdisjoint(set(tokenize(question.result)) - before)
+
+
+def _verdict(words: list[str]) -> str:
+    """`yes` or `no` where the first word says so, else nothing."""
+    first = words[0] if words else ""
+    return "yes" if first in _YES else "no" if first in _NO else ""
+
+
+RULES: dict[Rule, Callable[[Transcript], float]] = {"obtained": obtained, "reply_used": reply_used}
+"""Every rule by its name."""

@@ -1,4 +1,4 @@
-"""A dialogue as the local rubric reads it: who said what, which calls were made, and what each came to.
+"""A dialogue as the local rubric and the rules read it: who said what, which calls were made, what each returned.
 
 It reads whatever it is given: what is no text counts as none, and a call that nothing answers has no result.
 """
@@ -10,13 +10,18 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rc1_lib.records import Message
 from rc1_lib.rows.conventions import ANSWER_MARK
-from rc1_lib.rows.counts import ASK, count
+from rc1_lib.rows.counts import count
+from rc1_lib.scoring.figures import figures
+from rc1_lib.text import tokenize
 
 CALC = "calc"
 """The tool that does sums and compares."""
+VERDICTS = frozenset({"yes", "no", "是", "否"})
+"""Answers of one word that no page or sum can be quoted for."""
 _MARK = re.compile("|".join(re.escape(mark.strip()) for mark in ANSWER_MARK.values()))
 
 
@@ -45,9 +50,9 @@ class Call:
         return " ".join(str(value) for value in parsed.values()) if isinstance(parsed, dict) else self.arguments
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Transcript:
-    """One dialogue.
+    """One dialogue; what several readers need of it is found once.
 
     Attributes:
         spoken: role and text of every message, in order; the text is empty where the content is no text.
@@ -72,10 +77,39 @@ class Transcript:
         mark = _MARK.search(self.final)
         return (self.final[: mark.start()], self.final[mark.end() :].strip()) if mark else (self.final, None)
 
+    @cached_property
+    def answer_text(self) -> str:
+        """What follows the mark; nothing without one."""
+        return self.parted[1] or ""
+
+    @cached_property
+    def answer(self) -> list[str]:
+        """The tokens of the marked answer."""
+        return tokenize(self.answer_text)
+
+    @cached_property
+    def reasoning(self) -> list[str]:
+        """The tokens of the final message before its answer; all of them where nothing follows a mark."""
+        return tokenize(self.parted[0] if self.answer else self.final)
+
     @property
-    def pages(self) -> str:
-        """What tools other than the user returned."""
-        return "\n".join(call.result for call in self.calls if call.name != ASK)
+    def is_verdict(self) -> bool:
+        """Whether the answer is a bare yes or no."""
+        return len(self.answer) == 1 and self.answer[0] in VERDICTS
+
+    @cached_property
+    def told_share(self) -> float:
+        """Share of the numbers in sums that the user or a tool had said before; 1 where nothing was calculated."""
+        sums = [call for call in self.calls if call.name == CALC]
+        if not sums:
+            return 1.0
+        since: dict[str, int] = {}
+        for place, (role, text) in enumerate(self.spoken):
+            if role in {"user", "tool"}:
+                for number in figures(text):
+                    since.setdefault(number, place)
+        known = [since.get(number, call.place) < call.place for call in sums for number in figures(call.arguments)]
+        return sum(known) / len(known) if known else 1.0
 
 
 def read(messages: Sequence[Message]) -> Transcript:

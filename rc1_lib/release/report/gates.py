@@ -13,7 +13,8 @@ from rc1_lib.release.report.parts import Cell, Section, Table
 from rc1_lib.release.report.policy import evaluation_of, said
 
 _NIGHTLY = "reports/preflight/nightly.json"
-_WORDS = {"passed": "passed", "waived": "waived", "failed": "RED", "error": "not judged"}
+_CLEARED = ("passed", "waived", "not applicable")
+_WORDS = {**{status: status for status in _CLEARED}, "failed": "RED", "error": "not judged"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class RoundVerdicts:
     @property
     def red(self) -> str:
         """The names of the gates that did not pass."""
-        return ", ".join(str(gate["name"]) for gate in self.gates if gate["status"] not in ("passed", "waived"))
+        return ", ".join(str(gate["name"]) for gate in self.gates if gate["status"] not in _CLEARED)
 
 
 def rounds_of(book: Book) -> dict[str, RoundVerdicts]:

@@ -10,16 +10,15 @@ from functools import cache
 from pathlib import Path
 
 from rc1_lib import text
-from rc1_lib.language import numerals, open_references
 from rc1_lib.records import Message
-from rc1_lib.scoring import economy, rubric, transcript
+from rc1_lib.scoring import figures, rubric, transcript
 from rc1_lib.scoring.calls import Answer, Ask, CallFailedError, CallFault
 
 
 @cache
 def version() -> str:
-    """The rules are the model: another rule, another list of words or another way of reading is another version."""
-    modules = (rubric, transcript, economy, open_references, numerals, text)
+    """The rules are the model: another rule or another way of reading is another version."""
+    modules = (rubric, transcript, figures, text)
     sources = b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
     return f"{rubric.NAME}-{hashlib.sha256(sources).hexdigest()[:12]}"
 

@@ -1,1 +1,0 @@
-"""What text says, in English and Chinese: numbers, and references that nothing resolves."""
