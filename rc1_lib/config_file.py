@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,11 +21,20 @@ from rc1_lib.strict_yaml import fault_line, parse_yaml
 Model = TypeVar("Model", bound=BaseModel)
 
 EXTENDS = "extends"
-"""The key of a file that says only where it differs from another one beside it."""
+"""The key of a file that says only where it differs from another one in the same folder."""
 _LARGEST = 1_000_000
 """Bytes of a configuration; those that are shipped have some 20,000."""
+_NOT_THERE = object()
 _PUBLISHED_ROWS = range(20_000, 40_001)
 """Sizes of the pool that the specification allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One file of a configuration, and what stands in that file itself."""
+
+    path: Path
+    tree: dict[str, Any]
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -44,65 +54,73 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
     Raises:
         ConfigError: naming the file and the key, what was found and what is expected.
     """
-    tree = read_layers(path)
+    layers = read_layers(path)
+    tree = merged(layers)
     for override in overrides:
         _apply(tree, override, example)
-    _refuse_credentials(tree, path, overrides)
+    _refuse_credentials(tree, layers, overrides)
     try:
         model = kind.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(_explain(kind, path, overrides, error)) from None
+        raise ConfigError(_explain(kind, layers, overrides, error)) from None
     for where, value in _misread(tree, model.model_dump(), ""):
         raise ConfigError(
-            f"{_said_by(where, path, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
+            f"{_said_by(where, layers, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
         )
     return model
 
 
-def read_layers(path: Path) -> dict[str, Any]:
-    """The values of a YAML file, over those of the file that it extends, if it extends one.
+def read_layers(path: Path) -> tuple[Layer, ...]:
+    """A YAML file, the file that it extends, the one that this extends, and so on to one that stands by itself.
 
     Raises:
-        ConfigError: as `read_yaml` and `extended_by`, and when the other file extends a further one.
+        ConfigError: as `read_yaml`; also when a key `extends` is not the name of another file in the same folder, when
+            that file is missing, or when a file extends itself by way of others.
     """
-    tree = read_yaml(path)
-    base = _base_of(tree, path)
-    if base is None:
-        return tree
-    below = read_yaml(base)
-    if EXTENDS in below:
+    layers = [Layer(path, read_yaml(path))]
+    while EXTENDS in layers[-1].tree:
+        base = _base_of(layers[-1])
+        if base in (layer.path for layer in layers):
+            chain = ", ".join(layer.path.name for layer in layers)
+            raise ConfigError(
+                f"{layers[-1].path}: {EXTENDS}: {base.name} extends this file in turn ({chain}), expected files that "
+                f"end with one that stands by itself"
+            )
+        layers.append(Layer(base, read_yaml(base)))
+    return tuple(layers)
+
+
+def merged(layers: Sequence[Layer]) -> dict[str, Any]:
+    """The values of all `layers`, those of an earlier one over those of a later one; lists are replaced as a whole."""
+    tree: dict[str, Any] = {}
+    for layer in reversed(layers):
+        tree = _laid_over({key: value for key, value in layer.tree.items() if key != EXTENDS}, tree)
+    return tree
+
+
+def _base_of(layer: Layer) -> Path:
+    name = layer.tree[EXTENDS]
+    if not isinstance(name, str) or Path(name).name != name or name == layer.path.name:
         raise ConfigError(
-            f"{path}: {EXTENDS}: {base.name} extends {below[EXTENDS]!r} itself, expected a file that stands by itself"
+            f"{layer.path}: {EXTENDS}: found {name!r}, expected the name of another file in the same folder, for "
+            f"example local.yaml"
         )
-    return _laid_over({key: value for key, value in tree.items() if key != EXTENDS}, below)
-
-
-def extended_by(path: Path) -> Path | None:
-    """The file beside it that a YAML file's key `extends` names; None where it stands by itself.
-
-    Raises:
-        ConfigError: when the file cannot be read, or the key is not the name of another file.
-    """
-    return _base_of(read_yaml(path), path)
-
-
-def _base_of(tree: Mapping[str, Any], path: Path) -> Path | None:
-    if EXTENDS not in tree:
-        return None
-    name = tree[EXTENDS]
-    if not isinstance(name, str) or Path(name).name != name or name == path.name:
+    base = layer.path.with_name(name)
+    if not base.exists():
         raise ConfigError(
-            f"{path}: {EXTENDS}: found {name!r}, expected the name of another file beside it, for example local.yaml"
+            f"{layer.path}: {EXTENDS}: there is no {name} in the same folder; copy it there, or name one that is"
         )
-    return path.with_name(name)
+    return base
 
 
 def _laid_over(values: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
-    """`below` with `values` in their places; lists are replaced as a whole."""
+    """`below` with `values` in their places; a mapping of the result is none of theirs, so that it may be altered."""
     laid = dict(below)
     for key, value in values.items():
         there = laid.get(key)
-        laid[key] = _laid_over(value, there) if isinstance(value, Mapping) and isinstance(there, Mapping) else value
+        laid[key] = (
+            _laid_over(value, there if isinstance(there, Mapping) else {}) if isinstance(value, Mapping) else value
+        )
     return laid
 
 
@@ -118,14 +136,14 @@ def _misread(written: Any, read: Any, where: str) -> Iterator[tuple[str, bool]]:
             yield from _misread(value, one, f"{where}.{place}")
 
 
-def _refuse_credentials(tree: Mapping[str, Any], path: Path, overrides: Sequence[str]) -> None:
+def _refuse_credentials(tree: Mapping[str, Any], layers: Sequence[Layer], overrides: Sequence[str]) -> None:
     """What the configuration holds stands in reports, in the ticket and in Prefect's database."""
     for key, value in flatten(tree).items():
         if any(
             isinstance(one, str) and holds_credentials(one) for one in (value if isinstance(value, list) else [value])
         ):
             raise ConfigError(
-                f"{_said_by(key, path, overrides)}: {key}: an address with credentials in it; expected one without: "
+                f"{_said_by(key, layers, overrides)}: {key}: an address with credentials in it; expected one without: "
                 f"a judge's key belongs into SCORER_API_KEY, a vLLM server's into RC1_VLLM_API_KEY"
             )
 
@@ -256,7 +274,7 @@ def _parted(override: str) -> tuple[str, str | None]:
     return key.strip(), text if separator else None
 
 
-def _explain(kind: type[BaseModel], path: Path, overrides: Sequence[str], error: ValidationError) -> str:
+def _explain(kind: type[BaseModel], layers: Sequence[Layer], overrides: Sequence[str], error: ValidationError) -> str:
     """What is wrong, each fault below the place that said so: the file, or the command line."""
     problems: dict[str, list[str]] = {}
     hidden = secrets()
@@ -277,14 +295,31 @@ def _explain(kind: type[BaseModel], path: Path, overrides: Sequence[str], error:
             problem = f"{where}: found '{item['ctx']['tag']}', expected one of {item['ctx']['expected_tags']}"
         else:
             problem = f"{where}: found {found}, expected: {item['msg']}"
-        problems.setdefault(_said_by(where, path, overrides), []).append(problem)
+        problems.setdefault(_said_by(where, layers, overrides), []).append(problem)
     return "; ".join(f"{place}: {'; '.join(shown)}" for place, shown in problems.items())
 
 
-def _said_by(where: str, path: Path, overrides: Sequence[str]) -> str:
+def _said_by(where: str, layers: Sequence[Layer], overrides: Sequence[str]) -> str:
+    """The file in which the key `where` stands; of a section, or of a key that is missing, all that may be at fault."""
     keys = [_parted(override)[0] for override in overrides]
     ours = any(where == key or where.startswith(f"{key}.") for key in keys)
-    return f"{path}, changed on the command line" if ours else str(path)
+    first, *others = _files_at_fault(where.split("."), layers)
+    said = " over ".join([str(first), *(path.name for path in others)])
+    return f"{layers[0].path}, changed on the command line" if ours else said
+
+
+def _files_at_fault(steps: Sequence[str], layers: Sequence[Layer]) -> list[Path]:
+    found = []
+    for layer in layers:
+        value: Any = layer.tree
+        for step in steps:
+            if isinstance(value, Mapping):
+                value = value.get(step, _NOT_THERE)
+        if isinstance(value, Mapping):
+            found.append(layer.path)
+        elif value is not _NOT_THERE:
+            return [*found, layer.path]
+    return found or [layer.path for layer in layers]
 
 
 def _known_keys(kind: type[BaseModel], parents: Sequence[str | int]) -> list[str]:

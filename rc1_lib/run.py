@@ -12,14 +12,14 @@ from typing import Any
 from rc1_lib.addresses import VLLM_KEY
 from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
 from rc1_lib.config import RunConfig
-from rc1_lib.config_file import decisive, decisive_of_growth, dump_config, extended_by, load_config
+from rc1_lib.config_file import decisive, decisive_of_growth, dump_config, load_config, read_layers
 from rc1_lib.errors import ConfigError
 from rc1_lib.file_hashes import sha256_file
 from rc1_lib.masking import mask, secrets
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
-_PUBLISHED_SHA256 = "88e781d8bf661848c254f31af144f83d745c69eacabb50c74d3128d5cf890c4d"
+_PUBLISHED_SHA256 = "3dbca51f3b8d6b82ec65d679730ed200c8b7c3757b8a700adc60a2b4bc2a47fb"
 """Of all in it that decides what a green gate means: part of the code, so that no edit of the file alone hides one."""
 EFFECTIVE = "reports/config_effective.yaml"
 OF_TIME_ALONE = ("pool.workers", "training.processes")
@@ -54,7 +54,7 @@ class Run:
         config_path: the file it came from.
         overrides: what was applied to it.
         vouched: name -> SHA-256 of what a verified ticket vouches for; None where no ticket was asked for.
-        extended_path: the file that `config_path` extends, if it does.
+        extended: the files that `config_path` extends, from the nearest on; none where it stands by itself.
     """
 
     workspace: Workspace
@@ -62,12 +62,12 @@ class Run:
     config_path: Path
     overrides: tuple[str, ...]
     vouched: Mapping[str, str] | None = None
-    extended_path: Path | None = None
+    extended: tuple[Path, ...] = ()
 
     @property
     def config_files(self) -> tuple[Path, ...]:
         """All files that the configuration came from."""
-        return (self.config_path, *filter(None, (self.extended_path,)))
+        return (self.config_path, *self.extended)
 
     @property
     def config_sha256(self) -> str:
@@ -146,10 +146,9 @@ def open_run(
     _check_live_mode(loaded)
     read = dict(reading or {})
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
-    extended = extended_by(path)  # beside the file as it was named: a link's target may lie elsewhere
-    return Run(
-        place, _reading(loaded, read), path.resolve(), shown, extended_path=extended.resolve() if extended else None
-    )
+    _, *others = read_layers(path)  # in the folder of the file as it was named: a link's target may lie elsewhere
+    extended = tuple(layer.path.resolve() for layer in others)
+    return Run(place, _reading(loaded, read), path.resolve(), shown, extended=extended)
 
 
 def _check_live_mode(config: RunConfig) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from rc1_lib.artifacts import now, write_json
+from rc1_lib.config_file import departures
 from rc1_lib.preflight.gates import round_name, round_title
 from rc1_lib.preflight.rounds import round_passed, write_round
 from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
 from rc1_lib.records import GateResult, Status
-from rc1_lib.run import Run
+from rc1_lib.run import Run, published_config
 from tasks.endings import refusable, retried
 from tasks.run_task import run_task
 from tasks.sentences import amount, gate_sentence, round_sentence
@@ -38,21 +39,26 @@ def report_round(run: Run, number: int, results: Sequence[GateResult], *, write:
     verdict = "passed" if round_passed(results, number) else "FAILED"
     create_table_artifact(
         key=f"rc1-{round_name(number)}-gates",
-        table=table(results),
+        table=table(results, departures(run.config, published_config())),
         description=f"{round_title(number).capitalize()} {verdict} (profile {run.config.profile}): "
         f"{round_sentence(results)}",
     )
     return run.workspace.name(path) if path else None
 
 
-def table(results: Sequence[GateResult]) -> list[dict[str, str]]:
-    """The round as rows of text: what needs attention first, figures that decide nothing last."""
-    rows = [row for result in results for row in _rows(result)]
+def table(results: Sequence[GateResult], changed: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, str]]:
+    """Verdicts as rows of text: what needs attention first, figures that decide nothing last.
+
+    Args:
+        results: the verdicts.
+        changed: settings that differ from the published ones, as `departures` gives them.
+    """
+    rows = [row for result in results for row in _rows(result)] + [_changed_row(one) for one in changed]
     return [{key: row[key] for key in _COLUMNS} for row in sorted(rows, key=lambda row: _URGENCY.index(row["outcome"]))]
 
 
 _COLUMNS = ("gate", "outcome", "check", "value", "wanted", "certainty", "advice")
-_URGENCY = ("ERROR", "FAILED", "not judged", "waived", "not applicable", "passed", "info")
+_URGENCY = ("ERROR", "FAILED", "not judged", "waived", "not applicable", "changed", "passed", "info")
 _WITHOUT_CHECKS = {
     Status.ERROR: "ERROR",
     Status.WAITING: "not judged",
@@ -84,6 +90,16 @@ def _rows(result: GateResult) -> Iterator[dict[str, str]]:
             "certainty": check.undecided,
             "advice": "" if check.passed else check.advice,
         }
+
+
+def _changed_row(one: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        **dict.fromkeys(_COLUMNS, ""),
+        "outcome": "changed",
+        "check": one["key"],
+        "value": amount(one["value"]),
+        "wanted": f"published: {amount(one['published'])}",
+    }
 
 
 @run_task(name="issue ticket", persist_result=False)

@@ -9,29 +9,44 @@ import pytest
 
 import rc1_lib.run
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.config_file import departures, departures_of_growth, dump_config, load_config, read_yaml
+from rc1_lib.config_file import (
+    EXTENDS,
+    departures,
+    departures_of_growth,
+    dump_config,
+    flatten,
+    load_config,
+    merged,
+    read_layers,
+    read_yaml,
+)
 from rc1_lib.errors import ConfigError
 from rc1_lib.learners import ENGINES, OF_RUNS, LearnsFrom, names_of
 from rc1_lib.run import PUBLISHED, open_run, published_config
 
 LOCAL = PROJECT_ROOT / "configs/local.yaml"
+OF_OTHER_KINDS = ("base.yaml", "train_local.yaml")
+SHIPPED = sorted(path.name for path in LOCAL.parent.glob("*.yaml") if path.name not in OF_OTHER_KINDS)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "local.yaml",
-        "ppo_scale.yaml",
-        "grpo_local.yaml",
-        "trl_grpo_local.yaml",
-        "dpo_local.yaml",
-        "trl_dpo_local.yaml",
-        "sft_local.yaml",
-        "trl_sft_local.yaml",
-    ],
-)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_every_shipped_configuration_loads(name: str) -> None:
-    load_config(PROJECT_ROOT / "configs" / name)
+    load_config(LOCAL.with_name(name))
+
+
+def test_the_published_configuration_holds_every_key() -> None:
+    (published,) = read_layers(PROJECT_ROOT / PUBLISHED)
+    assert flatten(published.tree).keys() == flatten(published_config().model_dump(mode="json")).keys()
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != Path(PUBLISHED).name])
+def test_every_other_one_holds_only_what_differs(name: str) -> None:
+    """What is written twice is changed in one place and forgotten in the other."""
+    own, *others = read_layers(LOCAL.with_name(name))
+    assert others[-1].path == PROJECT_ROOT / PUBLISHED
+    below = flatten(merged(others))
+    said = {key: value for key, value in flatten(own.tree).items() if key != EXTENDS}
+    assert {key: value for key, value in said.items() if key in below and below[key] == value} == {}
 
 
 def test_who_alters_what_was_read_alters_nothing_for_the_next_reader(tmp_path: Path) -> None:
@@ -212,8 +227,7 @@ def test_yes_is_no_number(override: str) -> None:
 
 
 def test_the_file_is_not_blamed_for_the_command_line(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(LOCAL.read_text(encoding="utf-8").replace("lr: 2.5e-3", "lr: none"), encoding="utf-8")
+    path = own(tmp_path, "extends: local.yaml\nlr: none\n")
     with pytest.raises(ConfigError) as refused:
         load_config(path, ["steps=abc", "seeds=5"])
     said = f"{path}, changed on the command line: "
@@ -395,53 +409,91 @@ def test_what_a_run_can_be_trained_with_is_taken(override: str) -> None:
     load_config(LOCAL, [override])
 
 
-def grpo(tmp_path: Path, text: str) -> Path:
-    """A file that extends the profile's, beside a copy of it."""
-    shutil.copy(LOCAL, tmp_path / "local.yaml")
+def own(tmp_path: Path, text: str) -> Path:
+    """A file of one's own, next to copies of the shipped ones that it may extend."""
+    for shipped in (LOCAL, PROJECT_ROOT / PUBLISHED):
+        shutil.copy(shipped, tmp_path)
     path = tmp_path / "mine.yaml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def test_a_file_that_extends_another_says_only_where_it_differs(tmp_path: Path) -> None:
-    path = grpo(tmp_path, "extends: local.yaml\ntraining: {reward: {turn: 0.5}}\nseeds: [1, 2, 3]\n")
+    path = own(tmp_path, "extends: local.yaml\ntraining: {reward: {turn: 0.5}}\nseeds: [1, 2, 3]\n")
     expected = load_config(LOCAL, ["training.reward.turn=0.5", "seeds=[1, 2, 3]"])
     assert load_config(path) == expected
     assert load_config(path, ["training.reward.turn=0.1"]).training.reward.turn == 0.1
     run = open_run(config=path, workspace=tmp_path / "ws")
-    assert [file.name for file in run.config_files] == ["mine.yaml", "local.yaml"]
+    assert [file.name for file in run.config_files] == ["mine.yaml", "local.yaml", "ppo_scale.yaml"]
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("extends: other.yaml\n", "other.yaml: there is no such configuration file"),
-        ("extends: ../local.yaml\n", "extends: found '../local.yaml', expected the name of another file beside it"),
-        ("extends: mine.yaml\n", "extends: found 'mine.yaml', expected the name of another file beside it"),
-        ("extends: [local.yaml]\n", "extends: found ['local.yaml'], expected the name of another file beside it"),
+        ("extends: other.yaml\n", "mine.yaml: extends: there is no other.yaml in the same folder; copy it there"),
+        ("extends: ../local.yaml\n", "extends: found '../local.yaml', expected the name of another file in the same"),
+        ("extends: mine.yaml\n", "extends: found 'mine.yaml', expected the name of another file in the same folder"),
+        ("extends: [local.yaml]\n", "extends: found ['local.yaml'], expected the name of another file in the same"),
         ("extends: local.yaml\ntraining: {grqo: 1}\n", "unknown key 'training.grqo'; did you mean 'grpo'?"),
     ],
 )
 def test_what_cannot_be_extended_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        load_config(grpo(tmp_path, text))
+        load_config(own(tmp_path, text))
     assert sentence in str(refused.value)
 
 
 def test_the_extended_file_is_the_one_beside_the_name_that_was_given(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    there = grpo(tmp_path / "elsewhere", "extends: local.yaml\n")
+    there = own(tmp_path / "elsewhere", "extends: local.yaml\n")
     (tmp_path / "mine.yaml").symlink_to(there)
-    shutil.copyfile(LOCAL, tmp_path / "local.yaml")
+    for shipped in (LOCAL, PROJECT_ROOT / PUBLISHED):
+        shutil.copy(shipped, tmp_path)
     run = open_run(config=tmp_path / "mine.yaml", workspace=tmp_path)
-    assert run.config_files == (there.resolve(), tmp_path / "local.yaml")
+    assert run.config_files == (there.resolve(), tmp_path / "local.yaml", tmp_path / "ppo_scale.yaml")
 
 
-def test_a_file_that_extends_another_is_not_extended(tmp_path: Path) -> None:
-    path = grpo(tmp_path, "extends: between.yaml\n")
-    (tmp_path / "between.yaml").write_text("extends: local.yaml\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"between\.yaml extends 'local\.yaml' itself, expected a file that stands"):
+def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
+    path = own(tmp_path, "extends: between.yaml\n")
+    (tmp_path / "between.yaml").write_text("extends: mine.yaml\n", encoding="utf-8")
+    said = r"between\.yaml: extends: mine\.yaml extends this file in turn \(mine\.yaml, between\.yaml\), expected files"
+    with pytest.raises(ConfigError, match=said):
         load_config(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        ("ppo_scale.yaml", "clip: 0.2\n", "clip: none\n", "ppo_scale.yaml: clip: found 'none'"),
+        ("ppo_scale.yaml", "  cv: 5\n", "  cvv: 5\n", "ppo_scale.yaml: unknown key 'calibration.cvv'; did you mean"),
+        ("ppo_scale.yaml", "    rps: 4 ", "    rps: yes ", "ppo_scale.yaml: judge.limits.rps: found true, expected a"),
+        ("local.yaml", "lr: 2.5e-3", "lr: none", "local.yaml: lr: found 'none'"),
+        ("local.yaml", "seed_ratio_schedule: [{step: 0, ", "seed_ratio_schedule: [{step: -1, ",
+         "local.yaml: priority_sampling.seed_ratio_schedule.0.step: found '-1'"),
+        ("local.yaml", "prices: {input: 0, ", "base_url: 'http://user:PLANTED@host/v1', prices: {input: 0, ",
+         "local.yaml: judge.base_url: an address with credentials in it"),
+        ("mine.yaml", "steps: 50", "steps: none", "mine.yaml: steps: found 'none'"),
+        ("ppo_scale.yaml", "  cv: 5\n", "", "the key 'calibration.cv' is missing"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_named_by_the_file_in_which_it_stands(
+    tmp_path: Path, file: str, old: str, new: str, sentence: str
+) -> None:
+    path = own(tmp_path, "extends: local.yaml\nsteps: 50\n")
+    faulty = tmp_path / file
+    written = faulty.read_text(encoding="utf-8")
+    assert old in written
+    faulty.write_text(written.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        load_config(path)
+    assert sentence in str(refused.value)
+
+
+def test_what_several_files_say_together_is_named_by_all_of_them(tmp_path: Path) -> None:
+    path = own(tmp_path, "extends: local.yaml\ntraining: {checkpoints: {keep_every: 24}}\n")
+    with pytest.raises(ConfigError) as refused:
+        load_config(path)
+    assert f"{path} over local.yaml over ppo_scale.yaml: training" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,11 @@ def command(
         name: the command's name.
         function: its body.
         without: shared options (by the names of `shared`) that would have no effect here and are left out; so is one
-            that the command has as its own, and `sources` where nothing of the configuration can be overridden.
+            that the command has as its own, `sources` and `reward` where nothing of the configuration can be overridden.
         writes: whether it may write at all; what does not has no log either, and leaves nothing behind when it fails.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
-    left_out = {*without, *(given.name for given in own), *(["sources"] if "overrides" in without else [])}
+    left_out = {*without, *(given.name for given in own), *(["sources", "reward"] if "overrides" in without else [])}
     common = [given for given in inspect.signature(shared).parameters.values() if given.name not in left_out]
     hints = get_type_hints(function, include_extras=True) | get_type_hints(shared, include_extras=True)
 

@@ -44,7 +44,7 @@ def learnability(session: Session, seed: Seed = None) -> int:
     session.show(
         table, tables.gates_table("learnability", [gate]), *tables.red_lines(gate, ""), *tables.undecided_lines([gate])
     )
-    session.show(*tables.notes(found.body), f"report: {run.workspace.path(found.report)}")
+    session.show(*tables.notes(found.body, found.report), f"report: {run.workspace.path(found.report)}")
     code = 0 if found.passed else _RED
     session.document({"exit_code": code, **found.body})
     return code

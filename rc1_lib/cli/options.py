@@ -16,6 +16,7 @@ from rc1_lib.records import Task
 from rc1_lib.task_specs import task_names
 
 Profile = Literal["local", "prod"]
+PaidReward = Literal["verified"]
 COMMON = "Common options"
 """The panel of the options that `command` adds to every command."""
 
@@ -30,6 +31,7 @@ class Options:
     overrides: tuple[str, ...]
     as_json: bool
     sources: str | None = None
+    reward: PaidReward | None = None
 
 
 def shared(
@@ -61,13 +63,21 @@ def shared(
             rich_help_panel=COMMON,
         ),
     ] = None,
+    reward: Annotated[
+        PaidReward | None,
+        typer.Option(
+            help="verified: pay for verified answers alone and ask no judge (training.reward.judge=0, success=1); the "
+            "gates on the judged score are then not applicable.",
+            rich_help_panel=COMMON,
+        ),
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Print one JSON document on stdout, and nothing else.", rich_help_panel=COMMON),
     ] = False,
 ) -> Options:
     """Gather the shared options; the command decorator reads this signature."""
-    return Options(workspace, config, profile, tuple(overrides or ()), as_json, sources)
+    return Options(workspace, config, profile, tuple(overrides or ()), as_json, sources, reward)
 
 
 Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]

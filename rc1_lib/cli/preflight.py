@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -106,14 +106,15 @@ def _run(
         session, run, "preflight", verbose=verbose, meanwhile=meanwhile,
         rounds=rounds, build=build, refresh=refresh, ticket=ticket,
     )  # fmt: skip
-    reports = list(written_since(run, before, *_REPORTS).values())
+    written = written_since(run, before, *_REPORTS)
+    reports = list(written.values())
     calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
     if any(one["gate"]["status"] != "passed" for one in calibrated):
         show_stages(session, run, calibrated)
     issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
     again = _given_again(reports)
-    _print(session, reports, issued, outcome.message if outcome.exit_code else "", again, seconds)
+    _print(session, written, issued, outcome.message if outcome.exit_code else "", again, seconds)
     document = {
         "calibration": calibrated, "rounds": reports, "given_again": again, "ticket": issued, "seconds": seconds,
     }  # fmt: skip
@@ -128,26 +129,27 @@ def _given_again(reports: Sequence[dict[str, Any]]) -> list[str]:
 
 def _print(
     session: Session,
-    reports: Sequence[dict[str, Any]],
+    written: Mapping[str, dict[str, Any]],
     issued: dict[str, Any] | None,
     message: str,
     again: Sequence[str],
     seconds: float,
 ) -> None:
-    for report in reports:
+    for report in written.values():
         number = report["round"].removeprefix("round")
         session.show(
             tables.gates_table(f"round {number}: {'passed' if report['pass'] else 'NOT passed'}", report["gates"])
         )
         session.show(*tables.undecided_lines(report["gates"]))
-    if reports:
-        session.show(*tables.notes(reports[-1]))
+    if written:
+        file, latest = list(written.items())[-1]
+        session.show(*tables.notes(latest, file))
     if again:
         session.show(
             f"found green by an earlier run on the same files, configuration and code, and not judged anew without "
             f"--refresh: {', '.join(again)}"
         )
-    for report in reports:  # last, where they are seen
+    for report in written.values():  # last, where they are seen
         for gate in report["gates"]:
             listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"
             session.show(*tables.red_lines(gate, listed))

@@ -32,7 +32,7 @@ def scale_up(
     outcome = run_flow_of(session, run, "scale_up", verbose=verbose, build="always" if rebuild else build)
     report = written_since(run, before, REPORT).get(REPORT)
     if report:
-        session.show(_table(report["table"]), *notes(report))
+        session.show(_table(report["table"]), *notes(report, REPORT))
         session.show(
             *(f"{what}: {run.workspace.path(file)}" for what, file in (("report", REPORT), ("picture", PICTURE)))
         )

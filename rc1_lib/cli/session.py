@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 WIDTH = 100
+VERIFIED = ("training.reward.success=1", "training.reward.judge=0")
+"""What `--reward verified` is short for."""
 Report = Callable[[int, int], None]
 
 
@@ -48,7 +50,7 @@ class Session:
         return Workspace(root_of(self.options))
 
     def open(self, flags: Sequence[str] = (), reading: Mapping[str, str | None] | None = None) -> Run:
-        """Open the run: the configuration, `--set`, `--sources`, its own flags, then files that are only read.
+        """Open the run: configuration, `--set`, `--reward`, `--sources`, its own flags, then files that are only read.
 
         Args:
             flags: overrides of the configuration, `a.b=c`.
@@ -57,7 +59,8 @@ class Session:
         from rc1_lib.run import open_run
 
         options = self.options
-        self.overrides = (*options.overrides, *overrides({"sources.use": source(options.sources)}), *flags)
+        verified = VERIFIED if options.reward == "verified" else ()
+        self.overrides = (*options.overrides, *verified, *overrides({"sources.use": source(options.sources)}), *flags)
         self.run = open_run(
             profile=options.profile,
             config=options.config,

@@ -81,17 +81,22 @@ def changes_table(changes: Sequence[Change]) -> Table:
     return table
 
 
-def notes(report: Mapping[str, Any]) -> list[str]:
-    """What was waived and which thresholds are not the published ones."""
+def notes(report: Mapping[str, Any], file: str) -> list[str]:
+    """What was waived, and how many settings are not the published ones.
+
+    Args:
+        report: what a command wrote.
+        file: where it wrote that; the settings stand there below `thresholds_changed`.
+    """
     lines = [f"waived: {name} ({why})" for name, why in report.get("waived", {}).items()]
     reasons: dict[str, list[str]] = {}
     for name, why in report.get("not_applicable", {}).items():
         reasons.setdefault(why, []).append(name)
     lines += [f"not applicable: {', '.join(names)} ({why})" for why, names in reasons.items()]
-    return lines + [
-        f"threshold changed: {item['key']} = {figure(item['value'])}, published {figure(item['published'])}"
-        for item in report.get("thresholds_changed", ())
-    ]
+    if changed := len(report.get("thresholds_changed", ())):
+        words = "setting differs from the published one" if changed == 1 else "settings differ from the published ones"
+        lines.append(f"{changed} {words}: {file}")
+    return lines
 
 
 def buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:

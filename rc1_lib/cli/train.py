@@ -183,7 +183,7 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
     report = written_since(run, before, pattern).get(pattern)
     if report:
         session.show(tables.gates_table("control", [report["gate"]]), *tables.red_lines(report["gate"], ""))
-        session.show(*tables.notes(report), f"report: {run.workspace.path(pattern)}")
+        session.show(*tables.notes(report, pattern), f"report: {run.workspace.path(pattern)}")
     session.show(outcome.message)
     return tell_end(session, outcome, {"control": report})
 
@@ -210,7 +210,7 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
     session.show(figures_rows(report, "sampled").rich(), groups_rows(report, "sampled").rich())
     gate = report["gate"]
     session.show(tables.gates_table("evaluation", [gate]), *tables.red_lines(gate, ""))
-    session.show(*tables.undecided_lines([gate]), *tables.notes(report))
+    session.show(*tables.undecided_lines([gate]), *tables.notes(report, path))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in report["plots"].items()))
     if "examples" in report:
         session.show(f"dialogues: {run.workspace.path(report['examples'])}")

@@ -21,11 +21,11 @@ def train_config_file(session: Session) -> Path | None:
     given = session.options.config
     if given is None:
         return None
-    from rc1_lib.config_file import read_layers
+    from rc1_lib.config_file import merged, read_layers
     from rc1_lib.training.train_config import is_train_config
 
     path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
-    if not path.is_file() or not is_train_config(read_layers(path)):
+    if not path.is_file() or not is_train_config(merged(read_layers(path))):
         return None
     for flag in ("profile", "sources"):
         if getattr(session.options, flag) is not None:

@@ -68,7 +68,7 @@ def conclude(
     write_json(run.workspace.path(out), report)
     session.show(tables.gates_table(title, gates))
     session.show(*(line for gate in gates for line in tables.red_lines(gate, gate["offenders_file"] or "")))
-    session.show(*tables.undecided_lines(gates), *tables.notes(report), f"report: {run.workspace.path(out)}")
+    session.show(*tables.undecided_lines(gates), *tables.notes(report, out), f"report: {run.workspace.path(out)}")
     session.document({**report, "report": out})
     return 0 if passed else 2
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rc1_lib.config_file import read_layers
+from rc1_lib.config_file import Layer, merged, read_yaml
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 
@@ -17,7 +17,8 @@ def check_model(run: Run) -> None:
     keys = {override.partition("=")[0].strip() for override in run.overrides}
     if judge.model is None or "judge.provider" not in keys or keys & {"judge", "judge.model"}:
         return
-    whose = read_layers(run.config_path)["judge"].get("provider", judge.provider)
+    written = merged([Layer(file, read_yaml(file)) for file in run.config_files])
+    whose = written["judge"].get("provider", judge.provider)
     if whose != judge.provider:
         raise ConfigError(
             f"judge.provider is '{judge.provider}' (SCORER_PROVIDER or the command line), but judge.model is "

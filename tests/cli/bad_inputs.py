@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.run import PUBLISHED
 
 KEY = "sk-planted-4711"
 """A key that is given where none belongs: nothing may repeat it."""
@@ -97,10 +98,14 @@ def config(text: str) -> Make:
 
 
 def local(old: str, new: str) -> Make:
-    """The shipped local configuration with a part replaced."""
-    return lambda root: (root / "mine.yaml").write_text(
-        (PROJECT_ROOT / "configs/local.yaml").read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8"
-    )
+    """The shipped local configuration with a part replaced, next to the published one that it extends."""
+
+    def make(root: Path) -> None:
+        shutil.copyfile(PROJECT_ROOT / PUBLISHED, root / Path(PUBLISHED).name)
+        text = (PROJECT_ROOT / "configs/local.yaml").read_text(encoding="utf-8")
+        (root / "mine.yaml").write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    return make
 
 
 def shipped_base(name: str, text: str | None) -> Make:

@@ -73,11 +73,17 @@ def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace
     assert done.code == 2
     assert "round 1: NOT passed" in done.out
     assert "length: shortest is" in done.out
-    assert done.out.index("threshold changed") < done.out.index("length: shortest is"), "what is red comes last"
+    assert done.out.index("differ from the published ones") < done.out.index("length: shortest is"), (
+        "what is red comes last"
+    )
     last = done.out.splitlines()[-1]
     assert last.startswith(f"next, once what is red is fixed: rc1 round1 --workspace {workspace} --set pool.n=150 ")
     assert "reports/preflight/round1_length_offenders.jsonl" in done.out
-    assert "threshold changed: gates.length.min_len = 300, published 64" in done.out
+    report = json.loads((workspace / "reports/preflight/round1.json").read_text(encoding="utf-8"))
+    changed = report["thresholds_changed"]
+    assert {"key": "gates.length.min_len", "value": 300, "published": 64} in changed
+    line = f"{len(changed)} settings differ from the published ones: reports/preflight/round1.json"
+    assert done.out.count("published") == 1 and line in done.out
     assert len(list((workspace / "reports/rc1").glob("FAIL_*.tgz"))) == 1
     assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└") <= 100
 

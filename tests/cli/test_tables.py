@@ -65,9 +65,18 @@ def test_a_gate_that_was_not_reached_says_what_it_waits_for() -> None:
     assert "passed" not in text
 
 
-def test_notes_name_waivers_and_changed_thresholds() -> None:
-    report = {"waived": {"git": "why"}, "thresholds_changed": [{"key": "gates.a", "value": 1, "published": [1, 2]}]}
-    assert notes(report) == ["waived: git (why)", "threshold changed: gates.a = 1, published 1 to 2"]
+@pytest.mark.parametrize(
+    ("keys", "lines"),
+    [
+        ((), []),
+        (("gates.a",), ["1 setting differs from the published one: reports/x.json"]),
+        (("gates.a", "pool.n"), ["2 settings differ from the published ones: reports/x.json"]),
+    ],
+)
+def test_settings_that_are_not_the_published_ones_take_one_line(keys: tuple[str, ...], lines: list[str]) -> None:
+    changed = [{"key": key, "value": 1, "published": [1, 2]} for key in keys]
+    report = {"waived": {"git": "why"}, "thresholds_changed": changed}
+    assert notes(report, "reports/x.json") == ["waived: git (why)", *lines]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +69,17 @@ def test_waived_gates_are_shown_as_waived_everywhere(green: tuple[Run, State[Any
     assert "waived: git, anti_simulation" in str(state.message)
     card = Artifact.get("rc1-round1-gates")
     assert card is not None and "waived" in str(card.data)
+
+
+def test_settings_that_are_not_the_published_ones_are_listed_in_the_rounds_table(green: tuple[Run, State[Any]]) -> None:
+    run, _ = green
+    listed = {one["key"] for one in read_json(run.workspace.path(PASSED[1]))["thresholds_changed"]}
+    card = Artifact.get("rc1-round1-gates")
+    assert card is not None
+    rows = {row["check"]: row for row in json.loads(str(card.data)) if row["outcome"] == "changed"}
+    assert rows.keys() == listed
+    one = rows["gates.training.min_steps"]
+    assert (one["value"], one["wanted"]) == ("20", "published: 50000")
 
 
 def test_a_damaged_pool_stops_after_round_1_and_names_the_gate(

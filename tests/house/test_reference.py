@@ -15,7 +15,7 @@ from rc1_lib.cli.reference.values import accepted, given
 from rc1_lib.cli.reference.write import FOLDER, pages
 from rc1_lib.cli.session import Session
 from rc1_lib.config import RunConfig
-from rc1_lib.config_file import flatten, load_config, read_yaml
+from rc1_lib.config_file import flatten, load_config, merged, read_layers
 from rc1_lib.config_values import Positive, Range, Share, WrittenPath
 from rc1_lib.errors import RC1Error
 
@@ -81,7 +81,7 @@ def test_what_a_key_takes_is_said_in_words(kind: object, words: str) -> None:
 
 
 def test_values_are_those_of_the_file() -> None:
-    tree = read_yaml(PROJECT_ROOT / "configs/local.yaml")
+    tree = merged(read_layers(PROJECT_ROOT / "configs/local.yaml"))
     assert given(tree, ("gates", "weights", "sum_tolerance")) == "1e-06"
     assert given(tree, ("pool", "recipes", "*", "withhold")) == "easy: 0.1, medium: 0.3, hard: 0.5"
     assert given(tree, ("priority_sampling", "seed_ratio_schedule", "[]", "step")) == "0, 16, 32"

@@ -160,7 +160,7 @@ def test_a_byte_of_whatever_a_gate_reads_has_it_judged_anew(
 ) -> None:
     run = fresh_copy()
     config = run.workspace.path("own.yaml")
-    config.write_bytes(built.config_path.read_bytes())
+    config.write_text(built.effective_config(), encoding="utf-8")
     run = open_run(config=config, workspace=run.workspace.root, overrides=SMALL)
     green = {result.name: result for result in verdicts[1]}
     looked: Computed = []

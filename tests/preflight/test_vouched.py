@@ -23,7 +23,10 @@ from rc1_lib.scoring.judge import read_spec
 from rc1_lib.training.models import base_name, vouched_base
 from rc1_lib.vouched import read_vouched
 
-GIVEN = ("configs/local.yaml", "configs/judge/v1.yaml", "templates/pack_v1", "templates/pack_v2", "models/embedded")
+GIVEN = (
+    "configs/local.yaml", "configs/ppo_scale.yaml", "configs/judge/v1.yaml", "templates/pack_v1", "templates/pack_v2",
+    "models/embedded",
+)  # fmt: skip
 ROUNDS = {f"round{number}": path for number, path in PASSED.items()}
 KINDS = (
     "shadow", "takes", "pool", "metrics", "balanced", "weights", "judge_baseline", "config", "judge_spec",
@@ -90,6 +93,19 @@ def refusal(act: Callable[..., Any], *given: Any) -> str:
 
 def test_the_kinds_are_all_that_a_ticket_vouches_for(whole: Run) -> None:
     assert set(vouched_by(verify_ticket(whole))) == set(KINDS) == {*bound(whole), *ROUNDS}
+
+
+def test_another_value_in_a_file_that_the_configuration_extends_is_refused(whole: Run) -> None:
+    file = whole.workspace.path("configs/ppo_scale.yaml")
+    written = file.read_text(encoding="utf-8")
+    for old, new, said in (
+        ("clip: 0.2\n", "clip: 0.3\n", "clip is 0.3, the ticket has 0.2"),
+        ("min_distinct2: 0.60\n", "min_distinct2: 0.1\n", "gates.diversity.min_distinct2 is 0.1, the ticket has 0.6"),
+    ):
+        file.write_text(written.replace(old, new, 1), encoding="utf-8")
+        run = open_run(profile="local", workspace=whole.workspace.root, overrides=whole.overrides)
+        with pytest.raises(TicketError, match=rf"the effective configuration is another one \({said}\)"):
+            verify_ticket(run)
 
 
 @EVERY

@@ -34,7 +34,8 @@ def test_it_holds_what_is_needed_to_check_and_to_repeat_the_run(own: Run) -> Non
     inside = names(own, package.path)
     assert inside[0] == MANIFEST
     for name in (
-        "configs/local.yaml", "configs/judge/v1.yaml", "configs/weights.json", "reports/preflight/ticket.json",
+        "configs/local.yaml", "configs/ppo_scale.yaml", "configs/judge/v1.yaml", "configs/weights.json",
+        "reports/preflight/ticket.json",
         "reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/train.json",
         "reports/metrics.jsonl", "reports/config_effective.yaml", "checkpoints/rc1/step_00004/adapter.safetensors",
         "checkpoints/rc1/step_00004/manifest.json", "reports/rc1/weights.sha256", "environment/constraints.txt", LOCK,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.config_file import read_layers
+from rc1_lib.config_file import merged, read_layers
 from rc1_lib.errors import ConfigError
 from rc1_lib.learners import ENGINES, names_of
 from rc1_lib.training.train_config import PROJECTIONS, EarlyStop, TrainConfig, is_train_config
@@ -65,9 +65,9 @@ run: {mixed_precision: fp16}
 """
 
 
-def merged(base: dict, more: dict) -> dict:
+def overlaid(base: dict, more: dict) -> dict:
     return base | {
-        key: merged(base[key], value) if isinstance(value, dict) and key in base else value
+        key: overlaid(base[key], value) if isinstance(value, dict) and key in base else value
         for key, value in more.items()
     }
 
@@ -83,7 +83,7 @@ def test_both_versions_of_the_original_load_as_written(tmp_path: Path) -> None:
     assert not first.model.trust_remote_code
     assert first.model.lora.target_modules == PROJECTIONS
     assert first.model.gradient_checkpointing
-    second = load_train_config(write(tmp_path, merged(yaml.safe_load(FIRST), yaml.safe_load(SECOND))))
+    second = load_train_config(write(tmp_path, overlaid(yaml.safe_load(FIRST), yaml.safe_load(SECOND))))
     assert second.model.trust_remote_code
     assert second.engine.max_grad_norm == 1.0
     assert [callback.name for callback in second.callbacks] == ["logging", "checkpoint", "eval_shadow"]
@@ -92,14 +92,14 @@ def test_both_versions_of_the_original_load_as_written(tmp_path: Path) -> None:
 def test_the_shipped_file_loads_and_is_known_by_its_sections() -> None:
     config = load_train_config(SHIPPED)
     assert is_train_config(yaml.safe_load(SHIPPED.read_text()))
-    assert not is_train_config(yaml.safe_load((PROJECT_ROOT / "configs/local.yaml").read_text()))
+    assert not is_train_config(merged(read_layers(PROJECT_ROOT / "configs/local.yaml")))
     assert TrainConfig.model_validate(config.model_dump(mode="json")) == config
 
 
 @pytest.mark.parametrize("file", ["train_local.yaml", "local.yaml", "ppo_scale.yaml"])
 def test_whatever_is_shipped_saves_at_least_every_hour(file: str) -> None:
     """Machines vanish: a bound in steps alone loses hours where steps are slow."""
-    tree = read_layers(PROJECT_ROOT / "configs" / file)
+    tree = merged(read_layers(PROJECT_ROOT / "configs" / file))
     minutes = tree["run"]["save_minutes"] if "run" in tree else tree["training"]["checkpoints"]["every_minutes"]
     assert 30 <= minutes <= 60
 

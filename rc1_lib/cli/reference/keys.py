@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.cli.reference.values import accepted, given, sections_in, shown
 from rc1_lib.config import RunConfig
-from rc1_lib.config_file import read_yaml
+from rc1_lib.config_file import merged, read_layers
 from rc1_lib.run import CONFIG_OF_PROFILE, ENVIRONMENT
 from rc1_lib.scoring.prompt import JudgeSpec
 from rc1_lib.training.embedded.recipe import Recipe
@@ -28,7 +28,8 @@ Written by `rc1 dev reference --write` from the models that read the files; a te
 An unknown key, a key written twice, infinity and NaN are refused. `--set a.b=c` overrides any key of a run's file, with
 values in YAML syntax; a command's own flags win over it. `rc1 config show` prints what is in force, `rc1 config verify`
 checks it. In a key, `*` stands for each name and `[]` for each entry of a list. A file whose key `extends` names
-another one beside it says only where it differs from that; lists are replaced as a whole.
+another one in the same folder holds only what differs from that; sections are merged key by key, lists are replaced as
+a whole. `configs/ppo_scale.yaml` holds every key: `configs/local.yaml` extends it, and each engine's file extends that.
 """
 
 
@@ -98,7 +99,7 @@ def configuration_page() -> str:
     """The whole page."""
     pieces = [HEAD, _environment()]
     for document in DOCUMENTS:
-        trees = {name: read_yaml(PROJECT_ROOT / file) for name, file in document.files.items()}
+        trees = {name: merged(read_layers(PROJECT_ROOT / file)) for name, file in document.files.items()}
         pieces.append(f"## {document.title}\n\n{document.text}\n")
         pieces += [_section(part, trees) for part in parts(document.model)]
     return "\n".join(pieces)
