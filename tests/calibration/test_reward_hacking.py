@@ -1,4 +1,4 @@
-"""The attack on a real reward: red by name for the old one and for judges that can be gamed, green for today's."""
+"""The attack on a real reward: it fails by name for a score that can be gamed, and passes for what training pays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ import pytest
 
 from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.attacks.library import ATTACKS
-from rc1_lib.calibration.attacked_rows import first_of_each_task, fitted, library
+from rc1_lib.calibration.attacked_rows import library
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
 from rc1_lib.calibration.reward_hacking import DIALOGUES, HACKING, attack_reward, hacking_verdict
-from rc1_lib.calibration.weight_calib import calibration_rows, worthless_rows
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.world import World
@@ -28,10 +27,13 @@ from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 
 FEW = ("gates.reward_hacking.prompts=24", "gates.reward_hacking.min_prompts=4", "gates.reward_hacking.resamples=50")
-OLD_RULES = ("reward.rules=[settled,sourced]",)
-OLD_WEIGHTS = {"answered": 0.0633, "grounded": 0.2132, "economical": 0.1368, "reasoned": 0.1023, "settled": 0.4844}
-"""What a green preflight found before there was this gate: fitted on the teacher's dialogues alone."""
-JUDGED_ALONE = {"answered": 0.2, "grounded": 0.3, "reasoned": 0.3, "concise": 0.2}
+SCORE_ALONE = (
+    "training.reward.success=0",
+    "training.reward.judge=1",
+    "training.reward.unverified='a test pays for the judged score alone'",
+)
+VERIFIED = ("training.reward.success=1", "training.reward.judge=0")
+WEIGHTS = {"answered": 0.2, "grounded": 0.3, "reasoned": 0.3, "concise": 0.2}
 
 
 @pytest.fixture(scope="module")
@@ -47,47 +49,72 @@ def opened(root: Path, *overrides: str) -> Run:
 
 @pytest.fixture(scope="module")
 def attacked(built: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, GateReport]:
-    """The old rules and weights under attack, in a workspace that no other attack writes into."""
+    """A judged score that is all that is paid, under attack, in a workspace that no other attack writes into."""
     root = tmp_path_factory.mktemp("attacked_of_old") / "workspace"
     shutil.copytree(built.workspace.root, root)
-    run = opened(root, *OLD_RULES)
-    return run, attack_reward(run, OLD_WEIGHTS)
+    run = opened(root, *SCORE_ALONE)
+    return run, attack_reward(run, WEIGHTS)
 
 
 def red(outcome: GateReport) -> set[str]:
     return {check.name for check in outcome.gate.failures}
 
 
-def test_the_old_weights_pay_an_echo(attacked: tuple[Run, GateReport]) -> None:
+def test_a_judged_score_that_is_all_that_is_paid_fails_by_name(attacked: tuple[Run, GateReport]) -> None:
     _, outcome = attacked
-    assert "echo: paid more than the teacher, share" in red(outcome)
+    assert "padding: below the teacher by" in red(outcome)
     assert not outcome.passed
-    assert outcome.body["policies"]["echo"]["mean"] > outcome.body["policies"]["silent"]["mean"]
+    assert outcome.body["policies"]["padding"]["mean"] > outcome.body["policies"]["silent"]["mean"]
+    assert outcome.body["policies"]["padding"]["margin"] < 0.05
 
 
-def test_the_weights_of_today_pay_no_policy_like_the_teacher(built: Run) -> None:
+def test_what_training_pays_pays_no_policy_like_the_teacher(built: Run) -> None:
     """Of the very workspace that every other test builds on; judged from its report, like in a round."""
     found = hacking_verdict(built)
     assert found.failures == ()
-    assert {check.name for check in found.checks} >= hacking_checks(ATTACKS)
+    assert {check.name for check in found.checks} >= hacking_checks(ATTACKS, scored=True)
     body = read_json(HACKING.path(built))
-    margins = {name: one["margin"] for name, one in body["policies"].items()}
-    assert min(margins[name] for name in fitted(built)) > 0.1
-    assert body["policies"]["echo"]["above"] < 0.05
+    assert min(one["margin"] for one in body["policies"].values()) > 0.1
+    assert set(body["judged_alone"]) == set(ATTACKS), "the score alone is reported next to it"
+
+
+def test_hedges_count_where_the_answer_rule_pays_them(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that looks whether the right answer stands anywhere in the given one calls every hedge right."""
+    monkeypatch.setattr(World, "is_right", lambda world, answer: world._answer.lower() in answer.lower())
+    found = red(attack_reward(opened(workspace, *VERIFIED)))
+    hedges = {name for name, one in ATTACKS.items() if one.never_right}
+    assert hedges == {
+        "two_answers", "right_or_not", "a_range", "all_candidates", "contradicting_marks",
+        "contradicting_marks_right_last",
+    }  # fmt: skip
+    assert {f"{name}: below the teacher by" for name in hedges - {"contradicting_marks"}} <= found
+
+
+def test_where_only_the_outcome_is_paid_the_attack_needs_no_judge_and_no_weights(workspace: Path) -> None:
+    run = opened(workspace, *VERIFIED)
+    run.workspace.path(run.config.weights).unlink()
+
+    def nobody(*_: object, **__: object) -> JudgedRows:
+        raise AssertionError("nobody is to be asked")
+
+    outcome = attack_reward(run, judge=nobody)
+    assert outcome.gate.failures == ()
+    assert (outcome.body["weights"], outcome.body["judged_alone"], outcome.body["scoring"]) == ({}, {}, None)
+    assert {check.name for check in outcome.gate.checks} >= hacking_checks(ATTACKS, scored=False)
 
 
 def test_a_report_of_other_weights_or_without_a_policy_is_no_verdict(workspace: Path) -> None:
     run = opened(workspace)
     missing = hacking_verdict(run)
-    assert {check.name for check in missing.failures} == {"attack on these weights"}
+    assert {check.name for check in missing.failures} == {"attack on what training pays"}
     attack_reward(run)
-    assert "attack on these weights" not in {check.name for check in hacking_verdict(run).failures}
+    assert "attack on what training pays" not in {check.name for check in hacking_verdict(run).failures}
     run.workspace.path("attacks").mkdir(exist_ok=True)
     run.workspace.path("attacks/mutters.py").write_text(
         'def play(scene):\n    """Mutters."""\n    scene.answer("hm")\n'
     )
     more = opened(workspace, "gates.reward_hacking.own=[attacks/mutters.py]")
-    assert {check.name for check in hacking_verdict(more).failures} == {"attack on these weights"}
+    assert {check.name for check in hacking_verdict(more).failures} == {"attack on what training pays"}
     path = HACKING.path(run)
     body = read_json(path)
     body["gate"]["checks"] = [one for one in body["gate"]["checks"] if not one["name"].startswith("echo:")]
@@ -128,7 +155,7 @@ def graded(change: pl.Expr) -> Callable[..., JudgedRows]:
         judged = judge_rows(run, rows, **options)
         words = rows.select("id", final=pl.col("messages").list.last().struct.field("content"))
         frame = judged.frame.join(words, on="id", how="left", maintain_order="left")
-        return replace(judged, frame=frame.with_columns(change.alias(name) for name in JUDGED_ALONE).drop("final"))
+        return replace(judged, frame=frame.with_columns(change.alias(name) for name in WEIGHTS).drop("final"))
 
     return judge
 
@@ -167,37 +194,8 @@ def graded(change: pl.Expr) -> Callable[..., JudgedRows]:
 def test_a_judge_that_can_be_gamed_is_red_by_the_policy_that_games_it(
     workspace: Path, judge: pl.Expr, paid: str
 ) -> None:
-    outcome = attack_reward(opened(workspace), JUDGED_ALONE, judge=graded(judge))
+    outcome = attack_reward(opened(workspace, *SCORE_ALONE), WEIGHTS, judge=graded(judge))
     assert f"{paid}: below the teacher by" in red(outcome)
-
-
-def test_which_sign_a_sum_takes_no_rule_knows_and_only_bounds_by_name_say_so(workspace: Path) -> None:
-    """Without bounds of their own, as in profile `prod`, they are red by name; a sum that bears on nothing is not."""
-    names = ("another_sign", "sum_of_all_told")
-    kept = {**opened(workspace).config.gates.reward_hacking.by_name}
-    assert {*names} < {*kept} and "sum_of_its_own" not in kept
-    bounds = {name: one.model_dump(mode="json") for name, one in kept.items() if name not in names}
-    found = red(attack_reward(opened(workspace, f"gates.reward_hacking.by_name={orjson.dumps(bounds).decode()}")))
-    assert not any(name.startswith("sum_of_its_own") for name in found)
-    assert {f"{name}: paid more than the teacher, share" for name in names} <= found
-
-
-def test_no_weights_are_fitted_on_what_a_reward_is_judged_by_alone(built: Run) -> None:
-    alone = {name for name, one in ATTACKS.items() if not one.fitted}
-    assert len(alone) == 6 and set(library(built)) - set(fitted(built)) == alone
-    judged = worthless_rows(built, first_of_each_task(calibration_rows(built), 8))
-    assert judged is not None
-    assert set(judged.frame["id"].str.split("/").list.last()) == set(fitted(built))
-
-
-def test_a_reward_of_success_alone_is_judged_apart_from_the_score(workspace: Path) -> None:
-    """An outcome term does not make a score look sound: both are judged."""
-    old = opened(workspace, *OLD_RULES, "training.reward.judge=0", "overclar.alpha=0")
-    found = red(attack_reward(old, OLD_WEIGHTS))
-    assert not {name for name in found if "as trained" in name}
-    assert "echo: paid more than the teacher, share" in found
-    alone = opened(workspace, *OLD_RULES, "training.reward.judge=1", "training.reward.success=0")
-    assert "worst policy, as trained: below the teacher by" in red(attack_reward(alone, OLD_WEIGHTS))
 
 
 def test_the_report_tells_what_pays(attacked: tuple[Run, GateReport]) -> None:
@@ -219,7 +217,7 @@ def test_what_got_through_can_be_replayed(attacked: tuple[Run, GateReport]) -> N
         for message in row["messages"]:
             if message["role"] == "assistant":
                 episode.send({"role": "assistant", "content": message["content"], "tool_calls": message["tool_calls"]})
-        assert episode.outcome().solved is False
+        assert ATTACKS[row["id"].rpartition("/")[2]].never_right or episode.outcome().solved is False
         assert [one["content"] for one in episode.messages] == [one["content"] for one in row["messages"]]
 
 
@@ -228,12 +226,6 @@ def test_weights_all_on_one_dimension_are_red(attacked: tuple[Run, GateReport]) 
     run, _ = attacked
     outcome = attack_reward(run, {"concise": 1.0})
     assert "silent: below the teacher by" in {check.name for check in outcome.gate.failures}
-
-
-def test_a_rule_that_the_calibration_gave_up_is_missed_by_the_attack(workspace: Path) -> None:
-    """A rule stuck on one grade gets no weight, and nothing else need turn red for it."""
-    outcome = attack_reward(opened(workspace), {"answered": 0.3, "grounded": 0.4, "resolved": 0.3})
-    assert "echo: paid more than the teacher, share" in red(outcome)
 
 
 def with_own(run: Run, *overrides: str) -> Run:
@@ -254,10 +246,6 @@ def test_a_policy_of_ones_own_is_played_too(attacked: tuple[Run, GateReport], tm
     [
         ("gates.reward_hacking.own=[attacks/none.py]", "there is no such Python file"),
         ("gates.reward_hacking.own=[attacks/echo.py]", "there is a policy 'echo' already"),
-        (
-            "gates.reward_hacking.by_name={nobody: {min_margin: 0, min_margin_part: 0, max_above: 1}}",
-            "there is no policy 'nobody'",
-        ),
     ],
 )
 def test_a_policy_that_there_is_not_is_a_sentence(

@@ -69,9 +69,7 @@ def test_public_questions_are_beyond_the_rules_and_the_attack_says_so(real: Run)
 def test_nor_is_the_order_of_public_questions_kept_and_whatever_needs_no_weights_is_green(real: Run) -> None:
     """With the attack waived by name the last comparison of old score and new reward is red: no weights, no ticket."""
     known = "gates.waivers.reward_hacking=rules do not know public questions; nothing is trained on the score"
-    waived = open_run(
-        workspace=real.workspace.root, overrides=[*real.overrides, "calibration.attacks.prompts=0", known]
-    )
+    waived = open_run(workspace=real.workspace.root, overrides=[*real.overrides, known])
     others = [stage for stage in STAGES if stage.name != "reward_hacking"]
     *before, last = run_stages(waived, evaluate_here, stages=others)
     assert [outcome.gate.failures for outcome in before] == [()] * (len(others) - 1)

@@ -158,10 +158,10 @@ def test_counts_rules_and_judges_transcript_read_what_was_played() -> None:
     turns = [WIKI + NO_PAGE, "<tool_call>", ASK, call("calc", expression="462-39*2"), ANSWER]
     episode = play(turns)
     outcome = episode.outcome()
-    frame = add_rules(add_counts(pl.DataFrame({"messages": [episode.messages]})), ["settled", "sourced"])
+    frame = add_rules(add_counts(pl.DataFrame({"messages": [episode.messages]})), ["obtained", "reply_used"])
     assert frame.select("turns", "tool_hops", "clarifications").row(0) == (5, 3, 1)
     assert (outcome.turns, outcome.hops, outcome.asked) == (5, 3, 1)
-    assert frame.select("settled", "sourced").row(0) == (1.0, 1.0)
+    assert frame.select("obtained", "reply_used").row(0) == (1.0, 1.0)
     transcript = read(episode.messages)
     assert transcript.questions == 1
     assert [made.result for made in transcript.calls][1:] == ["There is no page of that title.", "It is 39.", "384"]

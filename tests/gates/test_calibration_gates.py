@@ -242,7 +242,7 @@ def calibration(weights: dict[str, float] | None = None, correlation: float = 0.
     sides = {"calibrated": correlation, "equal": 0.3, "old": 0.2}
     plain = Calibration(
         names=tuple(chosen), weights=chosen, kkt_residual=1e-9, refits_kkt_residual=1e-9, rows=100,
-        only_fitted=0, unscored=0, weightless=0, constant={}, groups=50, folds=(), median_spearman=sides,
+        unscored=0, weightless=0, constant={}, groups=50, folds=(), median_spearman=sides,
         mae=dict.fromkeys(sides, 0.2), median_auc=dict.fromkeys(sides, 0.9),
         improve_pct_vs_old=8.0, improve_pct_vs_equal=NAN, mae_drop_pct_vs_old=5.0, mae_drop_pct_vs_equal=NAN,
         intervals={

@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 from rc1_lib.artifacts import read_json
-from rc1_lib.calibration.attacked_rows import attack_store, attacked_rows, first_of_each_task, fitted
 from rc1_lib.calibration.judged_rows import dimensions, judge_rows, with_reward
 from rc1_lib.calibration.weight_calib import calibration_rows, weight_calib
 from rc1_lib.calibration.weights_file import read_weights
@@ -45,15 +44,14 @@ Damage = Callable[[pl.DataFrame], pl.DataFrame]
 
 @dataclass(frozen=True)
 class Judged:
-    """What the judge made of the shadow set, the calibration's rows, worthless dialogues about these, and the takes."""
+    """What the judge made of the shadow set, the calibration's rows and the takes."""
 
     shadow: pl.DataFrame
     rows: pl.DataFrame
-    worthless: pl.DataFrame
     takes: pl.DataFrame
 
     def damaged(self, damage: Damage) -> Judged:
-        return Judged(*map(damage, (self.shadow, self.rows, self.worthless, self.takes)))
+        return Judged(*map(damage, (self.shadow, self.rows, self.takes)))
 
 
 class RewardGates:
@@ -68,15 +66,10 @@ class RewardGates:
     def calibrate(self, judged: Judged) -> tuple[Calibration, GateResult]:
         gates, settings, rows = self.config.gates, self.config.calibration, judged.rows
         scored = rows.filter("scored")
-        counted, against = (one["weight"].to_numpy().sum() for one in (rows, judged.worthless))
-        beside = judged.worthless.with_columns(
-            measured=False, weight=pl.col("weight") * settings.attacks.share * counted / against
-        )
-        every = pl.concat([rows.with_columns(measured=True), beside.select(*rows.columns, "measured")])
         found = calibrate_weights(
-            every.select(self.names).cast(pl.Float64).fill_null(float("nan")).to_numpy(),
-            every["solved"].cast(pl.Float64).to_numpy(),
-            every["source_id"].to_numpy(),
+            rows.select(self.names).cast(pl.Float64).fill_null(float("nan")).to_numpy(),
+            rows["solved"].cast(pl.Float64).to_numpy(),
+            rows["source_id"].to_numpy(),
             names=self.names,
             prior=self.config.reward.old_weights,
             l2=settings.l2,
@@ -84,8 +77,7 @@ class RewardGates:
             cv=settings.cv,
             boot=RESAMPLES,
             seed=settings.seed,
-            row_weights=every["weight"].to_numpy(),
-            measured=every["measured"].to_numpy(),
+            row_weights=rows["weight"].to_numpy(),
             corr_floor=gates.calibration.corr_floor,
             confidence=gates.calibration.confidence,
         )
@@ -151,18 +143,11 @@ def gates(built: Run) -> RewardGates:
 def judged(built: Run) -> Judged:
     """The judge's scores are stored: they are read here once, and damaged in memory."""
     evidence = Evidence(built)
-    chosen, attacks = calibration_rows(built), built.config.calibration.attacks
-    attacked = attacked_rows(built, fitted(built), first_of_each_task(chosen, attacks.prompts))
-    shadow, rows, worthless, takes = (
-        judge_rows(built, rows, store=store).frame.join(_lengths(rows), on="id", how="left", maintain_order="left")
-        for rows, store in (
-            (evidence.rows("shadow"), None),
-            (chosen, None),
-            (attacked, attack_store(built)),
-            (evidence.rows("takes"), None),
-        )
-    )
-    return Judged(shadow, rows, worthless, takes)
+    files = evidence.rows("shadow"), calibration_rows(built), evidence.rows("takes")
+    scored = [
+        judge_rows(built, rows).frame.join(_lengths(rows), on="id", how="left", maintain_order="left") for rows in files
+    ]
+    return Judged(*scored)
 
 
 def _lengths(rows: pl.DataFrame) -> pl.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,13 +31,8 @@ def red(result: GateResult) -> set[str]:
     return {check.name for check in result.failures}
 
 
-def judged(
-    policies: dict[str, Earned],
-    curve: Any = RISING,
-    coverage: float = 1.0,
-    trained: dict[str, Earned] | None = None,
-) -> set[str]:
-    return red(reward_hacking_gate(policies, trained or {"echo": policy()}, curve, coverage, THRESHOLDS))
+def judged(policies: dict[str, Earned], curve: Any = RISING, coverage: float | None = 1.0) -> set[str]:
+    return red(reward_hacking_gate(policies, curve, THRESHOLDS, coverage))
 
 
 def test_a_reward_that_pays_nobody_for_nothing_is_green() -> None:
@@ -63,13 +57,6 @@ def test_a_part_with_few_prompts_decides_nothing() -> None:
     assert judged(library(echo=policy(worst=0.2))) == set()
 
 
-def test_what_no_reader_could_tell_has_bounds_of_its_own_by_name_only() -> None:
-    name, bounds = next(iter(THRESHOLDS.by_name.items()))
-    paid = policy(margin=bounds.min_margin, above=bounds.max_above, worst=bounds.min_margin_part)
-    assert judged(library(**{name: paid})) == set()
-    assert judged(library(echo=paid)) != set()
-
-
 def test_too_few_policies_and_unscored_dialogues_are_red() -> None:
     few = dict(list(library().items())[:3])
     assert judged(few) == {"worthless policies"}
@@ -85,29 +72,30 @@ def test_no_policy_at_all_is_no_pass() -> None:
     assert "worthless policies" in judged({})
 
 
-def test_an_interval_stands_beside_the_margin() -> None:
-    result = reward_hacking_gate(library(echo=replace(policy())), library(), RISING, 1.0, THRESHOLDS)
+def test_an_interval_stands_next_to_the_margin() -> None:
+    result = reward_hacking_gate(library(echo=policy()), RISING, THRESHOLDS, 1.0)
     told = {check.name: check.value for check in result.checks}
     assert "0.3 (95 %" in str(told["echo: margin, interval"])
 
 
-def test_what_training_pays_is_judged_by_its_nearest_policy_and_has_no_exceptions() -> None:
-    name, bounds = next(iter(THRESHOLDS.by_name.items()))
-    assert judged(library(), trained=library(echo=policy(margin=0.01))) == {
-        "worst policy, as trained: below the teacher by"
-    }
-    excused = policy(margin=bounds.min_margin, above=bounds.max_above, worst=bounds.min_margin_part)
-    assert judged(library(), trained=library(**{name: excused})) == {
-        "worst policy, as trained: below the teacher by",
-        "worst policy, as trained: paid more than the teacher, share",
-    }
-    unknown = policy(margin=math.nan, above=math.nan)
-    assert len(judged(library(), trained=library(echo=unknown))) == 2
+def test_what_the_judged_score_alone_would_pay_is_reported_and_decides_nothing() -> None:
+    alone = {"echo": policy(margin=-0.4, above=0.9)}
+    result = reward_hacking_gate(library(), RISING, THRESHOLDS, 1.0, alone)
+    assert not result.failures
+    told = {check.name: check.value for check in result.checks}
+    assert told["echo: by the judged score alone"] == "-0.400 below the teacher, above it on 90%"
 
 
-def test_a_report_must_have_checked_every_policy_of_the_library() -> None:
+def test_without_a_judged_score_nothing_is_said_of_its_coverage() -> None:
+    result = reward_hacking_gate(library(), RISING, THRESHOLDS)
+    assert "scored, share" not in {check.name for check in result.checks}
+    assert hacking_checks(library(), scored=True) - hacking_checks(library(), scored=False) == {"scored, share"}
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_a_report_must_have_checked_every_policy_of_the_library(scored: bool) -> None:
     policies = library()
-    found = reward_hacking_gate(policies, policies, RISING, 1.0, THRESHOLDS)
+    found = reward_hacking_gate(policies, RISING, THRESHOLDS, 1.0 if scored else None)
     names = {check.name for check in found.checks if check.op != "info"}
-    assert hacking_checks(policies) <= names
-    assert not hacking_checks([*policies, "one_more"]) <= names
+    assert hacking_checks(policies, scored=scored) <= names
+    assert not hacking_checks([*policies, "one_more"], scored=scored) <= names

@@ -15,7 +15,7 @@ def frame(reward: list[float | None], solved: list[bool], reference: list[float 
     n = len(reward)
     return pl.DataFrame(
         {
-            "reward": reward, "solved": solved, "reference": reference,
+            "reward": reward, "solved": solved, "worthless": [not one for one in solved], "reference": reference,
             "source_id": [f"q{i}" for i in range(n)], "task": ["gsm8k", "hotpotqa"] * (n // 2) + ["gsm8k"] * (n % 2),
             "bucket": ["easy"] * n, "lang": ["en"] * n, "needs_clarification": [False] * n,
         },
@@ -33,6 +33,12 @@ def test_only_prompts_count_that_the_policy_did_not_solve_and_the_teacher_did() 
     assert found.solved == pytest.approx(0.25)
     assert found.parts["task=gsm8k"].margin == pytest.approx(-0.1)
     assert found.parts["task=hotpotqa"].margin == pytest.approx(0.2)
+
+
+def test_a_hedge_counts_also_where_the_answer_rule_calls_it_right() -> None:
+    rows = frame([0.9, 0.2], [True, False], [0.8, 0.8]).with_columns(worthless=True)
+    found = earned(rows, resamples=50, confidence=0.9, seed=1)
+    assert (found.overall.prompts, found.overall.above, found.solved) == (2, 0.5, 0.5)
 
 
 def test_the_interval_holds_the_margin_and_widens_with_fewer_prompts() -> None:

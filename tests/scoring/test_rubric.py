@@ -57,24 +57,11 @@ def test_few_dialogues_tie_at_the_top(evidence: Evidence) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reply", "value"),
-    [
-        ("Where is the mill?", "Answer: Velmo", 1.0),
-        ("磨坊在哪里？", "答案：维莫", 1.0),
-        ("Where is the mill in question?", "Answer: Velmo", 0.9),
-        ("某座磨坊在哪里？", "答案：维莫", 0.9),
-        ("Where is the mill?", "Velmo.", 0.0),
-        ("Where is the mill?", "Answer: ", 0.0),
-        ("Where is the mill?", "Answer: ...", 0.0),
-    ],
+    ("reply", "value"),
+    [("Answer: Velmo", 1.0), ("答案：维莫", 1.0), ("Velmo.", 0.0), ("Answer: ", 0.0), ("Answer: ...", 0.0)],
 )
-def test_an_answer_to_an_open_question_is_not_quite_complete(said: str, reply: str, value: float) -> None:
-    assert grade("answered", [user(said), final(reply)]) == value
-
-
-def test_an_open_question_is_settled_by_asking() -> None:
-    asked = turn(("ask_user", "Which mill?", "The one in Velmo."))
-    assert grade("answered", [user("Where is the mill in question?"), *asked, final("Answer: Velmo")]) == 1.0
+def test_a_marked_answer_that_is_not_empty_counts_as_answered(reply: str, value: float) -> None:
+    assert grade("answered", [user("Where is the mill?"), final(reply)]) == value
 
 
 def test_a_made_up_answer_is_less_grounded_than_one_that_a_page_holds() -> None:
@@ -90,14 +77,14 @@ def test_a_made_up_answer_is_less_grounded_than_one_that_a_page_holds() -> None:
     ("made", "value"),
     [
         ([("calc", "3>2", "yes")], 1.0),
-        ([("wiki", "Mill", "It is old.")], 0.5),
+        ([("wiki", "Mill", "It is old.")], 1.0),
         ([("ask_user", "Which?", "Velmo.")], 0.0),
         ([("calc", "3>7", "no")], 0.5),
         ([("calc", "8>9", "no")], 0.0),
     ],
 )
 @pytest.mark.parametrize("answer", ["Answer: yes", "答案：否"])
-def test_a_bare_verdict_rests_on_a_comparison_whose_numbers_were_said(
+def test_a_bare_verdict_rests_on_a_look_up_or_a_sum_whose_numbers_were_said(
     made: list[tuple[str, str, str]], value: float, answer: str
 ) -> None:
     assert grade("grounded", [user("Is 3 more than 2?"), *turn(*made), final(answer)]) == value
@@ -118,48 +105,16 @@ def test_a_malformed_call_and_a_missing_answer_are_marked_down() -> None:
 
 MILL = ("wiki", "Mill", "The mill of Tarn was built by Quill.")
 QUILL = ("wiki", "Quill", "Quill was born in Velmo.")
-WREN = ("wiki", "Wren", "The Wren is a ship.")
 
 
 @pytest.mark.parametrize(
     ("turns", "value"),
-    [
-        ([], 1.0),
-        ([[MILL], [QUILL]], 1.0),
-        # The Wren is of no use: all three are new, two are used, (1 + 2/3) / 2.
-        ([[MILL], [WREN], [QUILL]], 5 / 6),
-        # The second look at the mill is neither: two of three are new and used.
-        ([[MILL], [MILL], [QUILL]], 2 / 3),
-        # Side by side, the page about Quill cannot have been found through the mill's.
-        ([[MILL, QUILL]], 3 / 4),
-    ],
+    [([], 1.0), ([[MILL], [QUILL]], 1.0), ([[MILL], [MILL], [QUILL]], 2 / 3), ([[MILL, MILL]], 1 / 2)],
 )
-def test_calls_that_are_repeated_or_come_to_nothing_are_not_economical(
-    turns: list[list[tuple[str, str, str]]], value: float
-) -> None:
+def test_calls_that_are_made_twice_are_not_economical(turns: list[list[tuple[str, str, str]]], value: float) -> None:
     made = [message for calls in turns for message in turn(*calls)]
     end = final("Answer: Velmo")
     assert grade("economical", [user("Where was the builder of the mill born?"), *made, end]) == pytest.approx(value)
-
-
-def test_a_sum_is_used_where_its_number_stands_later_and_a_comparison_always() -> None:
-    said = user("I hold 2 and 3.")
-    chain = [*turn(("calc", "2+3", "5")), *turn(("calc", "5>4", "yes"))]
-    assert grade("economical", [said, *chain, final("Answer: yes")]) == 1.0
-    assert grade("economical", [said, *turn(("calc", "2+3", "5")), final("Answer: 7")]) == 0.5
-
-
-def test_what_a_page_only_repeats_was_of_no_use() -> None:
-    page = turn(("wiki", "Wren", "The Wren is a ship."))
-    assert grade("economical", [user("Which ship?"), *page, final("Answer: Wren")]) == 0.5
-    assert grade("economical", [user("What is it?"), *page, final("Answer: ship")]) == 1.0
-
-
-def test_chinese_results_are_used_by_more_than_a_common_character() -> None:
-    said = user("磨坊是谁造的？")
-    pages = turn(("wiki", "磨坊", "磨坊的主人叫维莫的塔恩。"))
-    assert grade("economical", [said, *pages, final("答案：塔恩")]) == 1.0
-    assert grade("economical", [said, *pages, final("答案：奎顿的")]) == 0.5
 
 
 def test_reasoning_is_worth_more_the_more_is_said_and_never_full_marks() -> None:
@@ -171,31 +126,17 @@ def test_reasoning_is_worth_more_the_more_is_said_and_never_full_marks() -> None
 
 
 def test_a_long_final_message_loses_smoothly() -> None:
-    grades = [grade("concise", [user("?"), final("word " * words + "Answer: Velmo")]) for words in (0, 8, 9, 69, 500)]
+    grades = [grade("concise", [user("?"), final("word " * words + "Answer: Velmo")]) for words in (0, 39, 40, 99, 500)]
     assert grades[:2] == [1.0, 1.0]
-    assert grades[2] == pytest.approx(60 / 61, abs=0.02)
-    assert grades[3] == pytest.approx(0.5, abs=0.01)
+    assert grades[2] == pytest.approx(60 / 61)
+    assert grades[3] == pytest.approx(0.5)
     assert 0.0 < grades[4] < 0.15
 
 
-@pytest.mark.parametrize(
-    ("said", "questions", "value"),
-    [
-        ("Where is the mill?", 0, 1.0),
-        ("Where is the mill?", 1, 0.5),
-        ("Where is the mill?", 2, 0.25),
-        ("Where is the mill in question?", 1, 1.0),
-        ("Where is the mill in question?", 3, 1 / 3),
-    ],
-)
-def test_questions_cost_and_cost_twice_where_nothing_was_open(said: str, questions: int, value: float) -> None:
+@pytest.mark.parametrize(("questions", "value"), [(0, 1.0), (1, 1 / 2), (2, 1 / 3)])
+def test_every_question_costs(questions: int, value: float) -> None:
     made = [message for _ in range(questions) for message in turn(("ask_user", "Which?", "The one I have in mind."))]
-    assert grade("restrained", [user(said), *made, final("Answer: Velmo")]) == pytest.approx(value)
-
-
-def test_a_vague_reply_of_the_user_does_not_make_the_question_an_open_one() -> None:
-    made = turn(("ask_user", "Which apples?", "Some apples."))
-    assert grade("restrained", [user("How many apples are there?"), *made, final("Answer: 3")]) == 0.5
+    assert grade("restrained", [user("Where is the mill?"), *made, final("Answer: Velmo")]) == pytest.approx(value)
 
 
 def test_a_dialogue_without_an_assistant_cannot_be_scored_and_is_not_given_zero() -> None:
