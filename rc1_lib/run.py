@@ -19,7 +19,7 @@ from rc1_lib.masking import mask, secrets
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
-_PUBLISHED_SHA256 = "88e781d8bf661848c254f31af144f83d745c69eacabb50c74d3128d5cf890c4d"
+_PUBLISHED_SHA256 = "ea218acbcd6d4d6bf85243d16b1378982ed1f0b5bf230bb409d585f6266aca85"
 """Of all in it that decides what a green gate means: part of the code, so that no edit of the file alone hides one."""
 EFFECTIVE = "reports/config_effective.yaml"
 OF_TIME_ALONE = ("pool.workers", "training.processes")

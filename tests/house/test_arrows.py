@@ -12,6 +12,7 @@ from rc1_lib.artifacts import PROJECT_ROOT
 LIBRARY = PROJECT_ROOT / "rc1_lib"
 ROOMS = {
     "task_specs": "",
+    "answer_rules": "",
     "rows": "",
     "language": "",
     "scoring": "language rows",
@@ -22,7 +23,7 @@ ROOMS = {
     "sources": "rows",
     "difficulty": "rows",
     "pool": "difficulty rows sources",
-    "gates": "environment pool reward rows scoring",
+    "gates": "answer_rules environment pool reward rows scoring",
     "calibration": "attacks difficulty environment gates labels pool reward rows scoring",
     "preflight": "calibration evidence gates labels pool scoring training",
     "scale_up": "difficulty evidence gates pool preflight reward rows scoring",
