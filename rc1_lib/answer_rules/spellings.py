@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rc1_lib.answer_rules.golds import ALL, Form, Gold, Kind, decimal, normalised, number
-from rc1_lib.answer_rules.number_words import MOST_CHINESE, MOST_ENGLISH, chinese, english
+from rc1_lib.answer_rules.written_numbers import MOST_CHINESE, MOST_ENGLISH, chinese, english
 
 NUMBER, VERDICT, TEXT = Form.NUMBER, Form.VERDICT, Form.TEXT
 Spelling = Callable[[Gold], str | None]

@@ -47,13 +47,13 @@ def _other(others: Sequence[Gold]) -> str | None:
     return others[0].answer if others else None
 
 
-def _candidates(gold: Gold, others: Sequence[Gold], between: str) -> str | None:
-    """The gold among other golds: in the middle, so that neither the first nor the last is it."""
+def _candidates(gold: Gold, others: Sequence[Gold], between: str, place: float = 0.5) -> str | None:
+    """The gold among other golds: at the start (0), in the middle, or at the end (1)."""
     if not others:
         return None
     answers = list(dict.fromkeys(other.answer for other in others))
-    middle = len(answers) // 2
-    return between.join([*answers[:middle], gold.answer, *answers[middle:]])
+    at = round(place * len(answers))
+    return between.join([*answers[:at], gold.answer, *answers[at:]])
 
 
 # Nothing at all.
@@ -115,14 +115,14 @@ def all_candidates(gold: Gold, others: Sequence[Gold]) -> str | None:
 
 @wrong(NUMBER, TEXT, never=LIST)
 def candidates_on_lines(gold: Gold, others: Sequence[Gold]) -> str | None:
-    """Lists the golds of all questions, one a line."""
-    return _candidates(gold, others, "\n")
+    """Lists the golds of all questions, one a line, the right one first."""
+    return _candidates(gold, others, "\n", 0)
 
 
 @wrong(NUMBER, TEXT, never=LIST)
 def candidates_with_or(gold: Gold, others: Sequence[Gold]) -> str | None:
-    """Lists the golds of all questions, with 'or' between them."""
-    return _candidates(gold, others, " or ")
+    """Lists the golds of all questions, with 'or' between them, the right one last."""
+    return _candidates(gold, others, " or ", 1)
 
 
 @wrong(NUMBER, TEXT, never=LIST)
