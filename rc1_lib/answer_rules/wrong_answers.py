@@ -15,8 +15,8 @@ Mistake = Callable[[Gold, Sequence[Gold]], str | None]
 WRONG_ANSWERS: dict[str, Kind] = {}
 EMPTY, PAGE, LIST = "empty answers paid", "longest pages paid", "lists of all candidates paid"
 """Checks that not even one paid answer passes."""
-_MOST_COPIES = 400
-"""Candidates of a list: a longer one says nothing more."""
+_CANDIDATES = 50
+"""Other golds that a list has: a longer one takes a rule longer and says nothing more."""
 
 
 def wrong(*forms: Form, never: str = "") -> Callable[[Mistake], Mistake]:
@@ -38,7 +38,7 @@ def wrong_answers(gold: Gold, others: Sequence[Gold], form: Form) -> list[tuple[
         others: golds of other questions, in a fixed order; those that are this one's answer too are passed over.
         form: of all of them.
     """
-    different = [other for other in others[:_MOST_COPIES] if not same(other.answer, gold, form)]
+    different = [other for other in others[:_CANDIDATES] if not same(other.answer, gold, form)]
     made = ((kind, kind.make(gold, different)) for kind in WRONG_ANSWERS.values() if form in kind.forms)
     return [(kind, given) for kind, given in made if given is not None and not same(given, gold, form)]
 

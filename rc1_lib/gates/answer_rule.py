@@ -21,7 +21,7 @@ from rc1_lib.uncertainty import CheckInterval
 GATE = "answer_rule"
 _SHOWN = 300
 """Characters of an answer that an offender shows."""
-_ADVICE = "`rc1 check-answers` lists them by kind: mend the task's `is_right`, or use a rule of rc1_lib/task_specs"
+_ADVICE = "`rc1 check-answers` lists them by kind: mend the task's `is_right`, or use one of rc1_lib/answer_rules"
 
 
 def answer_rule_gate(rows: pl.DataFrame, rule_of: Callable[[Task], Rule], thresholds: AnswerRuleGate) -> GateResult:
@@ -86,7 +86,8 @@ def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate) -> Itera
         kinds = sum(one.right is right for one in report.kinds)
         advice = "the golds allow too few to say anything of the rule: are they all alike?"
         yield at_least(f"kinds of {name} asked about[{task}]", kinds, thresholds.min_kinds, advice)
-    yield info(f"different golds[{task}]", report.distinct)
+    advice = "the task's questions have hardly any different answers: look at the source"
+    yield at_least(f"different golds[{task}]", report.distinct, thresholds.min_golds, advice)
     yield info(f"form of the golds[{task}]", report.form.value)
     for one in report.kinds:
         if one.rate.failed:

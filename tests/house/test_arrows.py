@@ -36,10 +36,10 @@ ROOMS = {
     "worlds": "difficulty environment pool reward rows training",
     "testing": "scoring",
     "cli": (
-        "calibration difficulty doctor evaluation evidence forecast labels pool preflight release reward rows "
-        "scale_up scoring testing training worlds"
+        "answer_rules calibration difficulty doctor evaluation evidence forecast gates labels pool preflight release "
+        "reward rows scale_up scoring testing training worlds"
     ),
-    "notebook": "calibration cli difficulty evidence pool preflight rows scoring",
+    "notebook": "answer_rules calibration cli difficulty evidence gates pool preflight rows scoring",
 }
 """Room -> the rooms that it may import, and every one of these it does import.
 
