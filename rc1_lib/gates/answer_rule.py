@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.answer_rules.check import Offence, Rate, Rule, RuleReport, ask_rule
-from rc1_lib.answer_rules.golds import Gold, Sample, spread
+from rc1_lib.answer_rules.golds import Form, Gold, Sample, spread
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
 from rc1_lib.records import Check, GateResult, Task
 from rc1_lib.thresholds import AnswerRuleGate
@@ -76,7 +76,9 @@ def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate) -> Itera
         ("wrong answers paid, share", report.wrong_paid, thresholds.max_wrong_paid),
         ("right answers refused, share", report.right_refused, thresholds.max_right_refused),
     ):
-        yield at_most(f"{name}[{task}]", rate.share, most, _ADVICE, _interval(rate, thresholds))
+        # Of yes and no there is nothing more to draw: all that there is was asked.
+        interval = None if report.form is Form.VERDICT else _interval(rate, thresholds)
+        yield at_most(f"{name}[{task}]", rate.share, most, _ADVICE, interval)
     for name, (asked, paid) in report.never().items():
         yield at_most(f"{name}[{task}]", paid, 0, f"{_ADVICE}; of {asked} such answers none may be right")
     yield at_most(

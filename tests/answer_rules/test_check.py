@@ -14,7 +14,6 @@ from rc1_lib.answer_rules.golds import ALL, Form, Gold, decimal, form_of, gold_o
 from rc1_lib.answer_rules.spellings import SPELLINGS, right_answers
 from rc1_lib.answer_rules.written_numbers import chinese, english
 from rc1_lib.answer_rules.wrong_answers import EMPTY, LIST, PAGE, WRONG_ANSWERS, wrong_answers
-from rc1_lib.artifacts import PROJECT_ROOT
 from tests.answer_rules import plain_rules as rules
 
 PAGE_TEXT = "Nobody on the river in the valley saw the old mill burn in the night before the fair. " * 8
@@ -32,8 +31,6 @@ NAMES = (
     "Saint Lucia",
 )
 VERDICTS = ("yes", "no")
-DATA = PROJECT_ROOT.parent / "shared/data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"there are no public files in {DATA}")
 
 
 def golds(*answers: str) -> list[Gold]:
@@ -208,11 +205,17 @@ def test_what_is_no_gold_is_refused(given: object, why: str) -> None:
         gold_of(given)
 
 
-@needs_data
-@pytest.mark.parametrize("file", ["gsm8k/train.jsonl"])
-def test_every_gold_of_a_public_file_is_right_in_every_spelling(file: str) -> None:
-    path: Path = DATA / file
-    answers = {orjson.loads(line)["answer"].rpartition("####")[2].strip().replace(",", "") for line in path.open("rb")}
-    report = ask_rule(rules.sound_number, sample([Gold(answer) for answer in sorted(answers)], 10_000, 7), 0.95)
+@pytest.mark.parametrize("task", ["gsm8k", "hotpotqa"])
+def test_sound_rules_err_on_no_answer_about_any_gold_of_the_public_files(task: str, shared_data: Path) -> None:
+    """Right ones in every spelling, and wrong ones: what is generated holds for thousands of golds."""
+    if task == "gsm8k":
+        rule: Rule = rules.sound_number
+        said = (orjson.loads(line)["answer"] for line in (shared_data / "gsm8k/train.jsonl").open("rb"))
+        answers = {text.rpartition("####")[2].strip().replace(",", "") for text in said}
+    else:
+        rule = rules.sound_text
+        lines = (shared_data / "hotpotqa/distractor_masarena_aflow_validate.jsonl").open("rb")
+        answers = {orjson.loads(line)["answer"] for line in lines}
+    report = ask_rule(rule, sample([Gold(answer) for answer in sorted(answers)], 10_000, 7), 0.95)
     assert report.used == len(answers) > 100
-    assert [(one.kind, one.given) for one in report.offences] == []
+    assert [(one.kind, one.given, one.gold.answer) for one in report.offences] == []

@@ -91,6 +91,19 @@ def test_two_of_a_hundred_spellings_may_be_refused_and_not_three(
         assert red(judged(numbers, loose, gsm8k=rules.as_programs_read)) == wanted
 
 
+def test_few_golds_leave_a_share_undecided_but_of_yes_and_no_there_are_no_more(
+    rows: pl.DataFrame, thresholds: AnswerRuleGate
+) -> None:
+    few = judged(rows, thresholds.model_copy(update={"golds": 2}))
+    said = {check.name: check.undecided for check in few.checks if check.name.startswith((PAID, REFUSED))}
+    assert few.failures == ()
+    assert {name for name, words in said.items() if words.startswith("undecided")} == {
+        f"{PAID}[gsm8k]", f"{PAID}[hotpotqa]", f"{REFUSED}[gsm8k]", f"{REFUSED}[hotpotqa]",
+    }  # fmt: skip
+    enough = judged(rows, thresholds.model_copy(update={"golds": 200}))
+    assert [check.name for check in enough.checks if check.undecided] == []
+
+
 def test_one_fault_in_one_task_leaves_the_others_as_they_are(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     assert red(judged(rows, thresholds, strategyqa=rules.no_chinese)) == {f"{REFUSED}[strategyqa]"}
 
