@@ -87,7 +87,8 @@ class AnswerRuleGate(Section):
     golds: Annotated[int, Field(ge=2)]
     """Most different gold answers of a task that answers are made from."""
     min_golds: Annotated[int, Field(ge=1)]
-    """Fewest different gold answers of a task: where all are the same one, nobody can be seen to give another's."""
+    """Fewest different gold answers of a task, but of yes and no: with a single one nobody can be seen to be paid for
+    another question's."""
     min_kinds: Positive
     """Fewest kinds of right spellings, and of wrong answers, that have to apply to a task's golds."""
     max_wrong_paid: Share
