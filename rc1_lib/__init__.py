@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rc1_lib.notebook import (
+        AnswerRuleCheck,
         Pools,
         RC1Error,
         Scores,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         Weights,
         build_pool,
         calibrate_weights,
+        check_answer_rule,
         open_run,
         read_rows,
         run_gates,
@@ -37,6 +39,7 @@ else:
 
 
 __all__ = [
+    "AnswerRuleCheck",
     "Pools",
     "RC1Error",
     "Scores",
@@ -46,6 +49,7 @@ __all__ = [
     "__version__",
     "build_pool",
     "calibrate_weights",
+    "check_answer_rule",
     "open_run",
     "read_rows",
     "run_gates",

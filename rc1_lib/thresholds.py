@@ -81,6 +81,26 @@ class ConsistencyGate(Section):
     """Most word problems, as a share, whose last sum is not the gold answer: public marks may end elsewhere."""
 
 
+class AnswerRuleGate(Section):
+    """Thresholds of the gate that asks every task's rule about known-right and known-wrong answers."""
+
+    golds: Annotated[int, Field(ge=2)]
+    """Most different gold answers of a task that answers are made from."""
+    min_golds: Annotated[int, Field(ge=1)]
+    """Fewest different gold answers of a task, but of yes and no: with a single one nobody can be seen to be paid for
+    another question's."""
+    min_kinds: Positive
+    """Fewest kinds of right spellings, and of wrong answers, that have to apply to a task's golds."""
+    max_wrong_paid: Share
+    """Largest share of the wrong answers that a rule may call right."""
+    max_right_refused: Share
+    """Largest share of the right spellings that a rule may call wrong."""
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    """Of the reported intervals."""
+    seed: Annotated[int, Field(ge=0)]
+    """Of the draw of golds."""
+
+
 class MixGate(Section):
     """Tolerance of the task mix, in percentage points."""
 
@@ -405,6 +425,7 @@ class Gates(Section):
     length: LengthGate
     leakage: LeakageGate
     consistency: ConsistencyGate
+    answer_rule: AnswerRuleGate
     mix: MixGate
     difficulty: DifficultyGate
     weights: WeightsGate

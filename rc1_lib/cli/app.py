@@ -8,6 +8,7 @@ import typer
 
 from rc1_lib import __version__
 from rc1_lib.cli import (
+    answers,
     attack,
     build_base,
     ckpt,
@@ -88,6 +89,7 @@ for _name, _function in (
     ("build-pool", pool.build_pool),
     ("validate-pool", pool.validate_pool),
     ("diversity-report", pool.report_diversity),
+    ("check-answers", answers.check_answers),
     ("difficulty-metrics", difficulty.difficulty_metrics),
     ("difficulty-bucketize", difficulty.difficulty_bucketize),
     ("validate-difficulty", difficulty.validate_difficulty),

@@ -6,6 +6,7 @@ verdict is a value, since one wants to look at it. docs/how-to/notebook.md walks
 """
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.notebook.answer_rules import AnswerRuleCheck, check_answer_rule
 from rc1_lib.notebook.pools import Pools, build_pool
 from rc1_lib.notebook.scores import Scores, score_dialogues
 from rc1_lib.notebook.tickets import Ticket, verify_ticket
@@ -15,6 +16,7 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import open_run
 
 __all__ = [
+    "AnswerRuleCheck",
     "Pools",
     "RC1Error",
     "Scores",
@@ -23,6 +25,7 @@ __all__ = [
     "Weights",
     "build_pool",
     "calibrate_weights",
+    "check_answer_rule",
     "open_run",
     "read_rows",
     "run_gates",

@@ -89,7 +89,7 @@ def run_gates(
     Args:
         run: from `open_run`: its thresholds, template packs and shadow set.
         rows: one dialogue a row, with the columns of a pool (`Pools.pool`, `read_rows`), all of split `pool`.
-        gates: which, of `mix`, `length`, `diversity`, `duplicates` and `leakage`; default: all of them.
+        gates: which, of `mix`, `length`, `diversity`, `duplicates`, `leakage` and `answer_rule`; default: all of them.
         shadow: the held-out rows that `leakage` looks for, of split `shadow`; default: the run's own file.
 
     Returns:

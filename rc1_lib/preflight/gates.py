@@ -17,6 +17,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import DATA, described
 from rc1_lib.file_hashes import sha256_known, stamps
+from rc1_lib.gates.answer_rule import answer_rule_gate
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
@@ -38,6 +39,7 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double_checks import double_checks, said_double
+from rc1_lib.task_specs import task_spec
 
 Round = int
 NIGHTLY: Round = 0
@@ -124,6 +126,11 @@ def _consistency(evidence: Evidence, _: Round) -> GateResult:
     return consistency_gate(files, known_questions(run.config, run.workspace), run.config.gates.consistency)
 
 
+def _answer_rule(evidence: Evidence, _: Round) -> GateResult:
+    thresholds = evidence.run.config.gates.answer_rule
+    return answer_rule_gate(evidence.rows("pool"), lambda task: task_spec(task).is_right, thresholds)
+
+
 def _difficulty(evidence: Evidence, _: Round) -> GateResult:
     config = evidence.run.config
     return difficulty_gate(
@@ -197,6 +204,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec("leakage", "is the shadow set unseen", ("pool", "shadow", "templates", "reference_templates"), _leakage),
     GateSpec("consistency", "is what the rows say true", ("pool", "shadow", "takes"), _consistency),
+    GateSpec("answer_rule", "are right answers paid, and no others", ("pool",), _answer_rule),
     GateSpec(
         "difficulty", "is the difficulty balanced", ("metrics", "balanced"),
         _difficulty,

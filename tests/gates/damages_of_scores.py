@@ -1,4 +1,4 @@
-"""Damage to what judge, reward, machine and training have found: which gate goes red for it, and which test does it.
+"""Damage to rules and to what judge, reward, machine and training have found: its gate, and the test that does it.
 
 `docs/experiments/damage-table.md` shows it. A fake log and a failed probe are done by the tables of
 `tests/gates/test_judge_gates.py` themselves; the other kinds each have a test.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tests.gates.test_answer_rule import FAULTS
 from tests.gates.test_judge_gates import DAMAGES, PROBE_DAMAGES
 
 JUDGE, REWARD, CALIBRATION = "gates/test_judge_gates", "gates/test_reward_damage", "gates/test_calibration_gates"
@@ -18,6 +19,7 @@ WEIGHTS, DRIFT, EVALUATION = (
     "calibration/test_judge_baseline",
     "gates/test_ppo_eval_gate",
 )
+RULE = "gates/test_answer_rule"
 AGREEMENT, CONTROL = "gates/test_judge_agreement", "training/test_control"
 _EACH_OF_CALIBRATION = f"{CALIBRATION}.py::test_each_check_of_the_calibration_fails_alone"
 _EACH_OF_AGREEMENT = f"{AGREEMENT}.py::test_each_damage_is_red_by_name"
@@ -56,8 +58,21 @@ def _of_log() -> Iterator[Found]:
             yield Found(gate, damage, ", ".join(sorted(red)), f"{JUDGE}.py::{test}")
 
 
+def _of_rules() -> Iterator[Found]:
+    for fault, (_, _, red) in FAULTS.items():
+        yield Found(
+            "answer_rule",
+            f"a rule that {fault}",
+            ", ".join(sorted(red)),
+            f"{RULE}.py::test_a_planted_fault_is_red_by_name",
+        )
+
+
 FOUND = (
     *_of_log(),
+    *_of_rules(),
+    Found("answer_rule", "golds that are all the same one", "different golds",
+          f"{RULE}.py::test_golds_that_are_all_alike_say_too_little"),
     Found("anti_simulation", "a line of the log edited", "log intact",
           f"{JUDGE}.py::test_an_edited_log_is_red_and_says_where"),
     Found("judge_stability", "one dimension graded at random", "largest pooled variance, unstable dialogues, share",

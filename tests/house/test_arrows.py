@@ -12,6 +12,7 @@ from rc1_lib.artifacts import PROJECT_ROOT
 LIBRARY = PROJECT_ROOT / "rc1_lib"
 ROOMS = {
     "task_specs": "",
+    "answer_rules": "",
     "rows": "",
     "language": "",
     "scoring": "language rows",
@@ -22,7 +23,7 @@ ROOMS = {
     "sources": "rows",
     "difficulty": "rows",
     "pool": "difficulty rows sources",
-    "gates": "environment pool reward rows scoring",
+    "gates": "answer_rules environment pool reward rows scoring",
     "calibration": "attacks difficulty environment gates labels pool reward rows scoring",
     "preflight": "calibration evidence gates labels pool scoring training",
     "scale_up": "difficulty evidence gates pool preflight reward rows scoring",
@@ -35,10 +36,10 @@ ROOMS = {
     "worlds": "difficulty environment pool reward rows training",
     "testing": "scoring",
     "cli": (
-        "calibration difficulty doctor evaluation evidence forecast labels pool preflight release reward rows "
-        "scale_up scoring testing training worlds"
+        "answer_rules calibration difficulty doctor evaluation evidence forecast gates labels pool preflight release "
+        "reward rows scale_up scoring testing training worlds"
     ),
-    "notebook": "calibration cli difficulty evidence pool preflight rows scoring",
+    "notebook": "answer_rules calibration cli difficulty evidence gates pool preflight rows scoring",
 }
 """Room -> the rooms that it may import, and every one of these it does import.
 

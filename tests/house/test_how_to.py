@@ -73,6 +73,13 @@ def test_the_own_task_reads_its_records(tmp_path: Path, monkeypatch: pytest.Monk
         assert not spec.is_right("no" if question.answer == "yes" else "yes", question.answer, question.aliases)
 
 
+def test_the_rule_that_is_tried_fails_as_the_page_says() -> None:
+    names = run(example("own-task.md", '"""Try an answer rule'))
+    assert not names["found"].passed
+    assert {"not Norstead", "Norstead or Dundale"} <= set(names["paid"]["given"])
+    assert "all_candidates" in names["worst"]["kind"]
+
+
 def test_the_own_gates_own_test_is_green(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"Section": Section, "Share": Share}
     thresholds_class = run(example("own-gate.md", "class AnswersGate"), names)["AnswersGate"]

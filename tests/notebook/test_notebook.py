@@ -17,6 +17,7 @@ from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError, RC1Error, RowError, TicketError
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
+from tests.answer_rules import plain_rules
 from tests.pages import BLOCK, HOW_TO, run
 
 
@@ -36,6 +37,8 @@ def test_the_page_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mo
     assert {name for name in names["at_fault"] if name.endswith("-copy")} == {
         f"{name}-copy" for name in names["pools"].pool["id"].head(30)
     }
+    assert not names["rule"].passed
+    assert names["worst_kinds"]["share"].to_list() == [1.0] * 5
     assert (
         names["scores"].complete and names["scores"].rows["id"].to_list() == names["pools"].shadow["id"][:20].to_list()
     )
@@ -84,7 +87,7 @@ def test_a_frame_that_holds_no_pool_is_refused(built: Run, pool: pl.DataFrame, c
 
 
 def test_a_gate_that_needs_more_than_rows_is_refused(built: Run, pool: pl.DataFrame) -> None:
-    assert notebook.verdicts.ROW_GATES == ("mix", "length", "diversity", "duplicates", "leakage")
+    assert notebook.verdicts.ROW_GATES == ("mix", "length", "diversity", "duplicates", "leakage", "answer_rule")
     for gates, wrong in ((["weights"], "gate 'weights' does not judge a frame"), ([], "no gate is named")):
         with pytest.raises(ConfigError, match=wrong):
             notebook.run_gates(built, pool, gates=gates)
@@ -145,3 +148,23 @@ def test_what_rows_say_is_shown_and_not_run() -> None:
     card = notebook.Verdicts((GateResult("length", (check,), offenders=({"id": "<i>", "reason": "r"},)),)).card()
     assert "<script>" not in card.html() and "&lt;script&gt;" in card.html()
     assert "gates FAILED: length failed" in card.text()
+
+
+def test_a_sound_rule_passes_and_one_with_a_fault_is_shown_with_its_kinds() -> None:
+    golds = ["72", {"answer": "5", "aliases": ["five"]}, "1200"]
+    sound = notebook.check_answer_rule(plain_rules.sound_number, golds)
+    assert sound.passed and sound.offenders.is_empty() and sound.kinds["failed"].sum() == 0
+    faulty = notebook.check_answer_rule(plain_rules.deaf_to_signs, pl.DataFrame({"answer": ["72", "5", "1200"]}))
+    assert not faulty.passed
+    assert set(faulty.offenders["kind"]) == {"other_sign", "typeset_other_sign"}
+    assert faulty.kinds["kind"].head(2).sort().to_list() == ["other_sign", "typeset_other_sign"]
+    assert "number: gates FAILED" in repr(faulty) and "<table>" in faulty._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("golds", "wrong"),
+    [([], "no gold answer"), (["5", 7], "gold 1: found '7'"), ([{"answer": None}], "gold 0: `answer` is None")],
+)
+def test_golds_that_are_none_are_refused_in_a_sentence(golds: list[Any], wrong: str) -> None:
+    with pytest.raises(RowError, match=wrong):
+        notebook.check_answer_rule(plain_rules.sound_number, golds)

@@ -72,7 +72,9 @@ def test_a_waiver_for_a_gate_that_does_not_exist_is_refused(fresh_copy: Callable
         evaluate("mix", Evidence(run), 1)
 
 
-@pytest.mark.parametrize("name", ["mix", "length", "diversity", "duplicates", "leakage", "consistency", "difficulty"])
+@pytest.mark.parametrize(
+    "name", ["mix", "length", "diversity", "duplicates", "leakage", "consistency", "answer_rule", "difficulty"]
+)
 def test_a_missing_pool_is_an_error_and_no_pass(name: str, fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     for file in ("pool", "balanced"):
@@ -159,7 +161,7 @@ def test_a_gate_that_reads_the_world_is_evaluated_every_time(
 
 def test_what_is_judged_ahead_is_of_the_pool_alone() -> None:
     early = {name: spec for name, spec in BY_NAME.items() if of_the_pool_alone(spec)}
-    assert early.keys() >= {"mix", "length", "diversity", "duplicates", "leakage", "consistency"}
+    assert early.keys() >= {"mix", "length", "diversity", "duplicates", "leakage", "consistency", "answer_rule"}
     read = {name for spec in early.values() for name in spec.reads}
     assert read == {"pool", "shadow", "takes", "templates", "reference_templates"}, "none of it is made behind the pool"
     assert not any(spec.reads_world for spec in early.values())

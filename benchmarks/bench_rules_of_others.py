@@ -1,0 +1,107 @@
+"""What the check of answer rules finds in rules that others wrote: those of reasoning-gym's tasks.
+
+    python benchmarks/bench_rules_of_others.py [TASK ...]
+
+Each task's `score_answer` is asked about the answers that `rc1 check-answers` makes of 60 of its own golds; a score
+above 0.99 counts as paid. Prints the tables of docs/experiments/rules-of-others.md.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from lacking import not_run
+
+from rc1_lib.answer_rules.check import Rate, Rule, RuleReport, ask_rule
+from rc1_lib.answer_rules.golds import Gold, sample
+
+NUMBERS = (
+    "aiw", "basic_arithmetic", "binary_alternation", "chain_sum", "coin_flip", "count_bits", "count_primes",
+    "decimal_arithmetic", "decimal_chain_sum", "gcd", "gsm_symbolic", "largest_island", "lcm", "leg_counting",
+    "letter_counting", "maze", "number_format", "number_sequence", "products", "rectangle_count", "rotten_oranges",
+    "simple_equations", "simple_geometry",
+)  # fmt: skip
+WORDS = (
+    "acre", "bf", "caesar_cipher", "calendar_arithmetic", "color_cube_rotation", "family_relationships", "figlet_font",
+    "isomorphic_strings", "letter_jumble", "mahjong_puzzle", "needle_haystack", "ransom_note", "spell_backward",
+    "string_manipulation", "syllogism", "zebra_puzzles",
+)  # fmt: skip
+"""Tasks that have one right answer, so that what is made of another's gold is wrong."""
+ENTRIES, GOLDS, SEED = 240, 60, 7
+FULL_SCORE = 0.99
+_SHOWN = 6
+"""Kinds that a cell names."""
+
+
+def task(name: str, entries: int = ENTRIES) -> tuple[Rule, list[Gold]]:
+    """A task's own rule, and the golds of its entries. Where two entries have one gold, the first is asked about it."""
+    import reasoning_gym
+
+    by_gold: dict[str, dict[str, Any]] = {}
+    with redirect_stdout(sys.stderr):  # some tasks print while they are made
+        made = reasoning_gym.create_dataset(name, size=entries, seed=SEED)
+        for at in range(entries):
+            entry = made[at]
+            by_gold.setdefault(str(entry["answer"]), entry)
+
+    def rule(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
+        return bool(made.score_answer(given, by_gold[gold]) > FULL_SCORE)
+
+    return rule, [Gold(answer, (), str(entry["question"])) for answer, entry in by_gold.items()]
+
+
+def asked(name: str, entries: int = ENTRIES, golds: int = GOLDS) -> RuleReport:
+    """What the check finds of a task's rule."""
+    rule, known = task(name, entries)
+    return ask_rule(rule, sample(known, golds, SEED), 0.95)
+
+
+def line(name: str, report: RuleReport) -> str:
+    """A task's line of the table."""
+    right = [one for one in report.kinds if one.right]
+    accepted = [one.kind.name for one in right if not one.rate.failed]
+    said = f"{len(accepted)} of {len(right)}: {_named(accepted)}" if accepted else f"0 of {len(right)}"
+    paid = _named([one.kind.name for one in report.kinds if not one.right and one.rate.failed])
+    cells = (name, str(report.used), _rate(report.wrong_paid), paid, _rate(report.right_refused), said)
+    return f"| {' | '.join(cells)} |"
+
+
+def _named(kinds: Sequence[str]) -> str:
+    more = f" and {len(kinds) - _SHOWN} more" if len(kinds) > _SHOWN else ""
+    return ", ".join(f"`{kind}`" for kind in kinds[:_SHOWN]) + more
+
+
+def _rate(rate: Rate) -> str:
+    return f"{100 * rate.share:.1f} % [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+
+
+def main(names: Sequence[str]) -> int:
+    """Ask every rule, print."""
+    if importlib.util.find_spec("reasoning_gym") is None:
+        return not_run(
+            "answer rules of others", "reasoning-gym is not installed",
+            "pip install -c constraints.txt -e '.[rule-tests]', then python benchmarks/bench_rules_of_others.py",
+        )  # fmt: skip
+    reports = {name: asked(name) for name in names or (*NUMBERS, *WORDS)}
+    for form in dict.fromkeys(report.form for report in reports.values()):
+        print(f"\n## Golds: {form.value}\n")
+        print("| task | golds | wrong answers paid | by kinds | right spellings refused | kinds accepted throughout |")
+        print("|---|---|---|---|---|---|")
+        for name, report in reports.items():
+            if report.form is form:
+                print(line(name, report))
+    print(
+        "\nrules that break at some answer:", ", ".join(name for name, one in reports.items() if one.broken) or "none"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

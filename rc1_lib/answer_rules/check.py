@@ -1,0 +1,140 @@
+"""Asks an answer rule about known-right spellings and known-wrong answers of golds, and counts where it errs."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scipy.special import betaincinv
+
+from rc1_lib.answer_rules.golds import Form, Gold, Kind, Sample
+from rc1_lib.answer_rules.spellings import right_answers
+from rc1_lib.answer_rules.wrong_answers import wrong_answers
+
+Rule = Callable[[str, str, Sequence[str]], object]
+"""The answer given, the exact one and its aliases -> something true where it is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How many of the answers asked about were judged wrongly.
+
+    Attributes:
+        asked: answers that the rule was asked about.
+        failed: wrong ones that it paid, or right ones that it refused.
+        low: lower end of the interval of Clopper and Pearson (1934) of the share; NaN where nothing was asked.
+        high: upper end.
+    """
+
+    asked: int
+    failed: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """Failed of asked; NaN where nothing was asked, so that no check passes on it."""
+        return self.failed / self.asked if self.asked else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class KindReport:
+    """What a rule made of one kind of answers."""
+
+    kind: Kind
+    right: bool
+    rate: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """One answer that was judged wrongly, or at which the rule broke down (`error` says how)."""
+
+    kind: str
+    right: bool
+    given: str
+    gold: Gold
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReport:
+    """What was found of a rule.
+
+    Attributes:
+        form: that the golds were taken to have.
+        distinct: different golds at hand.
+        used: golds that answers were made from.
+        kinds: what applied to some gold, in the libraries' order: right spellings, then wrong answers.
+        wrong_paid: over all kinds of wrong answers.
+        right_refused: over all kinds of right spellings.
+        broken: answers at which the rule raised; they count as refused.
+        offences: every answer judged wrongly.
+    """
+
+    form: Form
+    distinct: int
+    used: int
+    kinds: tuple[KindReport, ...]
+    wrong_paid: Rate
+    right_refused: Rate
+    broken: int
+    offences: tuple[Offence, ...]
+
+    def never(self) -> dict[str, tuple[int, int]]:
+        """Check -> how many answers were asked and paid, of the kinds that allow none."""
+        found: dict[str, tuple[int, int]] = {}
+        for one in self.kinds:
+            if one.kind.never:
+                asked, paid = found.get(one.kind.never, (0, 0))
+                found[one.kind.never] = (asked + one.rate.asked, paid + one.rate.failed)
+        return found
+
+
+def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
+    """Ask a rule about all kinds of answers to golds of one task, each kind at most once a gold.
+
+    Args:
+        rule: called as `rule(given, gold, aliases)`.
+        sample: the golds.
+        confidence: of the intervals. They take each answer as one draw: kinds are chosen by hand, so that a rate is
+            that of these kinds, no estimate of what models write.
+    """
+    form, used = sample.form, sample.golds
+    asked: dict[tuple[bool, Kind], list[bool]] = defaultdict(list)
+    offences, broken = [], 0
+    for at, gold in enumerate(used):
+        others = [*used[at + 1 :], *used[:at]]
+        answers = [(True, *one) for one in right_answers(gold, form)]
+        answers += [(False, *one) for one in wrong_answers(gold, others, form)]
+        for right, kind, given in answers:
+            paid, error = _paid(rule, given, gold)
+            broken += bool(error)
+            asked[right, kind].append(paid is not right)
+            if error or paid is not right:
+                offences.append(Offence(kind.name, right, given, gold, error))
+    kinds = tuple(KindReport(kind, right, _rate(failed, confidence)) for (right, kind), failed in asked.items())
+    wrong_paid, right_refused = (
+        _rate([one for (right, _), failed in asked.items() if right is wanted for one in failed], confidence)
+        for wanted in (False, True)
+    )
+    return RuleReport(form, sample.distinct, len(used), kinds, wrong_paid, right_refused, broken, tuple(offences))
+
+
+def _paid(rule: Rule, given: str, gold: Gold) -> tuple[bool, str]:
+    try:
+        return bool(rule(given, gold.answer, gold.aliases)), ""
+    # A rule is anybody's code. In a training its exception would end the run, so it is found and named here.
+    except Exception as error:
+        return False, f"{type(error).__name__}: {error}"
+
+
+def _rate(failed: Sequence[bool], confidence: float) -> Rate:
+    n, k, tail = len(failed), sum(failed), (1 - confidence) / 2
+    if not n:
+        return Rate(0, 0, math.nan, math.nan)
+    low = float(betaincinv(k, n - k + 1, tail)) if k else 0.0
+    high = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
+    return Rate(n, k, low, high)

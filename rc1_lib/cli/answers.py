@@ -1,0 +1,131 @@
+"""`check-answers`: does a task's rule pay right answers, however they are spelled, and nothing else?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rc1_lib.cli.session import Session
+from rc1_lib.errors import ConfigError, RowError
+from rc1_lib.task_specs import task_spec
+
+if TYPE_CHECKING:
+    from rc1_lib.answer_rules.check import Rate, RuleReport
+    from rc1_lib.answer_rules.golds import Sample
+    from rc1_lib.records import Task
+    from rc1_lib.run import Run
+
+_REPORT = "reports/rc1/check_answers.json"
+
+
+def check_answers(
+    session: Session,
+    task: Annotated[str | None, typer.Option(help="The task whose rule is asked. Default: all in the pool.")] = None,
+    golds: Annotated[
+        Path | None,
+        typer.Option(
+            help="Gold answers in the place of the pool's, for --task: a JSONL file with `answer` and, if there are, "
+            "`aliases` and `question`."
+        ),
+    ] = None,
+) -> int:
+    """Ask the rules of the pool's tasks about right answers in many spellings, and about wrong answers."""
+    from rc1_lib.cli.verdicts import conclude
+    from rc1_lib.gates.answer_rule import judged, reports_of
+
+    if golds is not None and task is None:
+        raise ConfigError("--golds: whose answers are these? Name the task with --task, whose rule is then asked")
+    if task is not None:
+        task_spec(task)
+    run = session.open()
+    thresholds = run.config.gates.answer_rule
+    known = _of_the_pool(run, task) if golds is None else {str(task): _read(session.given(golds), run)}
+    with session.progress("asking the rules"):
+        reports = reports_of(known, lambda name: task_spec(name).is_right, thresholds)
+    session.show(failures_table(reports))
+    read = "the pool" if golds is None else str(golds)
+    return conclude(
+        session, run, f"answer rules, asked about golds of {read}", [judged(reports, thresholds)], _REPORT,
+        {"golds": read, "rules": {name: as_json(report) for name, report in reports.items()}},
+    )  # fmt: skip
+
+
+def failures_table(reports: Mapping[Task, RuleReport]) -> Table:
+    """One line a kind of answers that a rule got wrong, the worst first, and below them all kinds together."""
+    table = Table(title="answers that a rule got wrong, by kind", title_justify="left")
+    for head in ("task", "kind", "", "asked", "wrong", "share, with its interval"):
+        table.add_column(head, justify="right" if head in ("asked", "wrong") else "left")
+    for task, report in reports.items():
+        for one in sorted((one for one in report.kinds if one.rate.failed), key=lambda one: -one.rate.share):
+            _line(table, task, one.kind.name, "right, refused" if one.right else "wrong, paid", one.rate)
+        _line(table, task, "all kinds", "wrong, paid", report.wrong_paid)
+        _line(table, task, "all kinds", "right, refused", report.right_refused)
+    return table
+
+
+def as_json(report: RuleReport) -> dict[str, Any]:
+    """What was found of a rule, kinds without a failure included, for the report."""
+    return {
+        "form": report.form.value,
+        "different_golds": report.distinct,
+        "golds_used": report.used,
+        "wrong_paid": _figures(report.wrong_paid),
+        "right_refused": _figures(report.right_refused),
+        "answers_at_which_it_breaks": report.broken,
+        "kinds": [
+            {"kind": one.kind.name, "sentence": one.kind.sentence, "right": one.right, **_figures(one.rate)}
+            for one in report.kinds
+        ],
+    }
+
+
+def _line(table: Table, task: Task, kind: str, said: str, rate: Rate) -> None:
+    share = f"{100 * rate.share:.1f} % [{100 * rate.low:.1f}, {100 * rate.high:.1f}]" if rate.asked else "none asked"
+    table.add_row(task, kind, said, str(rate.asked), str(rate.failed), share)
+
+
+def _figures(rate: Rate) -> dict[str, Any]:
+    return {"asked": rate.asked, "failed": rate.failed, "share": rate.share, "low": rate.low, "high": rate.high}
+
+
+def _of_the_pool(run: Run, task: Task | None) -> dict[Task, Sample]:
+    from rc1_lib.evidence import Evidence
+    from rc1_lib.gates.answer_rule import pool_golds
+
+    evidence = Evidence(run)
+    found = pool_golds(evidence.rows("pool"), run.config.gates.answer_rule)
+    if task is not None and task not in found:
+        raise ConfigError(
+            f"--task {task}: the pool {evidence.label('pool')} has no row of it, only of {', '.join(found)}; "
+            f"name one of these, or give answers of your own with --golds"
+        )
+    return {name: sample for name, sample in found.items() if task in (None, name)}
+
+
+def _read(path: str, run: Run) -> Sample:
+    import orjson
+
+    from rc1_lib.answer_rules.golds import gold_of, sample
+    from rc1_lib.regular_files import read_regular
+
+    place = run.workspace.root / path
+    try:
+        lines = read_regular(place).splitlines()
+    except OSError as error:
+        raise RowError(f"--golds {path}: cannot be read ({error.strerror}), expected a JSONL file") from None
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(gold_of(orjson.loads(line)))
+        except ValueError as error:
+            raise RowError(f"--golds {path}, line {number}: {error}") from None
+    if not found:
+        raise RowError(f"--golds {path}: holds no gold answer, expected one JSON object a line, with `answer`")
+    thresholds = run.config.gates.answer_rule
+    return sample(found, thresholds.golds, thresholds.seed)

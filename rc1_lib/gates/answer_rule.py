@@ -1,0 +1,122 @@
+"""Answer rule: does the rule that decides success pay right answers, however they are spelled, and nothing else?
+
+Seven tenths of what a training pays, or all of it, hang on one function of each task. It is asked about spellings known
+to be right and answers known to be wrong, all made from the pool's own gold answers (`rc1_lib.answer_rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.answer_rules.check import Offence, Rate, Rule, RuleReport, ask_rule
+from rc1_lib.answer_rules.golds import Form, Gold, Sample, spread
+from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
+from rc1_lib.records import Check, GateResult, Task
+from rc1_lib.thresholds import AnswerRuleGate
+from rc1_lib.uncertainty import CheckInterval
+
+GATE = "answer_rule"
+_SHOWN = 300
+"""Characters of an answer that an offender shows."""
+_ADVICE = "`rc1 check-answers` lists them by kind: mend the task's `is_right`, or use one of rc1_lib/answer_rules"
+
+
+def answer_rule_gate(rows: pl.DataFrame, rule_of: Callable[[Task], Rule], thresholds: AnswerRuleGate) -> GateResult:
+    """Judge the rule of every task that has rows.
+
+    Args:
+        rows: of the pool.
+        rule_of: from a task's name to its rule.
+        thresholds: from the configuration.
+    """
+    return judged(reports_of(pool_golds(rows, thresholds), rule_of, thresholds), thresholds)
+
+
+def reports_of(
+    samples: Mapping[Task, Sample], rule_of: Callable[[Task], Rule], thresholds: AnswerRuleGate
+) -> dict[Task, RuleReport]:
+    """What was found of every task's rule, on golds of the task."""
+    return {task: ask_rule(rule_of(task), sample, thresholds.confidence) for task, sample in samples.items()}
+
+
+def judged(reports: Mapping[Task, RuleReport], thresholds: AnswerRuleGate) -> GateResult:
+    """The verdict on what was found of each task's rule."""
+    checks = [check for task, report in reports.items() for check in _checks(task, report, thresholds)]
+    if not checks:
+        checks = [at_least("tasks with gold answers", 0, 1, "there are no rows whose golds could be asked about")]
+    listed = [_offender(task, one) for task, report in reports.items() for one in _first_of_each_kind(report.offences)]
+    return GateResult(GATE, tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
+
+
+def pool_golds(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> dict[Task, Sample]:
+    """Of each task a spread of the different gold answers, with question and longest page of a row that has them."""
+    first = (
+        rows.lazy().with_row_index("place").select("place", "task", "answer")
+        .unique(["task", "answer"], keep="first", maintain_order=True).collect()
+    )  # fmt: skip
+    columns = [name for name in ("id", "answer", "aliases", "question", "passages") if name in rows.columns]
+    found: dict[Task, Sample] = {}
+    for (task,), part in sorted(first.partition_by("task", as_dict=True).items()):
+        form, distinct, at = spread(part["answer"].to_list(), thresholds.golds, thresholds.seed)
+        drawn = rows[part["place"].gather(at).to_list()].select(columns)
+        found[str(task)] = Sample(form, distinct, tuple(_gold(row) for row in drawn.iter_rows(named=True)))
+    return found
+
+
+def _gold(row: Mapping[str, Any]) -> Gold:
+    page = max((passage["text"] for passage in row.get("passages") or ()), key=len, default="")
+    return Gold(row["answer"], tuple(row.get("aliases") or ()), row["question"], page, row["id"])
+
+
+def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate) -> Iterator[Check]:
+    for name, rate, most in (
+        ("wrong answers paid, share", report.wrong_paid, thresholds.max_wrong_paid),
+        ("right answers refused, share", report.right_refused, thresholds.max_right_refused),
+    ):
+        # Of yes and no there is nothing more to draw: all that there is was asked.
+        interval = None if report.form is Form.VERDICT else _interval(rate, thresholds)
+        yield at_most(f"{name}[{task}]", rate.share, most, _ADVICE, interval)
+    for name, (asked, paid) in report.never().items():
+        yield at_most(f"{name}[{task}]", paid, 0, f"{_ADVICE}; of {asked} such answers none may be right")
+    yield at_most(
+        f"answers at which the rule breaks[{task}]", report.broken, 0, "a rule has to say no to any text; see the list"
+    )
+    for name, right in (("spellings", True), ("wrong answers", False)):
+        kinds = sum(one.right is right for one in report.kinds)
+        advice = "the golds allow too few to say anything of the rule: are they all alike?"
+        yield at_least(f"kinds of {name} asked about[{task}]", kinds, thresholds.min_kinds, advice)
+    different = f"different golds[{task}]"
+    if report.form is Form.VERDICT:  # of one verdict the other follows, and is asked about
+        yield info(different, report.distinct)
+    else:
+        advice = "the task's questions have hardly any different answers: look at the source"
+        yield at_least(different, report.distinct, thresholds.min_golds, advice)
+    yield info(f"form of the golds[{task}]", report.form.value)
+    for one in report.kinds:
+        if one.rate.failed:
+            said = "refused" if one.right else "paid"
+            yield info(f"{said}: {one.kind.name}, share[{task}]", one.rate.share)
+
+
+def _interval(rate: Rate, thresholds: AnswerRuleGate) -> CheckInterval:
+    return CheckInterval(rate.low, rate.high, thresholds.confidence, rate.asked, "answers")
+
+
+def _first_of_each_kind(offences: tuple[Offence, ...], most: int = 20) -> Iterator[Offence]:
+    """At most so many of each kind, so that one kind does not fill the list."""
+    seen: dict[tuple[bool, str], int] = {}
+    for one in offences:
+        count = seen[one.right, one.kind] = seen.get((one.right, one.kind), 0) + 1
+        if count <= most:
+            yield one
+
+
+def _offender(task: Task, one: Offence) -> Mapping[str, Any]:
+    said = f"the rule broke: {one.error}" if one.error else "right, and refused" if one.right else "wrong, and paid"
+    return {
+        "id": one.gold.id, "task": task, "kind": one.kind, "given": one.given[:_SHOWN], "gold": one.gold.answer,
+        "aliases": list(one.gold.aliases), "reason": f"{one.kind}: {said}",
+    }  # fmt: skip

@@ -1,0 +1,77 @@
+"""The check finds known faults in rules that others wrote, and none where there is none (extra `rule-tests`)."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+
+import pytest
+
+from rc1_lib.answer_rules.check import RuleReport
+from rc1_lib.answer_rules.golds import Form
+from rc1_lib.artifacts import PROJECT_ROOT
+
+PAGE = PROJECT_ROOT / "docs/experiments/rules-of-others.md"
+needs_reasoning_gym = pytest.mark.skipif(
+    importlib.util.find_spec("reasoning_gym") is None, reason="reasoning-gym (extra `rule-tests`) is not installed"
+)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The benchmark that makes the page."""
+    path = PROJECT_ROOT / "benchmarks/bench_rules_of_others.py"
+    monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def wrongly(report: RuleReport, *, right: bool) -> set[str]:
+    return {one.kind.name for one in report.kinds if one.right is right and one.rate.failed}
+
+
+@needs_reasoning_gym
+def test_a_rule_that_reads_the_first_number_is_found_out(bench: ModuleType) -> None:
+    report = bench.asked("gsm_symbolic", entries=12, golds=6)
+    assert report.form is Form.NUMBER
+    assert wrongly(report, right=False) >= {"not_it", "two_answers", "other_sign", "more_than", "millions"}
+    assert wrongly(report, right=True) >= {"english_words", "chinese_numerals", "worked_sum"}
+
+
+@needs_reasoning_gym
+def test_a_rule_that_reads_only_the_beginning_is_found_out(bench: ModuleType) -> None:
+    report = bench.asked("letter_jumble", entries=12, golds=6)
+    assert wrongly(report, right=False) == {
+        "candidates_on_lines", "it_or_not_it", "two_answers", "in_parentheses_another", "on_a_condition", "two_names",
+        "with_another_word",
+    }  # fmt: skip
+
+
+@needs_reasoning_gym
+@pytest.mark.parametrize("name", ["chain_sum", "products", "spell_backward"])
+def test_the_gold_itself_is_right_by_every_rule(bench: ModuleType, name: str) -> None:
+    assert "as_given" not in wrongly(bench.asked(name, entries=12, golds=6), right=True)
+
+
+@needs_reasoning_gym
+def test_rules_that_compare_letter_by_letter_pay_nothing_wrong(bench: ModuleType) -> None:
+    for name in ("gcd", "products", "figlet_font"):
+        assert wrongly(bench.asked(name, entries=12, golds=6), right=False) == set()
+
+
+def test_the_page_has_a_line_for_every_task_that_is_asked(bench: ModuleType) -> None:
+    shown = [line.split(" | ")[0].strip("| ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    assert {*bench.NUMBERS, *bench.WORDS} <= set(shown)
+    assert len({*bench.NUMBERS, *bench.WORDS}) >= 20
+
+
+def test_without_the_library_it_is_said_what_was_not_run(
+    bench: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert bench.main([]) == 77
+    assert "NOT RUN: answer rules of others" in capsys.readouterr().out

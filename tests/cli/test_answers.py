@@ -1,0 +1,98 @@
+"""`rc1 check-answers`: rules are asked about the pool's golds or a file's, and the exit code says what came out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.task_specs import gsm8k, registered
+from tests.answer_rules import plain_rules as rules
+
+from .conftest import SMALL, Rc1
+
+ANSWERS = ("72", "5", "-3", "1200", "0.5")
+
+
+@pytest.fixture
+def own_tasks() -> Iterator[None]:
+    """Two tasks of one's own, of which one has a sound rule."""
+    specs = (("sound_sums", rules.sound_number), ("first_sums", rules.first_number))
+    with registered(*(replace(gsm8k.SPEC, name=name, is_right=rule) for name, rule in specs)):
+        yield
+
+
+@pytest.fixture
+def golds(tmp_path: Path) -> Path:
+    path = tmp_path / "golds.jsonl"
+    path.write_text("".join(json.dumps({"answer": text, "question": f"What is {text}0?"}) + "\n\n" for text in ANSWERS))
+    return path
+
+
+@pytest.mark.usefixtures("own_tasks")
+def test_a_sound_rule_of_ones_own_passes_on_a_file_of_golds(rc1: Rc1, tmp_path: Path, golds: Path) -> None:
+    done = rc1("check-answers", "--workspace", tmp_path, "--task", "sound_sums", "--golds", golds, "--json")
+    body = json.loads(done.out)
+    assert (done.code, body["pass"], list(body["rules"])) == (0, True, ["sound_sums"])
+    found = body["rules"]["sound_sums"]
+    assert (found["form"], found["golds_used"], found["wrong_paid"]["failed"]) == ("number", 5, 0)
+    assert {"kind": "full_stop", "right": True, "asked": 5, "failed": 0}.items() <= next(
+        one for one in found["kinds"] if one["kind"] == "full_stop"
+    ).items()
+
+
+@pytest.mark.usefixtures("own_tasks")
+def test_a_rule_that_reads_the_first_number_is_refused_with_the_answers_it_paid(
+    rc1: Rc1, tmp_path: Path, golds: Path
+) -> None:
+    done = rc1("check-answers", "--workspace", tmp_path, "--task", "first_sums", "--golds", golds)
+    assert done.code == 2
+    assert "not_it" in done.out and "FAILED" in done.out and "lists of all candidates paid[first_sums]" in done.out
+    assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└") <= 100
+    listed = tmp_path / "reports/rc1/check_answers_answer_rule_offenders.jsonl"
+    paid = [json.loads(line) for line in listed.read_text().splitlines()]
+    assert {"kind": "not_it", "given": "not 72", "gold": "72", "reason": "not_it: wrong, and paid"}.items() <= next(
+        one for one in paid if one["given"] == "not 72"
+    ).items()
+
+
+def test_all_tasks_of_the_pool_are_asked(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("check-answers", "--workspace", workspace, *SMALL, "--json")
+    body = json.loads(done.out)
+    assert done.code == (0 if body["pass"] else 2)
+    assert set(body["rules"]) == {"gsm8k", "hotpotqa", "strategyqa"}
+    assert [gate["name"] for gate in body["gates"]] == ["answer_rule"]
+    one = rc1("check-answers", "--workspace", workspace, *SMALL, "--task", "gsm8k", "--json")
+    assert json.loads(one.out)["rules"]["gsm8k"] == body["rules"]["gsm8k"]
+
+
+@pytest.mark.usefixtures("own_tasks")
+@pytest.mark.parametrize(
+    ("content", "flags", "why"),
+    [
+        ("", ("--task", "sound_sums"), "holds no gold answer"),
+        ('{"answer": "1"}\n{"answer": 5}\n', ("--task", "sound_sums"), "line 2: `answer` is 5, expected text"),
+        ('{"answer": "1"}\n{"answer"\n', ("--task", "sound_sums"), "line 2: "),
+        ('"5"\n', (), "Name the task with --task"),
+        ('"5"\n', ("--task", "sums"), "there is no task 'sums'"),
+        (None, ("--task", "sound_sums"), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_asked_about_is_refused_in_a_sentence(
+    rc1: Rc1, tmp_path: Path, content: str | None, flags: tuple[str, ...], why: str
+) -> None:
+    path = tmp_path / "golds.jsonl"
+    if content is not None:
+        path.write_text(content)
+    done = rc1("check-answers", "--workspace", tmp_path, "--golds", path, *flags)
+    assert done.code == 2 and why in done.err.replace("\n", " ")
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.usefixtures("own_tasks")
+def test_a_task_that_the_pool_lacks_is_named(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("check-answers", "--workspace", workspace, *SMALL, "--task", "sound_sums")
+    assert done.code == 2 and "has no row of it" in done.err and "--golds" in done.err

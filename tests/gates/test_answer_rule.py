@@ -1,0 +1,153 @@
+"""The gate on answer rules: sound ones pass on the pool's golds, and each planted fault fails by a check's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from rc1_lib.answer_rules.check import Rule
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.answer_rule import answer_rule_gate, pool_golds
+from rc1_lib.preflight.gates import BY_NAME, evaluate
+from rc1_lib.records import GateResult, Status
+from rc1_lib.task_specs import gsm8k, registered, task_spec
+from rc1_lib.thresholds import AnswerRuleGate
+from tests.answer_rules import plain_rules as rules
+
+SOUND: Mapping[str, Rule] = {
+    "gsm8k": rules.sound_number, "hotpotqa": rules.sound_text, "strategyqa": rules.sound_verdict,
+}  # fmt: skip
+PAID, REFUSED = "wrong answers paid, share", "right answers refused, share"
+FAULTS: Mapping[str, tuple[str, Rule, set[str]]] = {
+    "reads the first number": ("gsm8k", rules.first_number, {PAID, "lists of all candidates paid"}),
+    "pays an empty answer": ("hotpotqa", rules.empty_is_right, {PAID, "empty answers paid"}),
+    "pays the longest page": ("hotpotqa", rules.long_is_right, {PAID, "longest pages paid"}),
+    "pays whatever holds the answer": ("hotpotqa", rules.holds_it, {PAID, "longest pages paid",
+                                                                    "lists of all candidates paid"}),
+    "pays one of a list": ("hotpotqa", rules.one_of_a_list, {PAID, "lists of all candidates paid"}),
+    "does not see a negation": ("hotpotqa", rules.deaf_to_not, {PAID}),
+    "does not see a sign": ("gsm8k", rules.deaf_to_signs, {PAID}),
+    "takes one more for near enough": ("gsm8k", rules.near_enough, {PAID}),
+    "reads the first word": ("strategyqa", rules.first_word, {PAID, "lists of all candidates paid"}),
+    "refuses Chinese": ("strategyqa", rules.no_chinese, {REFUSED}),
+    "tells capitals apart": ("hotpotqa", rules.case_counts, {REFUSED}),
+    "reads what programs read": ("gsm8k", rules.as_programs_read, {REFUSED}),
+    "breaks where nothing is said": ("hotpotqa", rules.breaks_on_nothing, {"answers at which the rule breaks"}),
+    "pays anything": ("gsm8k", rules.anything, {PAID, "empty answers paid", "longest pages paid",
+                                                "lists of all candidates paid"}),
+    "pays nothing": ("strategyqa", rules.nothing, {REFUSED}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rows(evidence: Evidence) -> pl.DataFrame:
+    return evidence.rows("pool")
+
+
+@pytest.fixture(scope="module")
+def thresholds(evidence: Evidence) -> AnswerRuleGate:
+    return evidence.run.config.gates.answer_rule.model_copy(update={"golds": 40})
+
+
+def judged(rows: pl.DataFrame, thresholds: AnswerRuleGate, **others: Rule) -> GateResult:
+    return answer_rule_gate(rows, {**SOUND, **others}.__getitem__, thresholds)
+
+
+def red(result: GateResult) -> set[str]:
+    return {check.name for check in result.failures}
+
+
+def test_sound_rules_pass_on_the_embedded_pool(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+    result = judged(rows, thresholds)
+    assert (result.status, result.failures, result.offenders) == (Status.PASSED, (), ())
+    values = {check.name: check.value for check in result.checks}
+    assert {values[f"form of the golds[{task}]"] for task in SOUND} == {"number", "text", "verdict"}
+    assert all(values[f"kinds of {name}[{task}]"] >= 20 for task in SOUND for name in (
+        "spellings asked about", "wrong answers asked about"
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_red_by_name(fault: str, rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+    task, rule, names = FAULTS[fault]
+    result = judged(rows.filter(pl.col("task") == task), thresholds, **{task: rule})
+    assert red(result) == {f"{name}[{task}]" for name in names}
+    assert {one["task"] for one in result.offenders} == {task}
+    assert all(one["id"] and one["kind"] in one["reason"] for one in result.offenders)
+
+
+def test_two_of_a_hundred_spellings_may_be_refused_and_not_three(
+    rows: pl.DataFrame, thresholds: AnswerRuleGate
+) -> None:
+    numbers = rows.filter(pl.col("task") == "gsm8k")
+    result = judged(numbers, thresholds, gsm8k=rules.as_programs_read)
+    share = next(check.value for check in result.checks if check.name == f"{REFUSED}[gsm8k]")
+    assert isinstance(share, float)
+    for most, wanted in ((share, set()), (share - 1e-9, {f"{REFUSED}[gsm8k]"})):
+        loose = thresholds.model_copy(update={"max_right_refused": most})
+        assert red(judged(numbers, loose, gsm8k=rules.as_programs_read)) == wanted
+
+
+def test_few_golds_leave_a_share_undecided_but_of_yes_and_no_there_are_no_more(
+    rows: pl.DataFrame, thresholds: AnswerRuleGate
+) -> None:
+    few = judged(rows, thresholds.model_copy(update={"golds": 2}))
+    said = {check.name: check.undecided for check in few.checks if check.name.startswith((PAID, REFUSED))}
+    assert few.failures == ()
+    assert {name for name, words in said.items() if words.startswith("undecided")} == {
+        f"{PAID}[gsm8k]", f"{PAID}[hotpotqa]", f"{REFUSED}[gsm8k]", f"{REFUSED}[hotpotqa]",
+    }  # fmt: skip
+    enough = judged(rows, thresholds.model_copy(update={"golds": 200}))
+    assert [check.name for check in enough.checks if check.undecided] == []
+
+
+def test_one_fault_in_one_task_leaves_the_others_as_they_are(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+    assert red(judged(rows, thresholds, strategyqa=rules.no_chinese)) == {f"{REFUSED}[strategyqa]"}
+
+
+def test_golds_that_are_all_alike_say_too_little(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+    alike = rows.filter(pl.col("task") == "hotpotqa").with_columns(answer=pl.lit("Paris"), aliases=pl.lit([]))
+    assert red(judged(alike, thresholds)) == {"different golds[hotpotqa]"}
+    strict = thresholds.model_copy(update={"min_golds": 1, "min_kinds": 30})
+    assert red(judged(alike, strict)) == {
+        "kinds of spellings asked about[hotpotqa]", "kinds of wrong answers asked about[hotpotqa]",
+    }  # fmt: skip
+
+
+def test_without_rows_there_is_nothing_to_pass(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+    assert red(judged(rows.head(0), thresholds)) == {"tasks with gold answers"}
+
+
+def test_each_gold_comes_with_question_and_longest_page_of_its_own_row(
+    rows: pl.DataFrame, thresholds: AnswerRuleGate
+) -> None:
+    by_id = {row["id"]: row for row in rows.iter_rows(named=True)}
+    for sample in pool_golds(rows, thresholds).values():
+        for gold in sample.golds:
+            row = by_id[gold.id]
+            assert (gold.answer, gold.question) == (row["answer"], row["question"])
+            assert len(gold.page) == max(len(page["text"]) for page in row["passages"])
+
+
+def test_rows_without_pages_are_asked_about_everything_else(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
+    result = judged(rows.with_columns(passages=pl.lit(None, rows.schema["passages"])), thresholds)
+    assert result.failures == ()
+    assert not any(check.name.startswith("longest pages") for check in result.checks)
+
+
+def test_the_rule_of_a_task_of_ones_own_is_asked_too(evidence: Evidence, rows: pl.DataFrame) -> None:
+    own = replace(gsm8k.SPEC, name="own_sums", is_right=rules.first_number)
+    numbers = rows.filter(pl.col("task") == "gsm8k").with_columns(task=pl.lit("own_sums"))
+    with registered(own):
+        result = answer_rule_gate(numbers, lambda task: task_spec(task).is_right, evidence.run.config.gates.answer_rule)
+    assert f"{PAID}[own_sums]" in red(result)
+
+
+def test_the_gate_stands_in_both_rounds_and_reads_the_pool_alone(evidence: Evidence) -> None:
+    spec = BY_NAME["answer_rule"]
+    assert (spec.rounds, spec.reads, spec.reads_world) == ((1, 2), ("pool",), False)
+    result = evaluate("answer_rule", evidence, 1)
+    assert result.error == "" and set(result.evidence) == {evidence.label("pool")}
