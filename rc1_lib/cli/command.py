@@ -49,7 +49,8 @@ def command(
         name: the command's name.
         function: its body.
         without: shared options (by the names of `shared`) that would have no effect here and are left out; so is one
-            that the command has as its own, `sources` and `reward` where nothing of the configuration can be overridden.
+            that the command has as its own, and where nothing of the configuration can be overridden `sources` and
+            `reward`.
         writes: whether it may write at all; what does not has no log either, and leaves nothing behind when it fails.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
