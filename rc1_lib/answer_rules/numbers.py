@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from rc1_lib.answer_rules.arithmetic import Part, Sum, reckoned
@@ -44,7 +45,7 @@ _DATE = re.compile(
     r"july?|aug|"
     r"august|sept?|september|oct|october|nov|november|dec|december)\b"
 )
-_LIST_MARK = re.compile(r"\(?\d{1,2}[.)]\s+(?=[^\s\d]*\s?-?[$.]?\d)")
+_LIST_OF_ONE = re.compile(r"^\(?1[.)]\s+(?=[^\s\d]*\s?-?[$.]?\d)")
 _SENTENCES = re.compile(r"[\n;!]+|(?<!\.)\.(?=\s|$)(?!\s[a-z]*\.)|\?(?=\s)")
 _QUESTION = re.compile(r"^[^?]*[a-z\u4e00-\u9fff][^?]*\?\s*(?=[^?]*\d[^?]*$)")
 _ASSIGNED = re.compile(r"(?<![a-z])([a-z])\s?[=≈]")
@@ -52,6 +53,8 @@ _RETRACTS = re.compile(
     r"\b(?:or|no|not|nor|wait|actually|maybe|perhaps|possibly|but|however|instead|rather|alternatively|otherwise|if|unless|"
     r"wrong|mistake|sorry|either|correction|oops|hmm|also|should|answer)\b|n't\b|[不没沒或错錯但]|也许|可能|如果|更正|应该|等一下|答案"
 )
+_TAKES_BACK = re.compile(r"(?:or|no|not|wait|maybe|perhaps|but that is wrong|wrong|just kidding)\b|不|错|也许|可能")
+_ANSWER = re.compile(r"\b(?:final )?(?:answer|result)\b|\bfinal\b|答案")
 _CONCLUDES = re.compile(
     r"\b(?:so|therefore|thus|hence|total|altogether|in all|answer|result|final|finally|overall|sum|consequently|means|"
     r"conclusion|left)\b|=|所以|因此|共|总|總|答案|最后|最終|最终|剩|合计"
@@ -100,11 +103,10 @@ def number_in(text: str) -> Fraction | None:
     if plain is None:
         return None
     try:
-        plain = _QUESTION.sub("", plain.replace("i.e.", "that is"))
-        readings = _readings(in_digits(plain))
+        plain = _LIST_OF_ONE.sub("", _QUESTION.sub("", plain.replace("i.e.", "that is")))
+        return _agreed(_sentences(in_digits(plain)))
     except UnclearNumeral:
         return None
-    return _agreed(readings)
 
 
 def last_number(message: str) -> str:
@@ -129,73 +131,62 @@ def last_number(message: str) -> str:
 _AS_WRITTEN = re.compile(r"(?:(?<![\w\d)])[-−–]\s?)?[$€£¥]?\s?-?\d[\d,.'_]*(?:(?<=\d)|(?<=[\d][.,]))(?:/\d+)?%?")
 
 
-_Reading = Fraction | str
+_Value = Fraction | str
 """The value of a sentence, or why it has none."""
 _SILENT, _UNCLEAR = "no number", "unclear"
 
 
-def _readings(text: str) -> list[tuple[str, _Reading, bool]]:
-    """Each sentence, what it says, and whether it is a bare value."""
-    readings: list[tuple[str, _Reading, bool]] = []
-    starts = 0
-    marks = [*_SENTENCES.finditer(text), None]
-    for mark in marks:
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence, what it says, and whether it says nothing else: a number with a word or three."""
+
+    text: str
+    value: _Value
+    bare: bool = False
+
+
+def _sentences(text: str) -> list[_Sentence]:
+    read, starts = [], 0
+    for mark in (*_SENTENCES.finditer(text), None):
         sentence = text[starts : mark.start() if mark else len(text)].strip()
+        if sentence:
+            read.append(_Sentence(sentence, _UNCLEAR) if mark and mark[0] == "?" else _read(sentence))
         starts = mark.end() if mark else len(text)
-        if sentence and not (
-            mark is not None
-            and mark[0] == "."
-            and not readings
-            and re.fullmatch(r"\(?\d{1,2}", sentence)
-            and _LIST_MARK.match(text)
-        ):
-            asked = bool(mark) and mark is not None and mark[0] == "?"
-            readings.append((sentence, *((_UNCLEAR, False) if asked else _reading(sentence))))
-    return readings
+    return read
 
 
-def _agreed(readings: Sequence[tuple[str, _Reading, bool]]) -> Fraction | None:
-    """What the sentences say together."""
-    spoken = [(sentence, value, bare) for sentence, value, bare in readings if value != _SILENT]
+def _agreed(sentences: Sequence[_Sentence]) -> Fraction | None:
+    """What the sentences say together: the same, or what the first says by itself, or what the last concludes."""
+    spoken = [one for one in sentences if one.value != _SILENT]
     if not spoken:
         return None
-    _, first, bare = spoken[0]
-    retracted = any(_RETRACTS.search(sentence) for sentence, *_ in readings[1:])
-    if isinstance(first, Fraction) and {value for _, value, _ in spoken} == {first}:
-        return None if len(readings) > 1 and any(_takes_back(sentence) for sentence, *_ in readings[1:]) else first
-    if isinstance(first, Fraction) and bare:
-        others = {value for _, value, alone in spoken[1:] if alone}
-        return None if retracted or others - {first} else first
-    sentence, last, _ = spoken[-1]
-    doubted = any(_DOUBTFUL.search(one) for one, value, _ in spoken if value == _UNCLEAR)
-    return last if isinstance(last, Fraction) and _CONCLUDES.search(sentence) and not doubted else None
+    first, last = spoken[0], spoken[-1]
+    if isinstance(first.value, Fraction) and {one.value for one in spoken} == {first.value}:
+        return None if any(_TAKES_BACK.match(one.text) for one in sentences[1:]) else first.value
+    if isinstance(first.value, Fraction) and first.bare:
+        disagreed = any(one.bare and one.value != first.value for one in spoken)
+        retracted = any(_RETRACTS.search(one.text) for one in sentences[1:])
+        return None if disagreed or retracted else first.value
+    if not isinstance(last.value, Fraction) or not _CONCLUDES.search(last.text):
+        return None
+    doubted = any(one.value == _UNCLEAR and _DOUBTFUL.search(one.text) for one in spoken)
+    answered = any(one.value != last.value and _ANSWER.search(one.text) for one in spoken)
+    return None if doubted or answered else last.value
 
 
-def _takes_back(sentence: str) -> bool:
-    """Whether a sentence after the answer withdraws it without another number (`72. Or maybe not.`)."""
-    return (
-        re.match(r"(?:or|no|not|wait|maybe|perhaps|but that is wrong|wrong|just kidding|不|错|也许|可能)\b", sentence)
-        is not None
-    )
-
-
-def _reading(sentence: str) -> tuple[_Reading, bool]:
-    if not re.search(r"\d", sentence) and not re.search(r"[a-z]", sentence):
-        return _SILENT, False
-    kept = _NO_DENIAL.sub(" ", sentence)
-    if _DOUBTFUL.search(kept) or _DATE.search(sentence):
-        return _UNCLEAR, False
-    names = set(_ASSIGNED.findall(sentence))
-    if len(names) > 1:
-        return _UNCLEAR, False
+def _read(sentence: str) -> _Sentence:
+    if not re.search(r"[\da-z]", sentence):
+        return _Sentence(sentence, _SILENT)
+    doubtful = _DOUBTFUL.search(_NO_DENIAL.sub(" ", sentence)) or _DATE.search(sentence)
+    if doubtful or len(_ASSIGNED.findall(sentence)) > 1 or len(_ANSWER.findall(sentence)) > 1:
+        return _Sentence(sentence, _UNCLEAR)
     try:
-        parts = reckoned(tokens_of(_LIST_MARK.sub("", sentence, count=1) if _LIST_MARK.match(sentence) else sentence))
-        sides = _sides(parts)
-        value = _value(sides)
+        parts = reckoned(tokens_of(sentence))
+        value = _value(_sides(parts))
     except Unreadable:
-        return _UNCLEAR, False
+        return _Sentence(sentence, _UNCLEAR)
     words = [part for part in parts if isinstance(part, str) and part.isalpha()]
-    return value, isinstance(value, Fraction) and len(words) <= 3 and len(_sums(parts)) == 1
+    return _Sentence(sentence, value, isinstance(value, Fraction) and len(words) <= 3 and len(_sums(parts)) == 1)
 
 
 def _sums(parts: Sequence[Part]) -> list[Sum]:
@@ -213,7 +204,7 @@ def _sides(parts: Sequence[Part]) -> list[list[Part]]:
     return sides
 
 
-def _value(sides: Sequence[Sequence[Part]]) -> _Reading:
+def _value(sides: Sequence[Sequence[Part]]) -> _Value:
     """The value of the last side with a number; a bare number before it has to be the same."""
     with_number = [side for side in sides if _sums(side)]
     if not with_number:
@@ -226,7 +217,7 @@ def _value(sides: Sequence[Sequence[Part]]) -> _Reading:
     return value
 
 
-def _resolved(parts: Sequence[Part]) -> _Reading:
+def _resolved(parts: Sequence[Part]) -> _Value:
     """The one value that a sentence without `=` states."""
     sums = _sums(parts)
     if not sums:
@@ -268,13 +259,16 @@ def _paired(parts: Sequence[Part]) -> bool:
     )
 
 
-def _result(parts: Sequence[Part]) -> _Reading:
+def _result(parts: Sequence[Part]) -> _Value:
     """Of several numbers the one that a verb or "in total" makes the result, else the only one beside circumstances."""
     places = [place for place, part in enumerate(parts) if isinstance(part, Sum)]
     around = {place for place in places if _is_around(parts, place, first=place == places[0])}
     led = [place for place in places if _led(parts, place)]
-    if len({_at(parts, place) for place in led}) > 1 and not _concluded(parts, led[-1]):
-        return _UNCLEAR  # two statements: "there are 3 apples and there are 4 pears"
+    if (
+        len({_at(parts, place) for place in led}) > 1
+        and [place for place in led if _concluded(parts, place)] != led[-1:]
+    ):
+        return _UNCLEAR  # two statements ("there are 3 apples and there are 4 pears"), or two conclusions
     for place in reversed(places):
         later = [other for other in places if other > place and other not in around]
         if not later and (_led(parts, place) or _summed_up(parts, place)):

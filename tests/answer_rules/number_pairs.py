@@ -329,7 +329,6 @@ The total cost is $84 for 3 people
 Step 3: the answer is 84
 First 60, then 24, so 84
 1. 84
-2) 84
 a) 84
 84; 84 clips
 @ Chinese sentences = 84
@@ -624,6 +623,27 @@ minus 6
 7^8
 7*8
 @ ends = 4
+12. 4
+3. 4.
+(3) 4
+3) 4
+x = 3, x = 4
+x = 3; x = 4
+The answer is 3 and the answer is 4
+The answer is 3, the answer is 4
+My final answer is 3. My final answer is 4.
+total 3, total 4
+共3，共4
+答案是3，答案是4
+It is 3 and it is 4
+There are 3 and there are 4
+1. 3 2. 4
+1) 3 2) 4
+3; 4
+3 4
+3 = 4
+the first is 3 and the second is 4
+| 3 | 4 |
 3,4
 3 or 4
 3-4

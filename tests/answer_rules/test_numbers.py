@@ -13,11 +13,12 @@ from tests.answer_rules.number_pairs import RIGHT, WRONG, pairs
 
 SPELLINGS = (
     "{}", "{}.", "**{}**", "${}$", r"\boxed{{{}}}", "[{}]", '"{}"', "x = {}", "#### {}", "The answer is {}.",
-    "{} clips", "{} dollars", "Total: {}", "In 2 hours she earns {} dollars", "{} in total", "共{}个", "答案是{}。", "≈{}",
-    "{}%",
+    "{} clips", "{} dollars", "Total: {}", "In 2 hours she earns {} dollars", "{} in total", "共{}个", "答案是{}。",
+    "≈{}", "{}%",
 )  # fmt: skip
 BETWEEN = (
-    " or ", ", ", "; ", " and ", " to ", "/ or ", " | ", "、", "或", "到", " vs ", "\n", " ... ", "? ", ". No, ", " (or ",
+    " or ", ", ", "; ", " and ", " to ", "/ or ", " | ", "、", "或", "到", " vs ", "\n", " ... ",
+    "? ", ". No, ", " (or ",
 )  # fmt: skip
 DENIED = (
     "not {}", "more than {}", "at least {}", "less than {}", "up to {}", "if {}", "{}?", "maybe {}", "{} or so",
