@@ -15,14 +15,14 @@ _MARKS = "".join((*_DIGITS, *_UNITS, *_MYRIADS))
 _ANY = re.compile(f"[{_MARKS}半几幾负負第多余餘数]|零下")
 _NO_NUMBER = re.compile(
     "一(?=[共起样樣定些般下直旦致切边邊])|十分(?!之)|(?<=[统統唯同万萬])一(?![百千万])|星期[一二三四五六]|周[一二三四五六]|"
-    "礼拜[一二三四五六]|万一|千万(?=不|要|别)|一点儿|(?<=每)一"
+    "百分点|礼拜[一二三四五六]|万一|千万(?=不|要|别)|一点儿|(?<=每)一"
 )
 _ORDINAL = re.compile(rf"第\s?[{_MARKS}\d]+")
 _SCALE = f"[{''.join(_SCALED)}]"
 _PART = rf"(?:\d[\d,]*(?:\.\d+)?\s?{_SCALE}|[{_MARKS}])(?:[{_MARKS}点點]|\d+(?:\.\d+)?(?={_SCALE}))*\d*"
 _NUMERAL = re.compile(
     rf"(?P<whole>(?:{_PART}|\d+))又(?P<of>(?:{_PART}|\d+))分之(?P<over>(?:{_PART}|\d+))|"
-    rf"百分之(?P<percent>{_PART}|[\d.]+)|(?P<below>{_PART}|\d+)分之(?P<above>{_PART}|\d+)|(?P<plain>{_PART})"
+    rf"百分之\s*(?P<percent>{_PART}|[\d.]+)|(?P<below>{_PART}|\d+)分之(?P<above>{_PART}|\d+)|(?P<plain>{_PART})"
 )
 _MINUS = re.compile(r"负|負|零下")
 VAGUE = re.compile(rf"[几幾]|半|(?:[{_MARKS}]|\d\s?)[个個元块天只人]?[多余餘](?!出|少)|数[十百千万]")

@@ -20,10 +20,11 @@ from rc1_lib.answer_rules.tokens import Unreadable, tokens_of
 _PLAIN = re.compile(r"-?\d{1,40}(?:\.\d{1,40})?")
 _NUMBER = r"(?:about |around |exactly |the |a |an )?\$?\s?-?\.?\d"
 _DOUBTFUL = re.compile(
+    r"\b(?:twice|thrice|doubled?|tripled?|quadruple|half (?:of|the|as))\b(?!.*(?:\b(?:is|are|makes|equals)\b|=))|"
     r"\b(?:or|nor|not|neither|never|cannot|either|versus|vs|unless|if|suppose|assuming|except|any|etc|others|unknown|"
     r"unsure|uncertain|undetermined|maybe|perhaps|possibly|probably|presumably|guess|might|wrong|incorrect|false|mistake|"
     r"mistaken|error|wait|instead|rather|alternatively|otherwise|range|ranges|ranging|between|whichever|several|few|"
-    r"nearly|almost|barely|twice|thrice|double|doubled|triple|tripled|quadruple|approaching|exceed|exceeds|exceeding|"
+    r"nearly|almost|barely|approaching|exceed|exceeds|exceeding|"
     r"plus or minus|up to|at least|at most|at minimum|at maximum|as many as|as much as|as few as|as little as|"
     r"(?:could|may|can|would) (?:also |well )?be|and (?:up|above|over|more|counting|so on|beyond|below|under)|no|"
     r"none|but)\b|"
@@ -32,7 +33,7 @@ _DOUBTFUL = re.compile(
     r"\b(?:log|ln|sin|cos|tan|root|cube|inverse|reciprocal|opposite|excluding|excluded|ish|something|odd)\b|"
     r"\b(?:square|negative|multiple|factor|multiples|factors|pair|pairs|one|part|fraction|number) of (?:the )?-?\d|"
     r"\d\s?(?:[a-z]+ )?(?:minimum|maximum|max|upwards|tops|at (?:least|most))\b|起(?!初|来)|\btoo (?:many|much|"
-    r"few|little|high|low|big|small|large)\b|\bhalf (?:of|the|as)\b|\.{2,}|\?|"
+    r"few|little|high|low|big|small|large)\b|\.{2,}|\?|"
     r"(?:(?<!没)[不没沒非](?!过)|或|还是|還是|大于|大於|小于|小於|多于|多於|少于|少於|超过|超過|低于|低於|高于|高於|不足|至少|至多|最多|"
     r"最少|以上|以下|以内|之间|之間|介于|也许|也許|可能|或许|如果|假如|假设|要是|除非|若|将近|將近|接近|错|錯|未知|但|等等|任何|任意|所有整数|"
     r"倍于|猜)|\d\s*成(?![本功为])"
@@ -80,6 +81,7 @@ _HAN_LEADS = re.compile(
     r"(?:所以|因此|一?共|总共|總共|共计|合计|总计|答案|等于|等於|就是|即|得到?|还?剩下?|[是為为了有赚要花])(?:是|有|为|了|约|大约|要)*$"
 )
 _AROUND = frozenset("in for after during within".split())
+_LABELS = frozenset("day week month year step question problem part grade level case round".split())
 _FIRST_AROUND = _AROUND | frozenset("with at on by over from of".split())
 _BETWEEN_TWO = frozenset("of in out to per by and or with vs versus & , : ~ into over x — 到 至 比 and each".split())
 _TOTAL = frozenset("total altogether overall".split())
@@ -328,4 +330,8 @@ def _is_around(parts: Sequence[Part], place: int, *, first: bool) -> bool:
         before -= 1
     if before < 0:
         return False
-    return parts[before] in _AROUND or (first and before == 0 and parts[before] in _FIRST_AROUND)
+    return (
+        parts[before] in _AROUND
+        or parts[before] in _LABELS
+        or (first and before == 0 and parts[before] in _FIRST_AROUND)
+    )

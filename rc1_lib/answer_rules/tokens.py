@@ -35,6 +35,7 @@ _TOKEN = re.compile(
 _SIGNED = re.compile(r"\$?[\d.]")
 _HYPHEN = re.compile(r"(?<=[a-z\d])-(?=[a-z])|(?<=[a-z])/(?=[a-z])")
 _MONEY = re.compile(r"(\$\s?[\d.,]*\d)\s?(mm?|b|k)\b")
+_MIXED = re.compile(r"(?<=\d) and (?=\d+\s?/\s?\d)")
 _TIMES = re.compile(r"(?<=[\d)])\s*x\s*(?=[\d($.-])")
 _GREAT = re.compile(r"\b(thousand|million|billion),\s(?=[a-z])")
 _MONEY_SCALES = {"m": " million", "mm": " million", "b": " billion", "k": " thousand"}
@@ -51,7 +52,11 @@ def tokens_of(sentence: str) -> list[Token]:
     """
     if "$" in sentence:
         sentence = _MONEY.sub(lambda money: f"{money[1]}{_MONEY_SCALES[money[2]]} ", sentence)
-    return list(_scaled(_with_words(list(_cut(_TIMES.sub("*", _HYPHEN.sub(" ", _GREAT.sub(r"\1 ", sentence))))))))
+    return list(
+        _scaled(
+            _with_words(list(_cut(_TIMES.sub("*", _HYPHEN.sub(" ", _GREAT.sub(r"\1 ", _MIXED.sub(" ", sentence)))))))
+        )
+    )
 
 
 def _cut(sentence: str) -> Iterator[Token]:
@@ -112,6 +117,8 @@ def _with_words(tokens: list[Token]) -> Iterator[Token]:
                 if words[:3] == ["and", "a", "half"]:
                     raise Unreadable("and a half")
                 found = None if words[0] in SCALES else found
+            elif before in SCALES:
+                found = None  # "5 hundred thousand"
             if found:
                 yield found[0]
                 place += found[1]

@@ -77,7 +77,11 @@ Yes, they are not extinct
 Verdict: true
 The correct answer is "yes".
 t
+Yes, both are mammals
+Yes, it might be the tallest of them
+Yes; some are likely bigger
 @ Chinese
+是的，它可能更大
 对的，没错
 当然可以
 答案是：是
@@ -263,6 +267,15 @@ Of course it isn't
 """
 NEITHER = r"""
 @ English
+Yes, I mean no
+Yes yes no
+It isn't yes
+the answer isn't yes
+Yes, it depends
+Yes, not always
+Yes, I do not know
+yes, either
+No, I am not sure
 Yes or No
 Yes, if he is tall
 Yes, unless
