@@ -20,9 +20,15 @@ from rc1_lib.answer_rules.tokens import Unreadable, tokens_of
 _PLAIN = re.compile(r"-?\d{1,40}(?:\.\d{1,40})?")
 _NUMBER = r"(?:about |around |exactly |the |a |an )?\$?\s?-?\.?\d"
 _DOUBTFUL = re.compile(
+    r"\b(?:some|most|out|none) of (?:the )?\d|\bevery \d|^is (?:it|the answer) |\bat the (?:most|"
+    r"least|very)\b|"
+    r"[&+] ?(?:up|above|over|more)\b|\b(?:mindestens|höchstens|mehr als|weniger als|más de|menos de|al menos|plus de|"
+    r"moins de|au moins|ou|oder)\b|\d\s*来|出头|正负|正負|近(?!似)|\d\s*[个個人]?中[有的]|[上下]午\s?\d|"
+    r"\d\s*[月号折](?!牌)|"
+    r"(?:平方|立方)(?![米厘公英分毫])|根号|次方|"
     r"\b(?:twice|thrice|doubled?|tripled?|quadruple|half (?:of|the|as))\b(?!.*(?:\b(?:is|are|makes|equals)\b|=))|"
     r"\b(?:or|nor|not|neither|never|cannot|either|versus|vs|unless|if|suppose|assuming|except|any|etc|others|unknown|"
-    r"unsure|uncertain|undetermined|maybe|perhaps|possibly|probably|presumably|guess|might|wrong|incorrect|false|mistake|"
+    r"unsure|uncertain|undetermined|maybe|perhaps|possibly|probably|presumably|likely|guess(?:ing)?|seems|possible|might|wrong|incorrect|false|mistake|"
     r"mistaken|error|wait|instead|rather|alternatively|otherwise|range|ranges|ranging|between|whichever|several|few|"
     r"nearly|almost|barely|approaching|exceed|exceeds|exceeding|"
     r"plus or minus|up to|at least|at most|at minimum|at maximum|as many as|as much as|as few as|as little as|"
@@ -35,7 +41,7 @@ _DOUBTFUL = re.compile(
     r"\d\s?(?:[a-z]+ )?(?:minimum|maximum|max|upwards|tops|at (?:least|most))\b|起(?!初|来)|\btoo (?:many|much|"
     r"few|little|high|low|big|small|large)\b|\.{2,}|\?|"
     r"(?:(?<!没)[不没沒非](?!过)|或|还是|還是|大于|大於|小于|小於|多于|多於|少于|少於|超过|超過|低于|低於|高于|高於|不足|至少|至多|最多|"
-    r"最少|以上|以下|以内|之间|之間|介于|也许|也許|可能|或许|如果|假如|假设|要是|除非|若|将近|將近|接近|错|錯|未知|但|等等|任何|任意|所有整数|"
+    r"最少|以上|以下|以内|之间|之間|介于|也许|也許|可能|或许|如果|假如|假设|要是|除非|若|将近|將近|错|錯|未知|但|等等|任何|任意|所有整数|"
     r"倍于|猜)|\d\s*成(?![本功为])"
 )
 _NO_DENIAL = re.compile(r"没错|沒錯|不错|不过|对的|,?\s*(?:no doubt|of course|not surprisingly)\b|\bwhether or not\b")

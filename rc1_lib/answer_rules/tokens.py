@@ -36,7 +36,7 @@ _SIGNED = re.compile(r"\$?[\d.]")
 _HYPHEN = re.compile(r"(?<=[a-z\d])-(?=[a-z])|(?<=[a-z])/(?=[a-z])")
 _MONEY = re.compile(r"(\$\s?[\d.,]*\d)\s?(mm?|b|k)\b")
 _MIXED = re.compile(r"(?<=\d) and (?=\d+\s?/\s?\d)")
-_TIMES = re.compile(r"(?<=[\d)])\s*x\s*(?=[\d($.-])")
+_TIMES = re.compile(r"(?<!\b0)(?<=[\d)])\s*x\s*(?=[\d($.-])")
 _GREAT = re.compile(r"\b(thousand|million|billion),\s(?=[a-z])")
 _MONEY_SCALES = {"m": " million", "mm": " million", "b": " billion", "k": " thousand"}
 

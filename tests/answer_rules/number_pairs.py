@@ -491,6 +491,19 @@ minimum 84
 84多
 八十多
 八十几
+likely 84
+I'm guessing 84
+Is it 84
+84 seems right
+84 at the most
+84 & up
+mehr als 84
+más de 84
+近84
+84出头
+八十来个
+some of the 84
+every 84
 @ denials = 84
 not 84
 It isn't 84
@@ -546,6 +559,16 @@ Nov 84
 84m
 84 gross
 COVID-84
+下午84点
+84的平方
+正负84
+0x84
+84 BC or so
+5'84"
+84 kg 200 g
+84h30m
+三元八角四
+84岁零3个月
 @ sums with it = 84
 84 + 12
 84 + 12 = 96
