@@ -56,7 +56,6 @@ WRONG = (
     ("nothing", "the", "Ithwyn"),
     ("nothing", "", "The The"),
     ("nothing", " ", "A"),
-    ("nothing", "an", "A"),
     ("nothing", "...", "?"),
 )
 
