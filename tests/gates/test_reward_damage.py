@@ -191,7 +191,8 @@ def test_shuffled_labels(gates: RewardGates, judged: Judged) -> None:
     assert set(start) == {"calibration", "shadow_run", *ABLATION}
     assert ERROR in start["calibration"]
     assert KNOWS in start["shadow_run"]
-    assert gates.since(judged.damaged(shuffled)) == {"shadow_run": {KNOWS, BETTER}}
+    since = gates.since(judged.damaged(shuffled))
+    assert set(since) == {"shadow_run"} and KNOWS in since["shadow_run"]
     _, calibration = gates.calibrate(judged.damaged(shuffled))
     assert "whether the dimensions know anything of success" in advice(calibration, ERROR)
     shadow = gates.shadow_run(shuffled(judged.shadow), gates.in_force)
@@ -271,7 +272,7 @@ def test_a_judge_whose_scores_are_reversed(gates: RewardGates, judged: Judged) -
         assert red["shadow_run"] == {ORDER, TOP}
         assert set(red) <= {"shadow_run", *ABLATION}
     found, _ = gates.calibrate(damaged)
-    assert sum(found.weights[name] for name in gates.judges) < 0.35
+    assert found.weights["obtained"] == pytest.approx(gates.config.gates.weights.max_weight)
     assert "turns the old order over" in advice(gates.shadow_run(damaged.shadow, found.weights), ORDER)
 
 
