@@ -59,7 +59,8 @@ def _print(session: Session, ticket: dict[str, Any]) -> None:
     session.show(
         f"signed by key {signed[0]['keyid'][:16]}" if signed else "not signed: docs/ticket.md says what it proves"
     )
-    session.show(*(f"waived: {name} ({why})" for name, why in ticket["waived"].items()))
+    for word in ("waived", "not_applicable"):
+        session.show(*(f"{word.replace('_', ' ')}: {name} ({why})" for name, why in ticket[word].items()))
     session.show(*(f"{(file['sha256'] or 'missing')[:16]}  {file['path']}" for file in ticket["files"].values()))
     if revoked:
         session.show(f"REVOKED at {revoked['time']}: {revoked['reason']}")

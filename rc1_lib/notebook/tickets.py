@@ -23,6 +23,7 @@ class Ticket(Shown):
         expires: when it stops to open anything.
         signed_by: the key's id; None where it is not signed.
         waived: gate -> why it was waived.
+        not_applicable: gate -> why there was nothing for it to judge.
         files: one row a file that it vouches for: `name, path, sha256`.
     """
 
@@ -31,12 +32,14 @@ class Ticket(Shown):
     expires: datetime
     signed_by: str | None
     waived: Mapping[str, str]
+    not_applicable: Mapping[str, str]
     files: pl.DataFrame
 
     def card(self) -> Card:
-        """Until when it holds, what was waived, and the files."""
+        """Until when it holds, what was waived or not applicable, and the files."""
         signed = f"signed by key {self.signed_by[:16]}" if self.signed_by else "not signed"
         waived = [f"waived: {name} ({why})" for name, why in self.waived.items()]
+        waived += [f"not applicable: {name} ({why})" for name, why in self.not_applicable.items()]
         title = f"valid ticket of profile {self.profile} until {self.expires.isoformat(sep=' ')}"
         return Card(title, [f"issued {self.issued.isoformat(sep=' ')}, {signed}", *waived], [self.files])
 
@@ -59,5 +62,6 @@ def verify_ticket(run: Run) -> Ticket:
         datetime.fromisoformat(body["expires"]),
         signatures[0]["keyid"] if signatures else None,
         body["waived"],
+        body["not_applicable"],
         pl.DataFrame(files, schema={"name": pl.String, "path": pl.String, "sha256": pl.String}),
     )

@@ -81,6 +81,7 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
         "code_sha256": ready.ticket["code_sha256"],
         "config_sha256": run.config_sha256,
         "waived": ready.ticket["waived"],
+        "not_applicable": ready.ticket["not_applicable"],
         "artifacts": key_artifacts(ready),
     }
     target = f"{FOLDER}/rc1_{ready.key}.tar"

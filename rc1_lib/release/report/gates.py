@@ -24,11 +24,13 @@ class Standing:
     Attributes:
         reasons: why it is red; none: it is green.
         waived: gate -> why.
+        not_applicable: gate -> why there is nothing for it to judge.
         changed: thresholds and settings that are not the published ones: key, value, published.
     """
 
     reasons: Sequence[str]
     waived: Mapping[str, str]
+    not_applicable: Mapping[str, str]
     changed: Sequence[Sequence[str]]
 
 
@@ -81,11 +83,14 @@ def standing(book: Book) -> Standing:
             f"the gate {evaluation.at('gate', 'name')} is red: {', '.join(red) or evaluation.at('gate', 'error')}"
         )
     first = rounds.get("round 1")
-    waived = {name: why for one in rounds.values() for name, why in (one.source.at("waived") or {}).items()}
+    waived, left_out = (
+        {name: why for one in rounds.values() for name, why in (one.source.at(key) or {}).items()}
+        for key in ("waived", "not_applicable")
+    )
     told = evaluation or (first.source if first else None)
     changed = told.at("thresholds_changed") if told else []
     rows = [(one["key"], str(one["value"]), str(one["published"])) for one in changed or []]
-    return Standing(reasons, waived, rows)
+    return Standing(reasons, waived, left_out, rows)
 
 
 def _fell(one: RoundVerdicts) -> bool:

@@ -38,6 +38,7 @@ class _Gate(BaseModel):
 class _Round(BaseModel):
     gates: list[_Gate] | None = None
     waived: dict[str, str] | None = None
+    not_applicable: dict[str, str] | None = None
     thresholds_changed: list[_Change] | None = None
 
 
