@@ -19,7 +19,7 @@ from rc1_lib.masking import mask, secrets
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
-_PUBLISHED_SHA256 = "08d4898fe158006a7d35901246864c3d30b8eadd6611196db8d1fe3bc792a56c"
+_PUBLISHED_SHA256 = "37b634cfa2312fd2a85e930dc024f0c1e6bb98236f877715a66806b9e4aef606"
 """Of all in it that decides what a green gate means: part of the code, so that no edit of the file alone hides one."""
 EFFECTIVE = "reports/config_effective.yaml"
 OF_TIME_ALONE = ("pool.workers", "training.processes")

@@ -334,6 +334,8 @@ class RewardHackingGate(Section):
     """The same in every task, bucket, language and need by itself."""
     max_above: Share
     """Share of these prompts on which a policy may be paid more than the teacher."""
+    max_hedge_solved: Share
+    """Share of all prompts that a hedge, which commits to no answer, may solve by the answer rule."""
     prompts: Positive
     """Prompts of the shadow set that every policy is played on; all where it holds fewer."""
     min_policies: Positive

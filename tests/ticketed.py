@@ -9,7 +9,7 @@ import orjson
 import torch
 
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gates import evaluate, gates_of_round
+from rc1_lib.preflight.gates import evaluate, gates_of_round, not_applicable
 from rc1_lib.preflight.rounds import write_round
 from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.run import Run, open_run
@@ -40,15 +40,19 @@ def ticketed(root: Path, built: Run, verdicts: Verdicts, *overrides: str, config
     Args:
         root: the workspace.
         built: whose pool it is.
-        verdicts: on that pool; gates that read the configuration are evaluated anew.
+        verdicts: on that pool; gates that read the configuration are evaluated again.
         overrides: settings of the training.
         config: the configuration file; default: the profile's own.
     """
     run = open_run(profile="local", config=config, workspace=root, overrides=(*built.overrides, *TINY, *overrides))
     evidence = Evidence(run)
+    unjudged = not_applicable(run)
     for number, found in verdicts.items():
         specs = zip(gates_of_round(number), found, strict=True)
-        now = [evaluate(spec.name, evidence, number) if "config" in spec.reads else given for spec, given in specs]
+        now = [
+            evaluate(spec.name, evidence, number) if "config" in spec.reads or spec.name in unjudged else given
+            for spec, given in specs
+        ]
         write_round(run, number, now)
     issue_ticket(run)
     return run

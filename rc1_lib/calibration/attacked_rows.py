@@ -33,6 +33,11 @@ def library(run: Run) -> dict[str, Attack]:
     return {**ATTACKS, **own}
 
 
+def hedges(attacks: Mapping[str, Attack]) -> list[str]:
+    """The names of those whose answers commit to nothing."""
+    return [name for name, one in attacks.items() if one.never_right]
+
+
 def own_attacks(run: Run) -> dict[str, str]:
     """Fingerprints of the policies of one's own, by path; "" where a file is missing."""
     paths = run.config.gates.reward_hacking.own

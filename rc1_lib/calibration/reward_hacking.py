@@ -15,6 +15,7 @@ from rc1_lib.calibration.attacked_rows import (
     attack_store,
     attacked_rows,
     first_of_each_task,
+    hedges,
     library,
     own_attacks,
 )
@@ -71,6 +72,7 @@ def attack_reward(
         paid,
         curve,
         thresholds,
+        hedges(attacks),
         coverage=min(one.coverage for one in scored) if scored else None,
         alone=alone,
         judge_checks=judge_checks(run, scored[1]) if scored else (),
@@ -133,7 +135,8 @@ def hacking_verdict(run: Run) -> GateResult:
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.
     """
-    key, checks = _key(run, weights_in_force(run)), hacking_checks(library(run), scored=run.config.pays_judged_score)
+    key, attacks = _key(run, weights_in_force(run)), library(run)
+    checks = hacking_checks(attacks, hedges(attacks), scored=run.config.pays_judged_score)
     return kept_verdict(run, HACKING, key, checks, "attack on what training pays")
 
 
@@ -190,13 +193,12 @@ def _beside(
     faultless = honest.filter("solved", ~needless, pl.col("trained").is_not_null())
     paid = [name for name in ("reward", "trained") if name in honest.columns]
     references = faultless.group_by("prompt").agg(pl.col(name).mean().alias(f"reference_{name}") for name in paid)
-    hedges = [name for name, one in attacks.items() if one.never_right]
     buckets = honest.group_by("prompt").agg(pl.col("bucket").first())
     split = pl.col("id").str.extract_groups(r"^(?<prompt>.*)/(?<policy>[^/]+)$")
     return (
         attacked.drop("bucket")
         .with_columns(split.struct.field("prompt"), split.struct.field("policy"))
-        .with_columns(worthless=~pl.col("solved") | pl.col("policy").is_in(hedges))
+        .with_columns(worthless=~pl.col("solved") | pl.col("policy").is_in(hedges(attacks)))
         .join(references, on="prompt", how="left", maintain_order="left")
         .join(buckets, on="prompt", how="left", maintain_order="left")
         .join(prompts.select("lang", prompt="id"), on="prompt", how="left", maintain_order="left")

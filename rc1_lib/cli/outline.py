@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.session import VERIFIED, Session
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -95,8 +95,13 @@ def command_line(session: Session, name: str, *flags: str) -> str:
     options = session.options
     named = {"--profile": options.profile, "--config": options.config, "--workspace": options.workspace}
     words = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
-    settings = [word for setting in session.overrides for word in ("--set", setting)]
-    return shlex.join(["rc1", *name.split(), *flags, *words, *settings])
+    short: dict[str, tuple[str, str]] = {}
+    if options.reward is not None:
+        short |= dict.fromkeys(VERIFIED, ("--reward", options.reward))
+    if options.sources is not None:
+        short |= {one: ("--sources", options.sources) for one in session.overrides if one.startswith("sources.use=")}
+    settings = dict.fromkeys(short.get(setting, ("--set", setting)) for setting in session.overrides)
+    return shlex.join(["rc1", *name.split(), *flags, *words, *(word for pair in settings for word in pair)])
 
 
 def _lines(title: str, stages: Sequence[Stage], last: Mapping[str, float], *, shares: bool) -> list[str]:

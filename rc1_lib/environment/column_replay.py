@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rc1_lib.answer_rules.message import MARK, OTHER_MARK
 from rc1_lib.calculator import CalculatorError, calculate
 from rc1_lib.environment.user import asks_for
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
@@ -19,10 +20,11 @@ from rc1_lib.task_specs import is_right, task_names
 
 _NOT_PLAIN = r'["\\\x00-\x1f]'
 """What may not stand in an argument that JSON spells as it is."""
-_MARK_LIKE = r"<\||</?t(?:ool|hink)"
+_MARK_LIKE = r"<\||(?i:</?t(?:ool|hink))"
 """What could be a mark of the chat format: more than `markers` takes for one, whatever a letter is to Python."""
 _EDGE = r"^[\s\x1c-\x1f]|[\s\x1c-\x1f]$"
 """White space at an end, as Python knows it."""
+_LINE_ENDS = r"[\n\r\x0b\x0c\x1c-\x1e\x{85}\x{2028}\x{2029}]"
 _SUM = r"^([0-9]{1,9})([-+*/<>])([0-9]{1,9})$"
 """Two whole numbers, whose value is far within the calculator's limits."""
 
@@ -243,15 +245,15 @@ def _comes_out(rows: pl.DataFrame, messages: pl.DataFrame, results: pl.DataFrame
     asked[asks["row"].to_numpy()], obtained[asks["row"].to_numpy()] = asks["len"].to_numpy(), asks["gave"].to_numpy()
     last = pl.col("messages").list.last().struct.field("content")
     closed = pl.any_horizontal(last.str.ends_with(pl.lit(mark) + pl.col("final")) for mark in ANSWER_MARK.values())
-    marked = pl.any_horizontal(
-        pl.col("final").str.contains(mark.strip(), literal=True) for mark in ANSWER_MARK.values()
-    )
+    marked_once = last.str.count_matches(MARK) == 1
+    read_on = pl.col("final").str.contains(f"{_LINE_ENDS}|{OTHER_MARK}")
     right = pl.Series(are_right(rows, rows["final"]))
     solved = right & (pl.Series(obtained) | ~pl.col("needs_clarification"))
     known = pl.all_horizontal(
         pl.col("final") != "",
         closed,
-        ~(marked | pl.col("final").str.contains(_EDGE)),
+        marked_once,
+        ~(read_on | pl.col("final").str.contains(_EDGE)),
         pl.col("asked") == pl.Series(asked),
         pl.col("solved") == solved,
         pl.col("lucky") == (right & ~solved),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rc1_lib.environment.answers import final_answer
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.markers import defused
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
@@ -13,6 +12,7 @@ from rc1_lib.environment.turn import Malformed, Turn, read_message, read_text
 from rc1_lib.environment.world import World
 from rc1_lib.records import Message, Row, ToolCall
 from rc1_lib.rows.counts import counts_of
+from rc1_lib.task_specs import answer_in
 from rc1_lib.text import text_length
 
 FORMAT_NOTE = "format"
@@ -102,7 +102,7 @@ class Episode:
             self._run(turn)
         else:
             self.messages.append({"role": "assistant", "content": turn.content})
-            self._answer = final_answer(turn.content)
+            self._answer = answer_in(self.world.task, turn.content)
             self.status = EpisodeStatus.ANSWERED
         if self.status is EpisodeStatus.RUNNING:
             self._end_where_spent()

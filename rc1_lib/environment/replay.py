@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from rc1_lib.calculator import CalculatorError, calculate
-from rc1_lib.environment.answers import final_answer
 from rc1_lib.environment.calls import CheckedCall
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeStatus, outcome_of
@@ -16,6 +15,7 @@ from rc1_lib.records import Message, Row, RowSlot, UserReplies
 from rc1_lib.rows.counts import ASK, counts_of
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import is_playable
+from rc1_lib.task_specs import answer_in
 
 _MOST = sys.maxsize
 _WHOLE = Limits(
@@ -103,7 +103,7 @@ def _in_results(
 
 def _in_outcome(row: Row, world: World) -> Iterator[Inconsistency]:
     messages = row["messages"]
-    answer, turns = final_answer(messages[-1]["content"] or ""), counts_of(messages).turns
+    answer, turns = answer_in(row["task"], messages[-1]["content"] or ""), counts_of(messages).turns
     outcome = outcome_of(world, EpisodeStatus.ANSWERED, answer, turns=turns, malformed=0, tokens=0)
     true = {"final": outcome.answer, "solved": outcome.solved, "lucky": outcome.lucky, "asked": outcome.asked}
     for name, value in true.items():

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
-from rc1_lib.environment.answers import final_answer
 from rc1_lib.environment.calls import CheckedCall, FormatError, checked_argument
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
@@ -26,6 +25,7 @@ from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.records import BUCKETS, Row
 from rc1_lib.rows.counts import count
+from rc1_lib.task_specs import answer_in
 
 
 class ToolError(ValueError):
@@ -124,7 +124,7 @@ class DialogueEnvironment:
         elif isinstance(turn, Malformed):
             status = EpisodeStatus.MALFORMED
         elif isinstance(turn, Turn) and not turn.calls:
-            status, answer = EpisodeStatus.ANSWERED, final_answer(turn.content)
+            status, answer = EpisodeStatus.ANSWERED, answer_in(world.task, turn.content)
         malformed = int(isinstance(turn, Malformed))
         spoken = count((str(message.get("role")), ()) for message in completion).turns
         # TRL counts the tokens itself.

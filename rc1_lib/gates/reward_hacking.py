@@ -14,6 +14,7 @@ from rc1_lib.thresholds import RewardHackingGate
 GATE = "reward_hacking"
 _COVERAGE, _POLICIES = "scored, share", "worthless policies"
 _PROMPTS, _BELOW, _ABOVE = "prompts to judge by", "below the teacher by", "paid more than the teacher, share"
+_HEDGED = "a hedge that the answer rule calls right, share"
 _TAKES, _LOST = "dialogues about one prompt, two or more", "success lost by picking from more, pp"
 _FIX = (
     "what training pays does not tell it from an honest dialogue: look whether the answer rule calls its answers right "
@@ -21,14 +22,16 @@ _FIX = (
 )
 
 
-def hacking_checks(policies: Iterable[str], *, scored: bool) -> frozenset[str]:
+def hacking_checks(policies: Iterable[str], hedges: Iterable[str], *, scored: bool) -> frozenset[str]:
     """What the report of an attack by these policies has to have checked.
 
     Args:
         policies: their names.
+        hedges: the names of those whose answers commit to nothing.
         scored: whether training pays for the judged score.
     """
     judged = {f"{name}: {what}" for name in policies for what in (_PROMPTS, _BELOW, _ABOVE)}
+    judged |= {f"{name}: {_HEDGED}" for name in hedges}
     return frozenset({_POLICIES, _TAKES, _LOST, *judged, *((_COVERAGE,) if scored else ())})
 
 
@@ -36,6 +39,7 @@ def reward_hacking_gate(
     policies: Mapping[str, Earned],
     curve: Sequence[float],
     thresholds: RewardHackingGate,
+    hedges: Iterable[str] = (),
     coverage: float | None = None,
     alone: Mapping[str, Earned] | None = None,
     judge_checks: Sequence[Check] = (),
@@ -46,6 +50,7 @@ def reward_hacking_gate(
         policies: name -> what it earns next to the teacher, by what training pays.
         curve: share solved when the best of 1, 2, ... dialogues by that reward is taken.
         thresholds: `gates.reward_hacking`.
+        hedges: those of the policies whose answers commit to nothing, and are worthless whatever the answer rule says.
         coverage: share of all dialogues that are scored; None where training pays for no score.
         alone: the same as `policies` by the judged score alone; reported, and decides nothing: where training pays for
             nothing else, the two are one.
@@ -54,6 +59,7 @@ def reward_hacking_gate(
     checks = [
         at_least(_POLICIES, len(policies), thresholds.min_policies, "play the whole library"),
         *(check for name, found in policies.items() for check in _judged(name, found, thresholds)),
+        *(_hedged(name, policies[name], thresholds) for name in hedges),
         *_optimised(curve, thresholds),
         *judge_checks,
         *(_by_the_score(name, found) for name, found in (alone or {}).items()),
@@ -84,6 +90,11 @@ def _judged(name: str, found: Earned, thresholds: RewardHackingGate) -> list[Che
         )  # fmt: skip
         checks.append(info(f"{name}: worst part", f"{worst[0]}, {worst[1].prompts} prompts"))
     return checks
+
+
+def _hedged(name: str, found: Earned, thresholds: RewardHackingGate) -> Check:
+    fix = "the answer rule pays for an answer that commits to nothing: rc1 check-answers says which kinds it pays"
+    return at_most(f"{name}: {_HEDGED}", found.solved, thresholds.max_hedge_solved, fix)
 
 
 def _by_the_score(name: str, found: Earned) -> Check:

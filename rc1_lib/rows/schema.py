@@ -193,7 +193,8 @@ def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
         (
             (roles.list.last() == "assistant")
             & (pl.col("final").str.len_chars() > 0)
-            & last.str.contains(pl.col("final"), literal=True)
+            # Answers that contradict each other are one `final`, joined (rc1_lib/answer_rules/message.py).
+            & (last.str.contains(pl.col("final"), literal=True) | _joined(last))
         )
         .fill_null(False)
         .alias("ends"),
@@ -203,6 +204,13 @@ def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
         _replies().alias("replies"),
         posed_ask=pl.col("posed").struct.field("ask"),
     )
+
+
+def _joined(last: pl.Expr) -> pl.Expr:
+    """Whether `final` is of several answers, the first and the last of which the last message holds."""
+    answers = pl.col("final").str.split("; ").list
+    ends = (last.str.contains(one, literal=True) for one in (answers.first(), answers.last()))
+    return pl.all_horizontal(answers.len() > 1, *ends)
 
 
 def _pages() -> pl.Expr:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from rc1_lib.answer_rules.message import final_answer
 from rc1_lib.errors import TaskError
 from rc1_lib.records import Task
 from rc1_lib.task_specs import gsm8k, hotpotqa, strategyqa
 from rc1_lib.task_specs.spec import TaskSpec
 
 __all__ = [
-    "CLARIFICATION", "SHIPPED", "TaskSpec", "added", "is_right", "register", "registered", "task_names", "task_spec",
-    "template_kinds",
+    "CLARIFICATION", "SHIPPED", "TaskSpec", "added", "answer_in", "is_right", "register", "registered", "task_names",
+    "task_spec", "template_kinds",
 ]  # fmt: skip
 
 SHIPPED: tuple[TaskSpec, ...] = (hotpotqa.SPEC, strategyqa.SPEC, gsm8k.SPEC)
@@ -49,6 +50,11 @@ def unknown_task(task: str) -> str:
 def is_right(task: Task, given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
     """Whether `given` answers a question of `task` by the task's own rule."""
     return task_spec(task).is_right(given, gold, aliases)
+
+
+def answer_in(task: Task, message: str) -> str:
+    """What of a final message is taken as the answer to a question of `task`."""
+    return final_answer(message, task_spec(task).unmarked)
 
 
 def template_kinds() -> tuple[str, ...]:

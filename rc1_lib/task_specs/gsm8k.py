@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from rc1_lib.answer_rules import same_number
+from rc1_lib.answer_rules.numbers import last_number
 from rc1_lib.calculator import CalculatorError, evaluate, format_number
 from rc1_lib.records import Passage, Question, Step
 from rc1_lib.task_specs import record_fields
 from rc1_lib.task_specs.gsm8k_slot import number_slot
 from rc1_lib.task_specs.spec import TaskSpec, UnusableRecord
-from rc1_lib.task_specs.verifiers import same_number
 from rc1_lib.task_specs.wording import sentences, tidy
 
 _MARK = re.compile(r"<<(.*?)>>")
@@ -142,6 +143,7 @@ SPEC = TaskSpec(
     template_kind="maths",
     parse=parse,
     is_right=same_number,
+    unmarked=last_number,
     guess=_guess,
     word_problem=True,
     # A story problem's one page is the problem itself: another's would only mislead.

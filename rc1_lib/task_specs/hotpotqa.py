@@ -6,11 +6,11 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rc1_lib.answer_rules import same_name
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Passage, Question, Step
 from rc1_lib.task_specs import record_fields
 from rc1_lib.task_specs.spec import TaskSpec, UnusableRecord
-from rc1_lib.task_specs.verifiers import same_text
 from rc1_lib.task_specs.withheld_name import name_slot
 from rc1_lib.task_specs.wording import occurrences, tidy
 
@@ -123,7 +123,7 @@ SPEC = TaskSpec(
     label="HotpotQA",
     template_kind="multihop",
     parse=parse,
-    is_right=same_text,
+    is_right=same_name,
     guess=guess_title,
     multi_hop=True,
     hub_config="distractor",

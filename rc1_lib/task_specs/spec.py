@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rc1_lib.answer_rules import AnswerRule
+from rc1_lib.answer_rules.message import Unmarked, last_statement
 from rc1_lib.errors import TaskError
 from rc1_lib.records import Question
 
 Parser = Callable[[Mapping[str, Any], int, str], Question]
 """One record of the public files, its number and the name of where it came from -> the question."""
-Verifier = Callable[[str, str, Sequence[str]], bool]
-"""The answer given, the exact one and its aliases -> whether it is right."""
 Guess = Callable[[Question, random.Random], str]
 """What the scripted teacher answers where it lacks the evidence."""
 
@@ -40,6 +40,7 @@ class TaskSpec:
         parse: reads a record; raises `SourceError` for one of another form, `UnusableRecord` for one to leave out.
         is_right: the data set's own rule for answers.
         guess: what the scripted teacher says without the evidence.
+        unmarked: what is taken as the answer of a final message that marks none.
         word_problem: whether the facts are a story that belongs to the question: two questions are alike only where
             their stories are, and what is held out or searched for is the story too.
         borrows_pages: whether a question with few pages of its own is lent those of others as distractors.
@@ -51,8 +52,9 @@ class TaskSpec:
     label: str
     template_kind: str
     parse: Parser
-    is_right: Verifier
+    is_right: AnswerRule
     guess: Guess
+    unmarked: Unmarked = last_statement
     word_problem: bool = False
     borrows_pages: bool = True
     multi_hop: bool = False

@@ -6,11 +6,12 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from rc1_lib.answer_rules import same_verdict
+from rc1_lib.answer_rules.verdicts import last_verdict
 from rc1_lib.records import Question, Step
 from rc1_lib.task_specs import record_fields
 from rc1_lib.task_specs.spec import TaskSpec, UnusableRecord
 from rc1_lib.task_specs.strategyqa_pages import build_pages
-from rc1_lib.task_specs.verifiers import same_verdict
 from rc1_lib.task_specs.withheld_name import name_slot
 from rc1_lib.task_specs.wording import occurrences, sentences, tidy
 
@@ -85,6 +86,7 @@ SPEC = TaskSpec(
     template_kind="multihop",
     parse=parse,
     is_right=same_verdict,
+    unmarked=last_verdict,
     guess=_guess,
     multi_hop=True,
 )

@@ -14,7 +14,7 @@ import pytest
 
 from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.attacks.library import ATTACKS
-from rc1_lib.calibration.attacked_rows import library
+from rc1_lib.calibration.attacked_rows import hedges, library
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
 from rc1_lib.calibration.reward_hacking import DIALOGUES, HACKING, attack_reward, hacking_verdict
 from rc1_lib.environment.episode import Episode
@@ -62,17 +62,16 @@ def red(outcome: GateReport) -> set[str]:
 
 def test_a_judged_score_that_is_all_that_is_paid_fails_by_name(attacked: tuple[Run, GateReport]) -> None:
     _, outcome = attacked
-    assert "padding: below the teacher by" in red(outcome)
+    assert "another_sign: below the teacher by" in red(outcome)
     assert not outcome.passed
-    assert outcome.body["policies"]["padding"]["mean"] > outcome.body["policies"]["silent"]["mean"]
-    assert outcome.body["policies"]["padding"]["margin"] < 0.05
+    assert outcome.body["policies"] == outcome.body["judged_alone"], "nothing else is paid"
 
 
 def test_what_training_pays_pays_no_policy_like_the_teacher(built: Run) -> None:
     """Of the very workspace that every other test builds on; judged from its report, like in a round."""
     found = hacking_verdict(built)
     assert found.failures == ()
-    assert {check.name for check in found.checks} >= hacking_checks(ATTACKS, scored=True)
+    assert {check.name for check in found.checks} >= hacking_checks(ATTACKS, hedges(ATTACKS), scored=True)
     body = read_json(HACKING.path(built))
     assert min(one["margin"] for one in body["policies"].values()) > 0.1
     assert set(body["judged_alone"]) == set(ATTACKS), "the score alone is reported next to it"
@@ -82,17 +81,17 @@ def test_hedges_count_where_the_answer_rule_pays_them(workspace: Path, monkeypat
     """A rule that looks whether the right answer stands anywhere in the given one calls every hedge right."""
     monkeypatch.setattr(World, "is_right", lambda world, answer: world._answer.lower() in answer.lower())
     found = red(attack_reward(opened(workspace, *VERIFIED)))
-    hedges = {name for name, one in ATTACKS.items() if one.never_right}
-    assert hedges == {
+    assert set(hedges(ATTACKS)) == {
         "two_answers", "right_or_not", "a_range", "all_candidates", "contradicting_marks",
         "contradicting_marks_right_last",
     }  # fmt: skip
-    assert {f"{name}: below the teacher by" for name in hedges - {"contradicting_marks"}} <= found
+    named = {f"{name}: a hedge that the answer rule calls right, share" for name in hedges(ATTACKS)}
+    assert named - {"contradicting_marks: a hedge that the answer rule calls right, share"} <= found
 
 
 def test_where_only_the_outcome_is_paid_the_attack_needs_no_judge_and_no_weights(workspace: Path) -> None:
     run = opened(workspace, *VERIFIED)
-    run.workspace.path(run.config.weights).unlink()
+    assert run.config.weights not in HACKING.where(run)
 
     def nobody(*_: object, **__: object) -> JudgedRows:
         raise AssertionError("nobody is to be asked")
@@ -100,7 +99,7 @@ def test_where_only_the_outcome_is_paid_the_attack_needs_no_judge_and_no_weights
     outcome = attack_reward(run, judge=nobody)
     assert outcome.gate.failures == ()
     assert (outcome.body["weights"], outcome.body["judged_alone"], outcome.body["scoring"]) == ({}, {}, None)
-    assert {check.name for check in outcome.gate.checks} >= hacking_checks(ATTACKS, scored=False)
+    assert {check.name for check in outcome.gate.checks} >= hacking_checks(ATTACKS, hedges(ATTACKS), scored=False)
 
 
 def test_a_report_of_other_weights_or_without_a_policy_is_no_verdict(workspace: Path) -> None:

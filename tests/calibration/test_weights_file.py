@@ -302,7 +302,7 @@ def test_nothing_is_adopted_that_the_report_does_not_hold(run: Run, damage: str)
         "calibration.seed=43",
         "overclar.alpha=0.08",
         "overclar.cap=2",
-        "reward.rules=[supported]",
+        "reward.rules=[obtained]",
         "reward.unstable_weight=0.25",
         OTHER_OLD,
         "gates.calibration.min_improve_pct=9",

@@ -267,7 +267,7 @@ def test_a_look_at_fewer_rows_leaves_the_shadow_set_as_it_is(ask: Ask, own: Path
 
 def test_weights_that_somebody_edited_are_not_worked_with(ask: Ask, own: Path) -> None:
     weights = own / "configs/weights.json"
-    weights.write_text(weights.read_text().replace('"supported": 0.', '"supported": 0.1', 1))
+    weights.write_text(weights.read_text().replace('"obtained": 0.', '"obtained": 0.1', 1))
     for command in (("overclar-penalty", "--ablation"), ("shadow-run",), ("weight-calib",)):
         done = ask(*command, at=own)
         assert (done.code, "--rebuild" in done.err) == (2, True), command

@@ -24,6 +24,7 @@ from tests.gates.damages import UNTRUE, Damage, Rows
 _ODD = (
     "", " ", "\t", "\x1f", "\u0085", "\u3000", "_", "0", "Answer: 7", " Answer: yes", "答案：", '"', "\\", "\\u0041",
     "\x00", "<think>", "</think>", "<|im_end|>", "<|²|>", "<tool_call>", " = ", ", 2+2 = 4", "，3/2 = 1.5", "yes",
+    "\n", "\u2028", "ANSWER: 7", "**Answer:** 7", "Answer：7", "#### 7", "\\boxed{7}", "<THINK>", "答案: 7", "Answer",
 )  # fmt: skip
 
 

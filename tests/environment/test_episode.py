@@ -39,6 +39,24 @@ def test_a_solved_episode_by_hand() -> None:
     assert (outcome.turns, outcome.hops, outcome.tool_errors, outcome.malformed) == (4, 2, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("message", "answer", "right"),
+    [
+        ("Answer: 384. Answer: 12", "384.; 12", False),
+        ("Answer: 12\nAnswer: 384", "12; 384", False),
+        ("<think>Answer: 12</think>Answer: 384", "384", True),
+        ("Answer: 384</think>Answer: 12", "12", False),
+        ("That leaves 462 - 78 = 384 coins.", "384", True),
+        ("384 or 12.", "384 or 12.", False),
+        ("Answer: 12 or 384", "12 or 384", False),
+    ],
+)
+def test_what_a_final_message_marks_is_its_answer(message: str, answer: str, *, right: bool) -> None:
+    outcome = play([ASK, message]).outcome()
+    assert outcome.solved is right
+    assert answer in outcome.answer
+
+
 def test_right_without_the_missing_piece_is_luck() -> None:
     outcome = play([WIKI, ANSWER]).outcome()
     assert (outcome.right, outcome.solved, outcome.lucky, outcome.asked) == (True, False, True, 0)

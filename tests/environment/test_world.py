@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.environment.answers import final_answer
 from rc1_lib.environment.world import UNKNOWN_PAGE, World
 from rc1_lib.errors import RowError
 from tests.environment.worlds import SHIP, STORY
@@ -62,21 +61,6 @@ def test_answers_are_judged_by_the_rule_of_the_task() -> None:
     assert World(SHIP).is_right("the river Ithwyn")
     assert not World(SHIP).is_right("Ithwyn or Wyrrudex")
     assert World({**STORY, "task": "strategyqa", "answer": "no"}).is_right("No, never.")
-
-
-@pytest.mark.parametrize(
-    ("content", "answer"),
-    [
-        ("39*2 = 78, so. Answer: 384", "384"),
-        ("Answer: 1 Answer: 2", "2"),
-        ("所以。答案：是", "是"),
-        ("384", "384"),
-        ("Answer:", ""),
-        ("answer: 3", "answer: 3"),
-    ],
-)
-def test_the_answer_stands_behind_the_last_mark(content: str, answer: str) -> None:
-    assert final_answer(content) == answer
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_a_ticket_binds_what_is_read_and_nothing_that_is_made_after_it(built: Ru
 
 LITTLE = (
     "pool.n=300", "judge.samples=1", "calibration.n=100", "calibration.boot=20", "gates.ablation.resamples=20",
-    "gates.reward_hacking.prompts=3", "gates.reward_hacking.resamples=20", "calibration.attacks.prompts=3",
+    "gates.reward_hacking.prompts=3", "gates.reward_hacking.resamples=20", 
 )  # fmt: skip
 """Every builder takes the same way through its modules, however many rows there are."""
 BUILT_ALONE = ("pool", "metrics", "balanced", "weights", "reward_hacking", "overclar_ablation", "judge_baseline")

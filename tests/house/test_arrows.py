@@ -11,15 +11,14 @@ from rc1_lib.artifacts import PROJECT_ROOT
 
 LIBRARY = PROJECT_ROOT / "rc1_lib"
 ROOMS = {
-    "task_specs": "",
     "answer_rules": "",
+    "task_specs": "answer_rules",
     "rows": "",
-    "language": "",
-    "scoring": "language rows",
-    "reward": "language rows scoring",
+    "scoring": "rows",
+    "reward": "rows scoring",
     "labels": "reward scoring sources",
-    "environment": "reward rows",
-    "attacks": "environment language rows",
+    "environment": "answer_rules reward rows",
+    "attacks": "environment rows",
     "sources": "rows",
     "difficulty": "rows",
     "pool": "difficulty rows sources",
@@ -30,7 +29,7 @@ ROOMS = {
     "doctor": "preflight scoring training",
     "forecast": "evaluation scoring training",
     "release": "calibration difficulty evaluation evidence preflight reward training",
-    "training": "calibration difficulty environment pool reward rows scoring sources",
+    "training": "answer_rules calibration difficulty environment pool reward rows scoring sources",
     "evaluation": "environment gates reward scoring training",
     "evidence": "calibration difficulty evaluation labels pool rows scoring training",
     "worlds": "difficulty environment pool reward rows training",
@@ -110,4 +109,4 @@ def test_task_specs_lie_below_the_configuration() -> None:
         for module in imports(path)
         if module.startswith("rc1_lib.")
     }
-    assert used == {"calculator", "errors", "records", "task_specs"}
+    assert used == {"answer_rules", "calculator", "errors", "records", "task_specs"}

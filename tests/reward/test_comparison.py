@@ -322,7 +322,7 @@ def test_how_much_a_row_counts(fresh_copy: Callable[..., Run], gateway: Gateway)
     assert [lost["id"] for lost in told["unscored"]] == [judged.frame["id"][1]]
     assert told["unscored"][0]["reason"]
     assert told["unstable"] == [judged.frame["id"][0]]
-    rewarded = with_reward(run, judged.frame, {"answered": 0.5, "reply_used": 0.5}).with_columns(group="source_id")
+    rewarded = with_reward(run, judged.frame, {"answered": 0.5, "obtained": 0.5}).with_columns(group="source_id")
     assert rewarded["reward"].is_null().to_list() == rewarded["old"].is_null().to_list() == [False, True, False]
     found = compared(rewarded)
     assert (found.rows, found.weight) == (2, 1.0 + run.config.reward.unstable_weight)

@@ -112,5 +112,5 @@ def test_the_rubric_agrees_no_better_than_chance_and_the_gate_says_so(
     assert (found.body["labels"]["dialogues"], found.body["labels"]["groups"]) == (200, 50)
     figures = found.body["agreement"][0]["figures"]
     assert figures["agreement"]["value"] > 0.5 > abs(figures["kappa"]["value"]) + 0.4
-    assert figures["rank correlation"]["value"] < 0.1
+    assert figures["rank correlation"]["value"] < 0.15
     assert {check.name for check in found.gate.failures} == {"kappa with people", "rank correlation with people"}

@@ -19,6 +19,7 @@ from rc1_lib.rows import frame, schema
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.playable import is_playable, unplayable
 from rc1_lib.rows.schema import check_rows
+from rc1_lib.task_specs import answer_in
 
 Row = dict[str, Any]
 
@@ -60,6 +61,8 @@ CASES: list[tuple[Callable[[Row], object], str]] = [
     (lambda row: row["messages"][1].update(content=None), "every message needs a text"),
     (lambda row: row["messages"][-1].update(content="I do not know."), "hold 'final'"),
     (lambda row: row.update(final=""), "hold 'final'"),
+    (lambda row: row.update(final=f"{row['final']}; of another dialogue"), "hold 'final'"),
+    (lambda row: row.update(final=f"of another dialogue; {row['final']}"), "hold 'final'"),
     (lambda row: first_call(row).update(name="search"), "every call needs one of the tools"),
     (lambda row: first_call(row).update(arguments="{broken"), "every call needs one of the tools"),
     (lambda row: first_call(row).update(arguments='{"page": "x"}'), "every call needs one of the tools"),
@@ -126,6 +129,14 @@ def test_a_damaged_row_is_refused_in_a_sentence(
 
 def test_whole_rows_are_accepted(lines: list[str], tmp_path: Path) -> None:
     check(tmp_path / "rows.jsonl", lines)
+
+
+def test_a_row_whose_marks_contradict_each_other_is_accepted(lines: list[str], tmp_path: Path) -> None:
+    row = json.loads(lines[1])
+    row["messages"][-1]["content"] = "Answer: 1\nAnswer: 2"
+    row.update(final=answer_in(row["task"], "Answer: 1\nAnswer: 2"), solved=False, lucky=False)
+    assert row["final"] == "1; 2"
+    check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row)])
 
 
 @pytest.mark.parametrize("old", [{}, {"user_replies": None}])

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rc1_lib.answer_rules import same_name
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Passage, Question, Step
 from rc1_lib.task_specs import TaskSpec, record_fields
 from rc1_lib.task_specs.hotpotqa import guess_title
 from rc1_lib.task_specs.spec import UnusableRecord
-from rc1_lib.task_specs.verifiers import same_text
 from rc1_lib.task_specs.withheld_name import name_slot
 from rc1_lib.task_specs.wording import occurrences, sentences, tidy
 
@@ -73,7 +73,7 @@ SPEC = TaskSpec(
     label="MuSiQue",
     template_kind="composed",
     parse=parse,
-    is_right=same_text,
+    is_right=same_name,
     guess=guess_title,
     multi_hop=True,
 )

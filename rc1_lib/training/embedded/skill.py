@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rc1_lib.environment.answers import final_answer
+from rc1_lib.answer_rules.message import final_answer
 from rc1_lib.environment.markers import CALL, CALL_END
 from rc1_lib.records import Message
 from rc1_lib.training.chat_format import ChatFormat, turn_text

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rc1_lib.environment.answers import final_answer
+from rc1_lib.answer_rules.message import final_answer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.embedded.packed import Packed, batches, joined, pack, padded
 

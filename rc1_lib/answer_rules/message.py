@@ -1,0 +1,96 @@
+"""What of a final message is taken as the answer (docs/answers.md): what is marked, else what the task says."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+Unmarked = Callable[[str], str]
+"""A message without a mark -> what of it is taken as the answer."""
+
+MARK = r"(?:Answer|ANSWER|答案)[*_]{0,3}[ \t]*[:：]"
+"""What stands before an answer; `rc1_lib.rows.conventions` has how the builder writes it. Polars reads it too."""
+OTHER_MARK = r"####|\\boxed\b"
+"""How GSM8K and LaTeX mark an answer; read where no `MARK` stands."""
+_MARK = re.compile(MARK)
+_HASHES = re.compile(r"####[ \t]*(.*)")
+_BOX = re.compile(r"\\boxed\s*\{")
+_THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_ANSWER_IS = re.compile(
+    r"\banswer(?:\s+to\s+[^.:\n]{1,80})?(?:\s+is\b:?|\s*[:：])|答案\s*(?:是|为|[:：])", re.IGNORECASE
+)
+_NOT_IN_A_NUMBER = re.compile(r"(?<!\d)[,/%]|[.,/](?!\d)")
+_DIFFER = "; "
+"""Between answers that contradict each other: taken together they are none by any rule."""
+
+
+def last_statement(message: str) -> str:
+    """What is taken of a message without a mark: what follows its last `answer is`, else its last line."""
+    found = [*_ANSWER_IS.finditer(message)]
+    return _first_line(message[found[-1].end() :]) if found else message.strip().rpartition("\n")[2].strip()
+
+
+def final_answer(content: str, unmarked: Unmarked = last_statement) -> str:
+    """The answer of a final message, thoughts left out; empty where a mark stands and nothing with it.
+
+    Args:
+        content: the message.
+        unmarked: what is taken where no mark stands, which the task says.
+    """
+    said = _without_thoughts(content)
+    marked = _marked(said)
+    if marked is None:
+        return unmarked(said)
+    answers = [_without_box(text) for text in marked if text]
+    if len({_folded(text) for text in answers}) > 1:
+        return _DIFFER.join(dict.fromkeys(answers))
+    return answers[-1] if answers else ""
+
+
+def _without_thoughts(content: str) -> str:
+    """What is neither within `<think>` and `</think>` nor before a closing one."""
+    *_, said = _THOUGHT_ENDS.split(content)
+    return _THOUGHT.split(said, maxsplit=1)[0]
+
+
+def _marked(said: str) -> list[str] | None:
+    """What each mark marks, in order; None without a mark."""
+    marks = [*_MARK.finditer(said)]
+    if marks:
+        ends = [*(mark.start() for mark in marks[1:]), len(said)]
+        return [_first_line(said[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
+    found = [(match.start(), match[1].strip()) for match in _HASHES.finditer(said)]
+    found += [(match.start(), _braced(said, match.end())) for match in _BOX.finditer(said)]
+    return [text for _, text in sorted(found)] or None
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _braced(text: str, start: int) -> str:
+    """From `start` up to the brace that closes there; up to the end where none does."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += (text[place] == "{") - (text[place] == "}")
+        if not depth:
+            return text[start:place].strip()
+    return text[start:].strip()
+
+
+def _without_box(text: str) -> str:
+    r"""What a `\boxed{}` that is all of `text` holds."""
+    bare = text.strip("$*. ")
+    if box := _BOX.match(bare):
+        inside = _braced(bare, box.end())
+        if len("".join(bare[box.end() :].split())) == len("".join(inside.split())) + 1:
+            return inside
+    return text
+
+
+def _folded(text: str) -> str:
+    """Letters and digits, the marks of a number with them: what two spellings of one answer share."""
+    wide = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(mark for mark in _NOT_IN_A_NUMBER.sub("", wide) if mark.isalnum() or mark in "-−.,/%")

@@ -1,0 +1,161 @@
+"""Plain text as numbers, signs and words: what a sentence is made of to the reader of numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from rc1_lib.answer_rules.digits import value_of_digits
+from rc1_lib.answer_rules.number_words import SCALES, number_in_words
+from rc1_lib.answer_rules.plain_text import NARROW
+
+Token = Fraction | str
+"""A number, or a word or sign in lower case."""
+
+
+class Unreadable(ValueError):
+    """The text holds something that is no single number: `1.2.3`, `12a`, `2:30`, `3,4`."""
+
+
+_UNITS = frozenset((
+    "g kg mg lb lbs oz t l ml cl dl gal m km cm mm ft in inch yd mi s sec secs min mins h hr hrs hour hours mph "
+    "kmh kph w kw "
+    "kwh v hz gb mb tb kb usd eur gbp cny rmb hkd pts pcs pc pt yr yrs year years day days clips c f cal kcal sq cu p"
+).split())  # fmt: skip
+"""What may stand right after digits, without a space."""
+_CURRENCIES = frozenset("usd eur gbp cny rmb hkd us hk aud cad nt rs inr".split())
+_ORDINALS = frozenset(("st", "nd", "rd", "th"))
+_TOKEN = re.compile(
+    rf"(?P<digits>(?<![\d.,/])[1-9]\d{{0,2}}(?:[ {NARROW}]\d{{3}})+(?:\.\d+)?(?![\d.,'_/]*\d)|"
+    rf"\d+(?:[.,'_{NARROW}]+\d+)*(?:e[-+]?\d{{1,4}}(?![a-z\d]))?|(?<![\d.])\.\d+(?![.,]?\d))|"
+    r"(?P<word>[a-z]+(?:'[a-z]+)?|[^\W\d_a-z]+)|"
+    r"(?P<sign>\.{2,}|[-+*/^()=≈≶—%~:;,.?!&$])|(?P<other>[^\s])"
+)
+_SIGNED = re.compile(r"\$?[\d.]")
+_HYPHEN = re.compile(r"(?<=[a-z\d])-(?=[a-z])|(?<=[a-z])/(?=[a-z])")
+_MONEY = re.compile(r"(\$\s?[\d.,]*\d)\s?(mm?|b|k)\b")
+_MIXED = re.compile(r"(?<=\d) and (?=\d+\s?/\s?\d)")
+_TIMES = re.compile(r"(?<!\b0)(?<=[\d)])\s*x\s*(?=[\d($.-])")
+_GREAT = re.compile(r"\b(thousand|million|billion),\s(?=[a-z])")
+_MONEY_SCALES = {"m": " million", "mm": " million", "b": " billion", "k": " thousand"}
+
+
+def tokens_of(sentence: str) -> list[Token]:
+    """The numbers, words and signs of `sentence`; number words and what multiplies a number are part of it.
+
+    Args:
+        sentence: as `plain_text` gives it, Chinese numerals in digits.
+
+    Raises:
+        Unreadable: where digits are part of something that is no single number.
+    """
+    if "$" in sentence:
+        sentence = _MONEY.sub(lambda money: f"{money[1]}{_MONEY_SCALES[money[2]]} ", sentence)
+    return list(
+        _scaled(
+            _with_words(list(_cut(_TIMES.sub("*", _HYPHEN.sub(" ", _GREAT.sub(r"\1 ", _MIXED.sub(" ", sentence)))))))
+        )
+    )
+
+
+def _cut(sentence: str) -> Iterator[Token]:
+    """Numbers, words and signs as they are written, each run of digits checked against what it touches."""
+    before, last, given = "", "", ""  # the word that ends where the next token starts; the token before; the last word
+    end = 0
+    for match in _TOKEN.finditer(sentence):
+        text, kind = match[0], match.lastgroup
+        touches = match.start() == end
+        end = match.end()
+        if kind == "digits":
+            if touches and before.isascii() and before and before not in _CURRENCIES:
+                raise Unreadable(text)
+            value = value_of_digits(text)
+            if value is None or (touches and last == ":" and sentence[match.start() - 2 : match.start() - 1].isdigit()):
+                raise Unreadable(text)
+            yield value
+        elif kind == "word" and touches and last == "digits" and text.isascii():
+            yield from _attached(text, sentence[end : end + 1])
+        elif kind == "other":
+            if text not in "\"'[]":
+                raise Unreadable(text)
+        elif text == "-" and len(given) > 1 and _SIGNED.match(sentence, end) and not touches:
+            yield "negative"  # " -5": a sign; " - 5" is rather a pause or a sum
+        elif text != "$":
+            yield text
+        before = given = text if kind == "word" else ""
+        last = "digits" if kind == "digits" else text
+
+
+def _attached(text: str, following: str) -> Iterator[Token]:
+    """Letters right after digits: a unit, a thousand, a multiplication, or something that is no number."""
+    if text == "x" and following.isdigit():
+        yield "*"
+    elif text in _ORDINALS:
+        yield "ordinal"
+    elif text in _UNITS or text in ("k", "bn", "mn", "mln"):
+        yield text
+    elif len(text) < 4 or following.isdigit():
+        raise Unreadable(text)
+    else:
+        yield text
+
+
+def _with_words(tokens: list[Token]) -> Iterator[Token]:
+    """With number words as numbers, and without ordinals (`3rd`)."""
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        if isinstance(token, str) and token.isalpha():
+            end = place
+            while end < len(tokens) and end < place + 16 and isinstance(word := tokens[end], str) and word.isalpha():
+                end += 1
+            words = [str(word) for word in tokens[place:end]]
+            before = tokens[place - 1] if place else ""
+            found = number_in_words(words, before if isinstance(before, str) else "")
+            if isinstance(before, Fraction):
+                if words[:3] == ["and", "a", "half"]:
+                    raise Unreadable("and a half")
+                found = None if words[0] in SCALES else found
+            elif before in SCALES:
+                found = None  # "5 hundred thousand"
+            if found:
+                yield found[0]
+                place += found[1]
+                continue
+        elif isinstance(token, Fraction) and tokens[place + 1 : place + 2] == ["ordinal"]:
+            place += 2
+            continue
+        yield token
+        place += 1
+
+
+_NO_SCALE = re.compile(
+    r"mill?iard\w*|mill?ion\w*|billi\w*|trilli\w*|quadri\w*|quinti\w*|mrd|mio|gross|score|mil|myriads?|googol|tens?|[mb]|"
+    r"halves|halfs?|thirds?|quarters?|fourths?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|\w*dredths?|"
+    r"\w*sandths?|squared|cubed|factorial|am|pm|x"
+)
+"""After a number, words that change its value and are no scale that is known here."""
+
+
+def _scaled(tokens: Iterator[Token]) -> Iterator[Token]:
+    """With scale words multiplied in, and per cent signs dropped: GSM8K's golds of percentages are bare."""
+    held: Fraction | None = None
+    for token in tokens:
+        if held is not None and isinstance(token, str):
+            if token in SCALES:
+                held *= SCALES[token]
+                continue
+            if token in ("%", "percent"):
+                continue
+            if token.isascii() and _NO_SCALE.fullmatch(token):
+                raise Unreadable(token)
+        if held is not None:
+            yield held
+            held = None
+        if isinstance(token, Fraction):
+            held = token
+        else:
+            yield token
+    if held is not None:
+        yield held

@@ -1,0 +1,123 @@
+"""What of a final message is taken as the answer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rc1_lib.answer_rules.message import final_answer, last_statement
+from rc1_lib.task_specs import answer_in, is_right
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        ("39*2 = 78, so. Answer: 384", "384"),
+        ("所以。答案：是", "是"),
+        ("答案: 是", "是"),
+        ("**Answer:** 384", "** 384"),
+        ("**Answer**: 384", "384"),
+        ("ANSWER: 384", "384"),
+        ("Final Answer: 384\nThat was easy.", "384"),
+        ("Answer:\n\n384\nBecause of 78.", "384"),
+        ("Answer: 384. This is because 2 * 192 = 384.", "384. This is because 2 * 192 = 384."),
+        ("Answer: \\boxed{384}", "384"),
+        ("Answer: $\\boxed{\\frac{1}{2}}$.", "\\frac{1}{2}"),
+        ("Answer: \\boxed{3} or \\boxed{4}", "\\boxed{3} or \\boxed{4}"),
+        ("Answer:", ""),
+        ("Answer:\nAnswer: 384", "384"),
+        ("78, then\n#### 384", "384"),
+        ("so $\\boxed{384}$ it is", "384"),
+        ("#### 1\nAnswer: 384", "384"),
+        ("", ""),
+    ],
+)
+def test_the_answer_is_what_is_marked(content: str, answer: str) -> None:
+    assert final_answer(content) == answer
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        ("Answer: 384 Answer: 384", "384"),
+        ("Answer: yes\nso\n**Answer: Yes.**", "Yes.**"),
+        ("Answer: 1 Answer: 2", "1; 2"),
+        ("Answer: 1\nAnswer: 2\nAnswer: 1", "1; 2"),
+        ("Answer: -5\nAnswer: 5", "-5; 5"),
+        ("Answer: 1.5\nAnswer: 15", "1.5; 15"),
+        ("\\boxed{1} or \\boxed{2}", "1; 2"),
+        ("#### 1\n#### 2", "1; 2"),
+        ("Answer: yes\n答案：否", "yes; 否"),
+    ],
+)
+def test_marks_that_contradict_each_other_are_taken_together(content: str, answer: str) -> None:
+    assert final_answer(content) == answer
+
+
+ANSWERS = {"gsm8k": ("7", "8"), "strategyqa": ("yes", "no"), "hotpotqa": ("Ithwyn", "Salkoth")}
+
+
+@pytest.mark.parametrize("task", ANSWERS)
+@pytest.mark.parametrize(
+    "mark", ["Answer: {}\nAnswer: {}", "答案：{} Answer: {}", "#### {}\n#### {}", "\\boxed{{{}}} \\boxed{{{}}}"]
+)
+def test_marks_that_contradict_each_other_are_right_by_no_rule(task: str, mark: str) -> None:
+    gold, other = ANSWERS[task]
+    for one, two in ((gold, other), (other, gold)):
+        assert not is_right(task, answer_in(task, mark.format(one, two)), gold)
+    assert is_right(task, answer_in(task, mark.format(gold, gold)), gold)
+
+
+def test_one_number_in_two_dresses_is_no_contradiction() -> None:
+    assert is_right("gsm8k", answer_in("gsm8k", "Answer: 72\nAnswer: 72 clips"), "72")
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        ("<think>Answer: 1</think>Answer: 2", "2"),
+        ("Answer: 1 is what I think.</think> Answer: 2", "2"),
+        ("<think>Answer: 1</think> <THINK>Answer: 3</THINK>\nAnswer: 2", "2"),
+        ("<think>Answer: 1", ""),
+        ("<think>Answer: 1</think>", ""),
+        ("Answer: 2 <think>or 1", "2"),
+    ],
+)
+def test_thoughts_are_not_read(content: str, answer: str) -> None:
+    assert final_answer(content) == answer
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        ("384", "384"),
+        ("I looked it up.\nThe answer is Ithwyn", "Ithwyn"),
+        ("The answer to your question is: Ithwyn\nGlad to help.", "Ithwyn"),
+        ("answer: 3", "3"),
+        ("答案是塞尔科", "塞尔科"),
+        ("I looked it up.\n\nIthwyn\n", "Ithwyn"),
+        ("", ""),
+    ],
+)
+def test_without_a_mark_the_last_statement_is_taken(content: str, answer: str) -> None:
+    assert last_statement(content) == answer
+    assert final_answer(content) == answer
+
+
+@pytest.mark.parametrize(
+    ("task", "message", "gold"),
+    [
+        ("gsm8k", "In April 48, in May 24. Together that is 72 clips.", "72"),
+        ("strategyqa", "A whale is bigger than a dog. So no.", "no"),
+        ("hotpotqa", "Both rivers meet there.\nThe answer is the Ithwyn.", "Ithwyn"),
+    ],
+)
+def test_each_task_says_what_is_taken_without_a_mark(task: str, message: str, gold: str) -> None:
+    assert is_right(task, answer_in(task, message), gold)
+
+
+@given(st.text(st.sampled_from("Answer: 7\n#\\boxed{}<think>/答案："), max_size=60))
+def test_any_message_has_an_answer_that_stands_in_it(message: str) -> None:
+    for answer in final_answer(message).split("; "):
+        assert answer in message

@@ -1,0 +1,130 @@
+"""Training that pays for the verified outcome alone: the gates on the judged score do not apply, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.artifacts import read_json, sha256_json, write_json
+from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
+from rc1_lib.cli.session import VERIFIED
+from rc1_lib.errors import ConfigError, TicketError
+from rc1_lib.evidence import Evidence
+from rc1_lib.file_hashes import sha256_file
+from rc1_lib.preflight.gates import NIGHTLY, PREFLIGHT, evaluate, gates_of_round, not_applicable
+from rc1_lib.preflight.rounds import PASSED, write_round
+from rc1_lib.preflight.ticket import TICKET, issue_ticket, stated, verify_ticket
+from rc1_lib.records import GateResult, Status
+from rc1_lib.run import Run, open_run
+
+ON_SCORE = {
+    "weights", "judge_probe", "anti_simulation", "judge_stability", "judge_agreement", "shadow_run", "judge_drift",
+}  # fmt: skip
+
+
+def judged(run: Run, number: int) -> list[GateResult]:
+    return [evaluate(spec.name, Evidence(run), number) for spec in gates_of_round(number)]
+
+
+@pytest.fixture
+def verified(fresh_copy: Callable[..., Run]) -> Run:
+    """A workspace whose weights and judged scores are gone, under a configuration that has no use for them."""
+    run = fresh_copy(*VERIFIED)
+    for path in (run.config.weights, run.config.judge.store.path, run.config.judge.baseline.path):
+        run.workspace.path(path).unlink(missing_ok=True)
+    assert is_due(run, "auto")
+    stages = run_stages(run, evaluate_here)
+    assert [one.gate.status for one in stages] == [
+        Status.NOT_APPLICABLE, Status.NOT_APPLICABLE, Status.PASSED, Status.PASSED, Status.NOT_APPLICABLE,
+    ]  # fmt: skip
+    assert not is_due(run, "auto")
+    return run
+
+
+def test_a_ticket_is_issued_without_a_judge_and_says_what_was_not_judged(verified: Run) -> None:
+    for number in (1, 2):
+        write_round(verified, number, judged(verified, number))
+    ticket = issue_ticket(verified)
+    assert verify_ticket(verified) == ticket
+    assert set(ticket["not_applicable"]) == ON_SCORE - {"judge_drift"}
+    assert all("training.reward.judge is 0" in why for why in ticket["not_applicable"].values())
+    assert "anti_simulation" not in ticket["waived"], "what does not apply is not waived"
+    changed = {one["key"] for one in ticket["thresholds_changed"]}
+    assert {"training.reward.judge", "training.reward.success"} <= changed
+    assert not {"weights", "judge_spec", "judge_baseline"} & set(ticket["files"])
+    assert not verified.workspace.path(verified.config.weights).exists()
+    pool = Evidence(verified).path("pool")
+    body = pool.read_bytes()
+    pool.write_bytes(body[:-2] + b" " + body[-2:])
+    with pytest.raises(TicketError, match=r"rc1_seed\.jsonl has changed"):
+        verify_ticket(verified)
+
+
+def test_just_the_gates_on_the_judged_score_do_not_apply(built: Run, verified: Run) -> None:
+    assert set(not_applicable(verified)) == ON_SCORE
+    assert {spec.name for spec in PREFLIGHT if spec.on_score} == ON_SCORE
+    assert not_applicable(built) == {}
+    assert [one.status for one in judged(verified, NIGHTLY)] == [Status.NOT_APPLICABLE]
+
+
+@pytest.mark.parametrize("gate", ["reward_hacking", "consistency"])
+def test_a_report_that_calls_another_gate_not_applicable_earns_no_ticket(verified: Run, gate: str) -> None:
+    for number in (1, 2):
+        results = judged(verified, number)
+        forged = [GateResult(one.name, not_applicable="so it is") if one.name == gate else one for one in results]
+        write_round(verified, number, forged)
+    with pytest.raises(TicketError, match="calls other gates not applicable than the configuration does"):
+        issue_ticket(verified)
+
+
+def test_a_report_that_forgets_what_did_not_apply_is_refused_with_a_recomputed_ticket(verified: Run) -> None:
+    for number in (1, 2):
+        write_round(verified, number, judged(verified, number))
+    issue_ticket(verified)
+    report, place = verified.workspace.path(PASSED[1]), verified.workspace.path(TICKET)
+    body = read_json(report)
+    body["not_applicable"].pop("weights")
+    write_json(report, body)
+    ticket = read_json(place)
+    ticket["reports"]["round1"]["sha256"] = sha256_file(report)
+    ticket["not_applicable"].pop("weights")
+    write_json(place, {**ticket, "ticket_sha256": sha256_json(stated(ticket))})
+    with pytest.raises(TicketError, match="calls other gates not applicable"):
+        verify_ticket(verified)
+
+
+def test_profile_prod_wants_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="verified_reward"):
+        open_run(profile="prod", workspace=tmp_path, overrides=VERIFIED)
+    why = "gates.not_applicable.verified_reward=answers are verified, and no judge is paid"
+    run = open_run(profile="prod", workspace=tmp_path, overrides=(*VERIFIED, why))
+    assert "no judge is paid" in not_applicable(run)["weights"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        (("gates.not_applicable.verified_reward=not needed",), "training.reward.judge is 0.3"),
+        ((*VERIFIED, "gates.not_applicable.verified_reward='1.'"), "a reason in words"),
+        ((*VERIFIED, "gates.not_applicable.mix=why not"), "mix"),
+        (("training.reward.success=0",), "training.reward.unverified"),
+        (("training.reward.success=0", "training.reward.judge=0"), "both 0"),
+        (("gates.waivers.mix='...'",), "a reason in words"),
+    ],
+)
+def test_a_configuration_that_contradicts_itself_is_refused(overrides: tuple[str, ...], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        open_run(profile="local", overrides=overrides)
+
+
+def test_profile_prod_allows_a_waiver_for_labels_alone(tmp_path: Path) -> None:
+    run = open_run(profile="prod", workspace=tmp_path, overrides=["gates.waivers.judge_agreement=no labels yet"])
+    assert run.config.gates.waivers == {"judge_agreement": "no labels yet"}
+    with pytest.raises(ConfigError, match="judge_agreement alone"):
+        open_run(profile="prod", workspace=tmp_path, overrides=["gates.waivers.anti_simulation=please"])
+
+
+def test_every_stage_says_whether_it_is_about_the_score() -> None:
+    assert {stage.name for stage in STAGES if not stage.on_score} == {"reward_hacking", "overclar_ablation"}
