@@ -39,9 +39,7 @@ DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
 """The dialogues that were paid more than the teacher's, whole, so that they can be read and replayed."""
 
 
-def attack_reward(
-    run: Run, weights: Mapping[str, float] | None = None, *, judge: AsksJudge = judge_rows
-) -> GateReport:
+def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge: AsksJudge = judge_rows) -> GateReport:
     """Play every worthless policy on prompts of the shadow set, and compare what training pays it with the teacher's.
 
     Where training pays for the judged score too, what the score alone would pay is reported next to it.
@@ -101,9 +99,7 @@ def attack_reward(
     return write_report(run, report_path(HACKING.name, key), gate, body, drawn, HACKING.name)
 
 
-def _scored(
-    run: Run, takes: pl.DataFrame, rows: pl.DataFrame, judge: AsksJudge
-) -> tuple[JudgedRows, JudgedRows]:
+def _scored(run: Run, takes: pl.DataFrame, rows: pl.DataFrame, judge: AsksJudge) -> tuple[JudgedRows, JudgedRows]:
     return judge(run, takes), judge(run, rows, store=attack_store(run))
 
 

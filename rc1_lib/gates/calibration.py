@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rc1_lib.checks import above, at_least, at_most, equal, info
-from rc1_lib.gates.shadow_run import constant_shown, gain_wanted, interval_in_words, none_stuck, room_shown
+from rc1_lib.gates.shadow_run import constant_shown, gain_wanted, interval_in_words, none_stuck, pairs_for, room_shown
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.thresholds import CalibrationGate, WeightsGate
@@ -60,7 +60,7 @@ def calibration_gate(
         ),
         at_least(
             "rank correlation gained, per cent", found.improve_pct_vs_old, gain,
-            _pairs(found) + _what_weights_can(found.unpulled["improve_pct_vs_old"], gain),
+            _pairs(found, gain) + _what_weights_can(found.unpulled["improve_pct_vs_old"], gain),
             found.intervals["improve_pct_vs_old"].of(found.rows, "dialogues"),
         ),
         at_least(
@@ -87,12 +87,12 @@ def calibration_gate(
     return GateResult("calibration", (*checks, constant_shown(constant), *shown))
 
 
-def _pairs(found: Calibration) -> str:
+def _pairs(found: Calibration, gain: float) -> str:
     """How many pairs of a solved and an unsolved dialogue either score has in order, where the target is success."""
     old, new = found.median_auc["old"], found.intervals["auc"].value
     if math.isnan(old) or math.isnan(new):
         return ""
-    return f"the old weights put solved above unsolved in {old:.3f} of the pairs, the calibrated ones in {new:.3f}; "
+    return f"{pairs_for(gain, old)}, and the calibrated weights have {new:.3f}; "
 
 
 def _what_weights_can(most: float, wanted: float) -> str:
@@ -101,6 +101,6 @@ def _what_weights_can(most: float, wanted: float) -> str:
     if most >= wanted:
         return f"{fitted}: the dimensions hold it; lower calibration.l2, or judge more dialogues (calibration.n)"
     return (
-        f"{fitted}, so no weights bring it: weights can only move towards dimensions that know more of success than the "
+        f"{fitted}, so no weights bring it: they can only move towards dimensions that know more of success than "
         f"others, and here all know much the same, or little; it is the judge that has to know more, not the weights"
     )

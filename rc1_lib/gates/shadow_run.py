@@ -128,7 +128,8 @@ def _top_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
             f"differences of less than a hundredth decide the top tenth ({compared.near_top.in_words()}): the scores "
             f"crowd at the top, so this says little of the reward; take a judge that tells good from best"
         )
-    kept = f"by the old score the new best tenth keeps {compared.figures['top10_lead_kept'].value:.0%} of the old one's lead"
+    lead = compared.figures["top10_lead_kept"].value
+    kept = f"by the old score the new best tenth keeps {lead:.0%} of the old one's lead"
     if _nothing_to_gain(compared.figures["auc_old"].value, compared.figures["auc_new"], thresholds):
         return (
             f"the reward knows success, so what has changed is which of the good dialogues are best ({kept}): look at "
@@ -144,9 +145,21 @@ def _but_for_the_price(compared: Comparison, figure: str, wanted: float) -> str:
         return ""
     return (
         f"the price of needless questions has done it: without it the figure is {free:.3g}. A question costs more "
-        f"(overclar.alpha) than what the score sets dialogues apart by, so that solved ones which asked needlessly fall "
+        f"(overclar.alpha) than what sets dialogues apart by the score, so that good ones which asked needlessly fall "
         f"below others; lower overclar.alpha, or take a judge who grades right and wrong further apart"
     )
+
+
+def pairs_for(gain: float, old: float) -> str:
+    """What a relative gain of a rank correlation means where the old score has this share of the pairs in order.
+
+    With an outcome that is yes or no the correlation is (2 auc - 1) sqrt(3 p (1 - p)) for a share p of successes, but
+    for ties: the gain is one of auc - 1/2, and auc ends at 1.
+    """
+    wanted = 0.5 + (old - 0.5) * (1 + gain / 100)
+    if wanted > 1:
+        return f"a gain of {gain:g} % over {old:.3f} of the pairs in order is more than all of them"
+    return f"a gain of {gain:g} % over {old:.3f} of the pairs in order takes about {wanted:.3f} of them"
 
 
 def _gain_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
@@ -156,10 +169,10 @@ def _gain_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
     wanted = -thresholds.max_loss_pct if enough else thresholds.min_improve_pct
     shown = compared.figures["auc_new"].value
     return _but_for_the_price(compared, "corr_improve_pct", wanted) or (
-        f"the old score puts solved above unsolved in {old:.3f} of the pairs, the reward in {shown:.3f}, without its "
-        f"price of needless questions in {free['auc_new']:.3f}: these weights know little that the old ones do not. "
-        f"The calibration's report says whether any weights would (`unpulled`); if none do, it is the judge that has to "
-        f"know more"
+        f"{pairs_for(wanted, old)}; the reward has {shown:.3f}, without its price of needless questions "
+        f"{free['auc_new']:.3f}: these weights know little that the old ones do not. "
+        f"The calibration's report says whether any weights would (`unpulled`); if none do, it is the judge that has "
+        f"to know more"
     )
 
 

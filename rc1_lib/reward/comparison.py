@@ -1,8 +1,8 @@
 """The old score against the new reward, on the same dialogues: do they agree, and which one knows success?
 
 Agreement is Spearman's rho, Kendall's tau-b, the overlap of the best tenth and fifth, and how much of the best tenth's
-lead is kept; ties are handled in all of them (`rc1_lib.reward.rank_agreement`). Intervals come from a bootstrap over source questions, paired: each resample
-looks at both scores of the same dialogues.
+lead is kept; ties are handled in all of them (`rc1_lib.reward.rank_agreement`). Intervals come from a bootstrap over
+source questions, paired: each resample looks at both scores of the same dialogues.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def compare(
     """Compare the columns `old` and `reward` of scored dialogues.
 
     Args:
-        frame: a row a dialogue: `old, main, reward, total` (Float64), `solved` (Boolean), `weight` (how much it counts),
-            `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`,
+        frame: a row a dialogue: `old, main, reward, total` (Float64), `solved` (Boolean), `weight` (how much it
+            counts), `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`,
             `answer_length`, and the dimensions weighed. Rows without a score are left out.
         weighed: the dimensions that carry weight in the new reward.
         corr_floor: improvements are relative to the old correlation, or to this where it is smaller.

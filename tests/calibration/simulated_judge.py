@@ -1,4 +1,4 @@
-"""A judge that is made up: it sees which dialogues are right with a given skill, and grades good ones as better or worse.
+"""A judge that is made up: with a given skill it sees which dialogues are right, and it grades better ones higher.
 
 What makes a dialogue better is read off it: how much of what was found its final message quotes, how few calls it took,
 how short it is. A part that belongs to the dialogue as a whole is drawn, and so is what a judge takes it for. All seven
@@ -27,7 +27,6 @@ from rc1_lib.text import tokenize
 Floats = NDArray[np.float64]
 QUOTED, CALLS, WORDS = 8.0, 3.0, 60.0
 """Words of evidence after which 63 % of their worth is reached; calls and words that halve what there is to gain."""
-
 _HEDGES = [name for name, one in ATTACKS.items() if one.never_right]
 
 
@@ -37,17 +36,19 @@ class Simulated:
 
     Attributes:
         skill: share of the dialogues of which it sees rightly whether they are right, and whether asking was needed.
+        spread: how much of the differences in quality it sees; at 0 all right dialogues are equal but for the noise.
         halo: standard deviation of what is drawn for a dialogue as a whole, in quality.
         noise: standard deviation of each grade by itself.
         step: grades are multiples of it; 0 leaves them as they are.
-        spread: how much of the differences in quality it sees; at 0 all right dialogues are equal but for the noise.
+        asked: which time it is asked: the noise is drawn for each, all else is the same.
     """
 
     skill: float
+    spread: float = 1.0
     halo: float = 0.12
     noise: float = 0.05
     step: float = 0.0
-    spread: float = 1.0
+    asked: int = 0
 
     def __call__(self, run: Run, rows: pl.DataFrame, **options: Any) -> JudgedRows:
         """The rows with its grades; rules, counts and outcome are the run's."""
@@ -59,12 +60,13 @@ class Simulated:
         columns = [pl.Series(name, values) for name, values in grades.items()]
         return replace(judged, frame=judged.frame.with_columns(columns))
 
-    def grades(self, rows: pl.DataFrame, asked: NDArray[Any]) -> Mapping[str, Floats]:
+    def grades(self, rows: pl.DataFrame, questions: NDArray[Any]) -> Mapping[str, Floats]:
         """Its grades in [0, 1], an array of shape (n,) for each dimension.
 
         Args:
-            rows: `id, messages, solved, lucky, needs_clarification` of n dialogues.
-            asked: shape (n,), how many questions each has asked.
+            rows: `id, messages, solved, lucky, needs_clarification` of n dialogues; a hedge of the attack's, by its
+                id, is wrong whatever the answer rule says.
+            questions: shape (n,), how many each has asked the user.
         """
         ids = rows["id"].to_list()
         evidence, economy, brevity = (0.5 + self.spread * (features_of(rows["messages"].to_list()) - 0.5)).T
@@ -72,13 +74,13 @@ class Simulated:
         quality = 0.5 * evidence + 0.25 * economy + 0.25 * brevity + drawn
         hedged = rows["id"].str.extract(r"/([^/]+)$").is_in(_HEDGES).fill_null(False)
         right = (rows["solved"] & ~rows["lucky"] & ~hedged).to_numpy() != (_drawn(ids, "right") >= self.skill)
-        needs = rows["needs_clarification"].to_numpy() != (_drawn(ids, "needs") >= self.skill)
-        restrained = np.where(needs, 1.0, 1.0 / (1 + asked))
+        needed = rows["needs_clarification"].to_numpy() != (_drawn(ids, "needed") >= self.skill)
+        restrained = np.where(needed, 1.0, 1.0 / (1 + questions))
 
-        def grade(name: str, own: Floats, hangs_on_right: float) -> Floats:
-            """Half its own matter and half the dialogue as a whole; and by as much lower where it is taken as wrong."""
-            found = 0.5 + 0.5 * (0.5 * own + 0.5 * quality) - hangs_on_right * ~right + self.noise * _normal(ids, name)
-            kept = np.clip(found, 0.0, 1.0)
+        def grade(name: str, own: Floats, wrong: float) -> Floats:
+            """A quarter its own matter, a quarter the whole dialogue; less by `wrong` where it is taken as wrong."""
+            noise = self.noise * _normal(ids, f"{name}, {self.asked}")
+            kept = np.clip(0.5 + 0.25 * own + 0.25 * quality - wrong * ~right + noise, 0.0, 1.0)
             return np.round(kept / self.step) * self.step if self.step else kept
 
         return {

@@ -26,8 +26,8 @@ FIGURES = {
     "corr_to_success_new", "corr_gain", "corr_improve_pct", "auc_old", "auc_new", "length_corr_old", "length_corr_new",
 }  # fmt: skip
 KINDS: dict[str, Any] = {
-    "old": pl.Float64, "main": pl.Float64, "reward": pl.Float64, "total": pl.Float64, "solved": pl.Boolean, "weight": pl.Float64,
-    "group": pl.String, "task": pl.String, "bucket": pl.String, "needs_clarification": pl.Boolean,
+    "old": pl.Float64, "main": pl.Float64, "reward": pl.Float64, "total": pl.Float64, "solved": pl.Boolean,
+    "weight": pl.Float64, "group": pl.String, "task": pl.String, "bucket": pl.String, "needs_clarification": pl.Boolean,
     "clarifications": pl.Int64, "turns": pl.Int64, "answer_length": pl.Int64, "answered": pl.Float64,
 }  # fmt: skip
 
