@@ -33,7 +33,9 @@ _ADVERBS = (
 )
 _QUOTE = re.compile(r"(?<![a-z])'|'(?![a-z])")
 _CUT_SHORT = re.compile(r"^\s*or\b|\bor\s*$")
-_OR_NOT = re.compile(r"(?<!whether )\bor (?:not|yes|no)\b")
+_OR_NOT = re.compile(
+    r"(?<!whether )\bor (?:not|yes|no)\b|(yes|no|true|false|是|对|真|能|会|可以)\s*(?:或者?|还是)不是?\s*\1"
+)
 _OPENING = re.compile(
     r"(?:(?:so|therefore|thus|hence|then|well|ok|okay|also|in short|in summary|in conclusion|to conclude|overall|"
     r"ultimately|finally|"
