@@ -3,10 +3,11 @@
     python benchmarks/bench_simulated_judges.py [EMBEDDED [PUBLIC]]
 
 The judges are those of `tests/calibration/simulated_judge.py`. Each grades 600 rows, the shadow set, its takes and the
-attack's dialogues, and every stage of `rc1 calibrate` is judged, whether the one before fails or not, at the published
-price of a needless question and at profile local's. Data are those of the workspaces named, which are only read; where
-none is named, 3,000 embedded rows and 600 of the public files beside the project are built in a passing folder. Prints
-the table of docs/experiments/good-judges.md, and with what words each gate fails. Four to six minutes on one core.
+attack's dialogues, and every stage of `rc1 calibrate` is judged, whether the one before fails or not: by the published
+settings, with a weaker pull to the old weights, and at profile local's price of a needless question. Data are those of
+the workspaces named, which are only read; where none is named, 3,000 embedded rows and 600 of the public files beside
+the project are built in a passing folder. Prints a table, of which docs/experiments/good-judges.md shows a part, and
+with what words each gate fails. About eight minutes on one core.
 """
 
 from __future__ import annotations
@@ -43,8 +44,12 @@ from rc1_lib.run import Run, open_run
 from tests.calibration.simulated_judge import Simulated
 
 PUBLIC = PROJECT_ROOT.parent / "shared" / "data"
-PRICES = (0.07, 0.25)
-"""Of a needless question: published, and in profile local."""
+SETTINGS = {
+    "published": ("overclar.alpha=0.07", "calibration.l2=0.1"),
+    "weak pull": ("overclar.alpha=0.07", "calibration.l2=0.01"),
+    "price 0.25": ("overclar.alpha=0.25", "calibration.l2=0.1"),
+}
+"""Of the pull to the old weights and the price of a needless question; the last are profile local's."""
 FEW = ("gates.shadow_run.resamples=200", "gates.ablation.resamples=50", "gates.reward_hacking.resamples=50")
 """Intervals beside figures; those that decide something, of the calibration, are as shipped."""
 SKILLS = (0.7, 0.8, 0.9, 0.95, 1.0)
@@ -52,12 +57,12 @@ JUDGES: dict[str, Simulated | None] = {
     "the rubric itself": None,
     **{f"{skill:g}": Simulated(skill) for skill in SKILLS},
     "0.9, in tenths": Simulated(0.9, step=0.1),
-    "0.9, no quality": Simulated(0.9, spread=0.0),
-    "1, no quality": Simulated(1.0, spread=0.0),
+    "0.9, all good ones alike": Simulated(0.9, spread=0.0),
+    "1, all good ones alike": Simulated(1.0, spread=0.0),
 }
 HEAD = (
-    "rows, judge", "price", "AUC old → new (no price)", "gain (at most)", "error (at most)", "Spearman (no price)",
-    "top tenth (no price; lead kept)", "correlation (no price)", "attack", "ablation", "fails",
+    "rows, judge", "settings", "AUC old → new (no price)", "gain (at most)", "error (at most)", "Spearman (no price)",
+    "top tenth (no price; lead kept)", "correlation (no price)", "attack, smallest margin", "ablation", "fails",
 )  # fmt: skip
 
 
@@ -118,23 +123,23 @@ def trial(run: Run, simulated: Simulated | None, remembering: Remembering) -> Tr
     return Trial(stages, halo, top_overlap(first["old"].to_numpy(), again["old"].to_numpy(), 0.1))
 
 
-def line(rows: str, name: str, run: Run, found: Trial) -> str:
+def line(rows: str, name: str, setting: str, found: Trial) -> str:
     """A judge's line of the table."""
     _, calibration, attack, _, shadow = (one.body for one in found.stages)
     weights, free = calibration["calibration"], shadow["without_price_of_questions"]
-    above = max((one["above"], policy) for policy, one in attack["policies"].items() if one["above"] is not None)
+    least = min(one["margin"] for one in attack["policies"].values() if one["margin"] is not None)
     drop = next(check.value for check in found.stages[3].gate.checks if check.name == "rate drop, %")
     failed = [f"{one.gate.name}: {check.name}" for one in found.stages for check in one.gate.failures]
     cells = (
         f"{rows}, {name}",
-        f"{run.config.overclar.alpha:g}",
+        setting,
         f"{shadow['auc_old']:.3f} → {shadow['auc_new']:.3f} ({free['auc_new']:.3f})",
         f"{weights['improve_pct_vs_old']:.1f} ({weights['unpulled']['improve_pct_vs_old']:.1f})",
         f"{weights['mae_drop_pct_vs_old']:.1f} ({weights['unpulled']['mae_drop_pct_vs_old']:.1f})",
         f"{shadow['spearman']:.2f} ({free['spearman']:.2f})",
         f"{shadow['top10_overlap']:.2f} ({free['top10_overlap']:.2f}; {shadow['top10_lead_kept']:.2f})",
         f"{shadow['corr_improve_pct']:.1f} ({free['corr_improve_pct']:.1f})",
-        f"{above[0]:.1%} {above[1]}",
+        f"{least:.2f}",
         f"{drop:.0f} %",
         "; ".join(failed) or "none",
     )
@@ -146,11 +151,10 @@ def tried(rows: str, run: Run, root: Path, settings: Sequence[str]) -> None:
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}", flush=True)
     remembering, said, agreement = Remembering(), {}, {}
     for name, simulated in JUDGES.items():
-        for price in PRICES:
-            priced = open_run(workspace=root, overrides=(*settings, *FEW, f"overclar.alpha={price}"))
-            found = trial(priced, simulated, remembering)
-            print(line(rows, name, priced, found), flush=True)
-            said[name, price] = [
+        for setting, chosen in SETTINGS.items():
+            found = trial(open_run(workspace=root, overrides=(*settings, *FEW, *chosen)), simulated, remembering)
+            print(line(rows, name, setting, found), flush=True)
+            said[name, setting] = [
                 f"{one.gate.name}: {check.name}: {check.advice}" for one in found.stages for check in one.gate.failures
             ]
             agreement[name] = found
@@ -158,8 +162,8 @@ def tried(rows: str, run: Run, root: Path, settings: Sequence[str]) -> None:
     for name, found in agreement.items():
         print(f"  {name}: {found.halo:.2f}, {found.again:.2f}")
     print(f"\n{rows}: why")
-    for (name, price), sentences in said.items():
-        print("\n".join(f"  {name}, {price:g}: {sentence}" for sentence in sentences) or f"  {name}, {price:g}: passes")
+    for (name, setting), sentences in said.items():
+        print("\n".join(f"  {name}, {setting}: {one}" for one in sentences) or f"  {name}, {setting}: passes")
 
 
 def prepared(given: str | None, root: Path, settings: Sequence[str]) -> Run:
