@@ -33,7 +33,7 @@ _TOLD_BY_HAND = (
     "reports/diversity_report.json", "reports/rc1/sample_manifest.json", "reports/rc1/difficulty_report.json",
     "reports/rc1/git_commit.txt",
 )  # fmt: skip
-_PROJECT = ("constraints.txt", "pyproject.toml")
+_PROJECT = ("LICENSE", "constraints.txt", "pyproject.toml")
 _ADAPTER = "adapter*"
 LOCK = "environment/installed.txt"
 

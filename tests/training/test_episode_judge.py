@@ -385,7 +385,9 @@ def test_what_was_paid_for_a_step_counts_though_its_asking_was_killed_and_stoppe
     killed = forks.start("tests.training.killed.score_and_be_killed_half_way", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
     with pytest.raises(RC1Error, match="the judge stopped"):
-        EpisodeJudge(again(run, "judge.budget.max_calls=1", "training.reward.judge=0")).score(dialogues(2), SEED)
+        EpisodeJudge(
+            again(run, "judge.budget.max_calls=1", "training.reward.judge=0", "training.reward.success=1")
+        ).score(dialogues(2), SEED)
     scores = EpisodeJudge(run).score(dialogues(2), SEED)
     with open_store(run, REPLIES) as store:
         log = store.log().filter(pl.col("outcome") != "hit")
