@@ -7,7 +7,7 @@ attack's dialogues, and every stage of `rc1 calibrate` is judged, whether the on
 settings, with a weaker pull to the old weights, and at profile local's price of a needless question. Data are those of
 the workspaces named, which are only read; where none is named, 3,000 embedded rows and 600 of the public files beside
 the project are built in a passing folder. Prints a table, of which docs/experiments/good-judges.md shows a part, and
-with what words each gate fails. About eight minutes on one core.
+with what words each gate fails. Seven minutes of one core.
 """
 
 from __future__ import annotations

@@ -101,6 +101,6 @@ def _what_weights_can(most: float, wanted: float) -> str:
     if most >= wanted:
         return f"{fitted}: the dimensions hold it; lower calibration.l2, or judge more dialogues (calibration.n)"
     return (
-        f"{fitted}, so no weights bring it: they can only move towards dimensions that know more of success than "
-        f"others, and here all know much the same, or little; it is the judge that has to know more, not the weights"
+        f"{fitted}, so the dimensions do not hold it: weights can only move towards those that know more of success "
+        f"than others, and here all know much the same, or little; it is the judge that has to know more"
     )

@@ -354,7 +354,7 @@ def test_a_gain_that_is_missed_says_whether_weights_or_the_judge_are_at_fault(fi
     assert f"would be {wanted:.3g}: the dimensions hold it; lower calibration.l2" in found.advice
     for most in (just_below(wanted), NAN):
         (found,) = verdict(replace(plain, unpulled={**plain.unpulled, figure: most})).failures
-        assert "so no weights bring it" in found.advice and "it is the judge" in found.advice
+        assert "so the dimensions do not hold it" in found.advice and "it is the judge" in found.advice
 
 
 def test_a_gain_that_is_missed_says_how_many_pairs_either_has_in_order() -> None:
