@@ -18,7 +18,16 @@ from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from flows.failures import leave_failure
 from rc1_lib.build_policy import Build
 from rc1_lib.calibration.performable import check_performable
-from rc1_lib.calibration.stages import CLEARED, STAGES, Stage, Weights, behind, check_overwriting, run_stages
+from rc1_lib.calibration.stages import (
+    CLEARED,
+    STAGES,
+    Stage,
+    Weights,
+    behind,
+    check_overwriting,
+    of_a_stand_in,
+    run_stages,
+)
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import check_waivers
@@ -90,10 +99,12 @@ class Calibrated:
     Attributes:
         results: a verdict a stage, in order; behind a red one all wait for it.
         fault: the fault of program or machine that kept the red one from being evaluated; empty when there was none.
+        judge: that the judge is but a stand-in for these questions, where that may be why it is red; else empty.
     """
 
     results: list[GateResult]
     fault: str
+    judge: str
 
     @property
     def red(self) -> str:
@@ -104,6 +115,10 @@ class Calibrated:
     def sentence(self) -> str:
         """How many stages passed, or which failed, and why."""
         return f"calibration: {stages_sentence(self.results, len(STAGES))}"
+
+    def message(self, *further: str) -> str:
+        """Of a flow that ends here: the sentence, what else was found, and on a line of its own what of the judge."""
+        return "\n".join(filter(None, ["; ".join([self.sentence, *further]), self.judge]))
 
 
 def calibrated(run: Run) -> Calibrated:
@@ -116,7 +131,7 @@ def calibrated(run: Run) -> Calibrated:
     judged = [one.gate for one in done]
     results = [*judged, *behind(judged)]
     report_calibration(run, results, {one.gate.name: one.report for one in done if one.report})
-    return Calibrated(results, done[-1].fault)
+    return Calibrated(results, done[-1].fault, of_a_stand_in(run, results))
 
 
 def _as_task(run: Run, one: Stage, weights: Weights | None) -> StageRun:
@@ -134,4 +149,4 @@ def ending(run: Run, done: Calibrated, on_red_revoke: bool) -> State[Any] | None
         return None
     if on_red_revoke:
         revoke(run, done.sentence)
-    return Failed(name=FAULT if done.fault else GATES_FAILED, message=done.sentence)
+    return Failed(name=FAULT if done.fault else GATES_FAILED, message=done.message())

@@ -140,7 +140,7 @@ def _beside_red_calibration(
     report_round(run, number, judged.results)
     return Failed(
         name=FAULT if judged.faults else red.name,
-        message=f"{done.sentence}; round {number}: {round_sentence(judged.results)}",
+        message=done.message(f"round {number}: {round_sentence(judged.results)}"),
     )
 
 

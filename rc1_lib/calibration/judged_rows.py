@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,10 @@ class JudgedRows:
             "unstable": self.frame.filter("unstable")["id"].to_list(),
             **self.effort,
         }
+
+
+AsksJudge = Callable[..., JudgedRows]
+"""Scores rows, like `judge_rows`: from (run, rows), with its options."""
 
 
 def dimensions(run: Run) -> tuple[str, ...]:

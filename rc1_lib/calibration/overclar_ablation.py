@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rc1_lib.calibration.judged_rows import judge_checks, judge_rows, measured_rows, with_outcome, with_reward
+from rc1_lib.calibration.judged_rows import (
+    AsksJudge,
+    judge_checks,
+    judge_rows,
+    measured_rows,
+    with_outcome,
+    with_reward,
+)
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.derived import Artifact, fingerprint
@@ -20,7 +27,9 @@ from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import Run
 
 
-def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> GateReport:
+def overclar_ablation(
+    run: Run, weights: Mapping[str, float] | None = None, *, judge: AsksJudge = judge_rows
+) -> GateReport:
     """Choose among several dialogues about the same prompt by the reward with and without the penalty.
 
     By the judged score; by the verified outcome where training pays for nothing else.
@@ -28,6 +37,7 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> G
     Args:
         run: whose dialogues, judge, penalty and thresholds.
         weights: those of the new reward; default: those in force.
+        judge: scores rows, like `judge_rows`.
 
     Raises:
         RC1Error: when there are no weights or no such dialogues, or the judge cannot be asked.
@@ -35,7 +45,7 @@ def overclar_ablation(run: Run, weights: Mapping[str, float] | None = None) -> G
     scored, thresholds = run.config.pays_judged_score, run.config.gates.ablation
     chosen = (weights_in_force(run) if weights is None else dict(weights)) if scored else {}
     takes = rows_of(run, TAKES)
-    judged = judge_rows(run, takes) if scored else None
+    judged = judge(run, takes) if scored else None
     ablated = ablate(
         with_outcome(run, by_prompt(measured_rows(run, takes)))
         if judged is None

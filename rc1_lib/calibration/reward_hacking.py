@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +19,7 @@ from rc1_lib.calibration.attacked_rows import (
     library,
     own_attacks,
 )
-from rc1_lib.calibration.judged_rows import JudgedRows, judge_checks, judge_rows, measured_rows, with_reward
+from rc1_lib.calibration.judged_rows import AsksJudge, JudgedRows, judge_checks, judge_rows, measured_rows, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.derived import Artifact, fingerprint
@@ -39,9 +39,7 @@ DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
 """The dialogues that were paid more than the teacher's, whole, so that they can be read and replayed."""
 
 
-def attack_reward(
-    run: Run, weights: Mapping[str, float] | None = None, *, judge: Callable[..., JudgedRows] = judge_rows
-) -> GateReport:
+def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge: AsksJudge = judge_rows) -> GateReport:
     """Play every worthless policy on prompts of the shadow set, and compare what training pays it with the teacher's.
 
     Where training pays for the judged score too, what the score alone would pay is reported next to it.
@@ -101,9 +99,7 @@ def attack_reward(
     return write_report(run, report_path(HACKING.name, key), gate, body, drawn, HACKING.name)
 
 
-def _scored(
-    run: Run, takes: pl.DataFrame, rows: pl.DataFrame, judge: Callable[..., JudgedRows]
-) -> tuple[JudgedRows, JudgedRows]:
+def _scored(run: Run, takes: pl.DataFrame, rows: pl.DataFrame, judge: AsksJudge) -> tuple[JudgedRows, JudgedRows]:
     return judge(run, takes), judge(run, rows, store=attack_store(run))
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import polars as pl
 
 from rc1_lib.artifacts import atomic_write
-from rc1_lib.calibration.judged_rows import dimensions, judge_checks, judge_rows, with_reward
+from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, with_reward
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.derived import fingerprint
 from rc1_lib.errors import ConfigError
@@ -27,7 +27,7 @@ BASELINE, CALIBRATED, PRE_RUN = "baseline", "calibrated", "pre_run_check"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 OF_THE_FLOW = (BASELINE, CALIBRATED)
 """Tags that only the calibration gives."""
-_Judge = Callable[[Comparison, float, ShadowRunGate], GateResult]
+_Gate = Callable[[Comparison, float, ShadowRunGate], GateResult]
 
 
 def report_path(tag: str) -> str:
@@ -44,29 +44,35 @@ def report_path(tag: str) -> str:
     return f"reports/shadow_run_{tag}.json"
 
 
-def baseline_run(run: Run) -> GateReport:
-    """Before any calibration: the old weights in the new reward's place, to see whether a comparison can be made."""
-    return _compare(run, BASELINE, run.config.reward.old_weights, baseline_gate)
+def baseline_run(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
+    """Before any calibration: the old weights in the new reward's place, to see whether a comparison can be made.
+
+    `judge` scores rows, like `judge_rows`.
+    """
+    return _compare(run, BASELINE, run.config.reward.old_weights, baseline_gate, judge)
 
 
-def shadow_run(run: Run, tag: str, weights: Mapping[str, float] | None = None) -> GateReport:
+def shadow_run(
+    run: Run, tag: str, weights: Mapping[str, float] | None = None, *, judge: AsksJudge = judge_rows
+) -> GateReport:
     """Compare the old score with the new reward on the shadow set, and write report and pictures.
 
     Args:
         run: whose shadow set, judge and thresholds.
         tag: part of the report's name.
         weights: those of the new reward; default: those in force.
+        judge: scores rows, like `judge_rows`.
 
     Raises:
         RC1Error: when there are no weights, or the judge cannot be asked.
     """
     chosen = read_weights(run, dimensions(run)) if weights is None else weights
-    return _compare(run, tag, chosen, shadow_run_gate)
+    return _compare(run, tag, chosen, shadow_run_gate, judge)
 
 
-def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) -> GateReport:
+def _compare(run: Run, tag: str, weights: Mapping[str, float], gate_of: _Gate, judge: AsksJudge) -> GateReport:
     path, thresholds = report_path(tag), run.config.gates.shadow_run
-    judged = judge_rows(run, rows_of(run, SHADOW))
+    judged = judge(run, rows_of(run, SHADOW))
     frame = with_reward(run, judged.frame, weights).with_columns(group="source_id")
     compared = compare(
         frame,
@@ -76,7 +82,7 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], judge: _Judge) ->
         resamples=thresholds.resamples,
         seed=run.config.shadow.seed,
     )
-    gate = judge(compared, judged.coverage, thresholds)
+    gate = gate_of(compared, judged.coverage, thresholds)
     gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged)))
     terms = _write_terms(run, tag, frame)
     body = {

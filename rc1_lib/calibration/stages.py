@@ -5,7 +5,7 @@ Live scores come first in every stage: what is stored counts, the rest is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +21,7 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.pool.derived import TAKES
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
+from rc1_lib.scoring.rubric import NAME as RUBRIC
 
 Weights = Mapping[str, float]
 REPORT = "reports/calibration_stages.json"
@@ -52,6 +53,11 @@ STAGES: tuple[Stage, ...] = (
     Stage("shadow_run", "does the new reward order better", lambda run, found: shadow_run(run, CALIBRATED, found)),
 )
 BY_NAME = {stage.name: stage for stage in STAGES}
+STAND_IN = (
+    "the local rubric is no judge of these questions: it is a stand-in that reads form and length. To pay for verified "
+    "answers alone and ask no judge: --reward verified; else name a live judge (judge.provider)"
+)
+"""Said once, however many checks of a calibration by the rubric fail."""
 CLEARED = (Status.PASSED, Status.NOT_APPLICABLE)
 """How a stage may end for the next one to run; nothing of a calibration can be waived."""
 
@@ -137,6 +143,18 @@ def behind(done: Sequence[GateResult], stages: Sequence[Stage] = STAGES) -> list
         return []
     why = f"the stage '{done[-1].name}', which failed: nothing is asked or paid for after it"
     return [GateResult(stage.name, waits_for=why) for stage in stages[len(done) :]]
+
+
+def of_a_stand_in(run: Run, results: Iterable[GateResult]) -> str:
+    """What a failed calibration means where the local rubric graded questions that RC1 did not make; empty elsewhere.
+
+    Args:
+        run: whose judge and sources.
+        results: the verdicts on its stages.
+    """
+    failed = any(result.status is Status.FAILED for result in results)
+    known = run.config.judge.provider != RUBRIC or run.config.sources.use == "embedded"
+    return "" if known or not failed or not run.config.pays_judged_score else STAND_IN
 
 
 def check_overwriting(run: Run, *, rebuild: bool) -> None:

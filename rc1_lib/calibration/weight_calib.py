@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from rc1_lib.calibration.judged_rows import JudgedRows, dimensions, judge_checks, judge_rows
+from rc1_lib.calibration.judged_rows import AsksJudge, JudgedRows, dimensions, judge_checks, judge_rows
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.derived import fingerprint
 from rc1_lib.difficulty.derived import BALANCED
@@ -22,17 +22,21 @@ from rc1_lib.run import Run
 STAGE = "weights"
 
 
-def weight_calib(run: Run) -> GateReport:
+def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
     """Find the weights of the new reward and judge them; nothing is adopted.
 
     Every report has a name of its own, so that it never takes the place of one that weights in force rest on.
+
+    Args:
+        run: whose balanced pool and thresholds.
+        judge: scores rows, like `judge_rows`.
 
     Raises:
         RC1Error: when the judge cannot be asked, or there are too few rows to calibrate on.
     """
     config = run.config
     rows = calibration_rows(run)
-    judged = judge_rows(run, rows)
+    judged = judge(run, rows)
     found = _calibrate(run, judged)
     scored = judged.frame.filter(pl.col("weight") > 0)  # what counts for nothing is no outcome either
     solved = int(scored["solved"].sum())

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rc1_lib.checks import above, at_least, at_most, equal, info
-from rc1_lib.gates.shadow_run import constant_shown, gain_wanted, interval_in_words, none_stuck, room_shown
+from rc1_lib.gates.shadow_run import constant_shown, gain_wanted, interval_in_words, none_stuck, pairs_for, room_shown
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.thresholds import CalibrationGate, WeightsGate
@@ -16,7 +16,6 @@ _FOLDS = (
     "undefined, because some fold's scores or outcomes are all the same: lower calibration.cv, or judge more dialogues "
     "(calibration.n)"
 )
-_MORE = "judge more dialogues (calibration.n), or look whether the dimensions know anything of success"
 
 
 def calibration_gate(
@@ -60,11 +59,13 @@ def calibration_gate(
             else "they put failures first: look whether the judge's scores mean what its instructions say",
         ),
         at_least(
-            "rank correlation gained, per cent", found.improve_pct_vs_old, gain, _MORE,
+            "rank correlation gained, per cent", found.improve_pct_vs_old, gain,
+            _pairs(found, gain) + _what_weights_can(found.unpulled["improve_pct_vs_old"], gain),
             found.intervals["improve_pct_vs_old"].of(found.rows, "dialogues"),
         ),
         at_least(
-            "mean absolute error lowered, per cent", found.mae_drop_pct_vs_old, thresholds.min_mae_drop_pct, _MORE,
+            "mean absolute error lowered, per cent", found.mae_drop_pct_vs_old, thresholds.min_mae_drop_pct,
+            _what_weights_can(found.unpulled["mae_drop_pct_vs_old"], thresholds.min_mae_drop_pct),
             found.intervals["mae_drop_pct_vs_old"].of(found.rows, "dialogues"),
         ),
         at_least("smallest weight", min(found.weights.values()), 0.0, "report this: the solution breaks its bounds"),
@@ -84,3 +85,22 @@ def calibration_gate(
         if not name.startswith("weight.")
     ]
     return GateResult("calibration", (*checks, constant_shown(constant), *shown))
+
+
+def _pairs(found: Calibration, gain: float) -> str:
+    """How many pairs of a solved and an unsolved dialogue either score has in order, where the target is success."""
+    old, new = found.median_auc["old"], found.intervals["auc"].value
+    if math.isnan(old) or math.isnan(new):
+        return ""
+    return f"{pairs_for(gain, old)}, and the calibrated weights have {new:.3f}; "
+
+
+def _what_weights_can(most: float, wanted: float) -> str:
+    """Whether the dimensions hold what is wanted, and so whether weights or the judge is to be changed."""
+    fitted = f"fitted on these very rows without the pull to the old weights it would be {most:.3g}"
+    if most >= wanted:
+        return f"{fitted}: the dimensions hold it; lower calibration.l2, or judge more dialogues (calibration.n)"
+    return (
+        f"{fitted}, so the dimensions do not hold it: weights can only move towards those that know more of success "
+        f"than others, and here all know much the same, or little; it is the judge that has to know more"
+    )

@@ -44,19 +44,22 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         none_stuck(compared.constant),
         at_least(
             "spearman", value["spearman"], thresholds.min_spearman,
-            "the new reward turns the old order over; look at the rank scatter, raise calibration.l2 or drop a rule",
+            _but_for_the_price(compared, "spearman", thresholds.min_spearman)
+            or "the new reward turns the old order over; look at the rank scatter, raise calibration.l2 or drop a rule",
             interval["spearman"],
         ),
         at_least(
             "top10_overlap", value["top10_overlap"], thresholds.min_top10,
-            _top_advice(compared, thresholds), interval["top10_overlap"],
+            _but_for_the_price(compared, "top10_overlap", thresholds.min_top10) or _top_advice(compared, thresholds),
+            interval["top10_overlap"],
         ),
         above(
             "corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE,
             interval["corr_to_success_new"],
         ),
         at_least(
-            "corr_improve_pct", value["corr_improve_pct"], gain, _CALIBRATE, interval["corr_improve_pct"],
+            "corr_improve_pct", value["corr_improve_pct"], gain, _gain_advice(compared, thresholds),
+            interval["corr_improve_pct"],
         ),
         room_shown("new reward", value["auc_old"], compared.figures["auc_new"], thresholds),
         _unmoved_by_length("new reward", "length_corr_new", compared, thresholds),
@@ -125,12 +128,52 @@ def _top_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
             f"differences of less than a hundredth decide the top tenth ({compared.near_top.in_words()}): the scores "
             f"crowd at the top, so this says little of the reward; take a judge that tells good from best"
         )
+    lead = compared.figures["top10_lead_kept"].value
+    kept = f"by the old score the new best tenth keeps {lead:.0%} of the old one's lead"
     if _nothing_to_gain(compared.figures["auc_old"].value, compared.figures["auc_new"], thresholds):
         return (
-            "the reward knows success, so what has changed is which of the good dialogues are best: look at them in "
-            "the report, and raise calibration.l2 to stay nearer to the old weights"
+            f"the reward knows success, so what has changed is which of the good dialogues are best ({kept}): look at "
+            f"them in the report, and raise calibration.l2 to stay nearer to the old weights"
         )
-    return "other dialogues stand on top than before; look at them in the report before training on them"
+    return f"other dialogues stand on top than before ({kept}); look at them in the report before training on them"
+
+
+def _but_for_the_price(compared: Comparison, figure: str, wanted: float) -> str:
+    """Whether the score alone reaches what the reward misses, so that the price of needless questions is the reason."""
+    free = compared.without_price[figure]
+    if not free >= wanted:
+        return ""
+    return (
+        f"the price of needless questions has done it: without it the figure is {free:.3g}. A question costs more "
+        f"(overclar.alpha) than what sets dialogues apart by the score, so that good ones which asked needlessly fall "
+        f"below others; lower overclar.alpha, or take a judge who grades right and wrong further apart"
+    )
+
+
+def pairs_for(gain: float, old: float) -> str:
+    """What a relative gain of a rank correlation means where the old score has this share of the pairs in order.
+
+    With an outcome that is yes or no the correlation is (2 auc - 1) sqrt(3 p (1 - p)) for a share p of successes, but
+    for ties: the gain is one of auc - 1/2, and auc ends at 1.
+    """
+    wanted = 0.5 + (old - 0.5) * (1 + gain / 100)
+    if wanted > 1:
+        return f"a gain of {gain:g} % over {old:.3f} of the pairs in order is more than all of them"
+    return f"a gain of {gain:g} % over {old:.3f} of the pairs in order takes about {wanted:.3f} of them"
+
+
+def _gain_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
+    """Why the reward knows success no better than the old score: by its price, or by its dimensions."""
+    free, old = compared.without_price, compared.figures["auc_old"].value
+    enough = old >= thresholds.enough_auc and free["auc_new"] >= thresholds.enough_auc
+    wanted = -thresholds.max_loss_pct if enough else thresholds.min_improve_pct
+    shown = compared.figures["auc_new"].value
+    return _but_for_the_price(compared, "corr_improve_pct", wanted) or (
+        f"{pairs_for(wanted, old)}; the reward has {shown:.3f}, without its price of needless questions "
+        f"{free['auc_new']:.3f}: these weights know little that the old ones do not. "
+        f"The calibration's report says whether any weights would (`unpulled`); if none do, it is the judge that has "
+        f"to know more"
+    )
 
 
 def intervals_of(compared: Comparison) -> dict[str, CheckInterval]:

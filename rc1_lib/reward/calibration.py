@@ -82,6 +82,10 @@ class Calibration:
     mae_drop_pct_vs_old: float
     """By how many per cent the calibrated mean absolute error lies below that of the old weights."""
     mae_drop_pct_vs_equal: float
+    unpulled: dict[str, float]
+    """`improve_pct_vs_old` and `mae_drop_pct_vs_old` of weights fitted to all usable rows without the pull towards the
+    prior, on these very rows: what the dimensions hold, whatever the pull and the number of rows. Least squares, so
+    that a little more may be possible."""
     intervals: dict[str, Interval]
     """`weight.<name>`, `auc`, and `spearman_gain_vs_<b>`, `improve_pct_vs_<b>`, `mae_drop_pct_vs_<b>` for the
     baselines b.
@@ -153,6 +157,9 @@ def calibrate_weights(
         return dict(zip(names, weights.tolist(), strict=True))
 
     final = fit(np.ones(rows.groups), 1)
+    free = solve(*sums.means(np.ones(rows.groups)), before, l2=0.0, max_weight=max_weight)
+    correlations, mae, _ = judge(np.ones(len(rows.target), np.bool_), free.weights)
+    unpulled = _gains(correlations, mae, corr_floor)
     # Successes are dealt out evenly: where they are few, a fold without any could not be judged.
     sizes: Vector = np.bincount(rows.group, rows.weights, minlength=rows.groups).astype(np.float64)
     means = np.bincount(rows.group, rows.weights * rows.target, minlength=rows.groups) / np.maximum(sizes, 1e-12)
@@ -209,6 +216,7 @@ def calibrate_weights(
         improve_pct_vs_equal=gains["improve_pct_vs_equal"],
         mae_drop_pct_vs_old=gains["mae_drop_pct_vs_old"],
         mae_drop_pct_vs_equal=gains["mae_drop_pct_vs_equal"],
+        unpulled={name: unpulled[name] for name in ("improve_pct_vs_old", "mae_drop_pct_vs_old")},
         intervals=intervals,
     )
 

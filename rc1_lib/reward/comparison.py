@@ -1,8 +1,8 @@
 """The old score against the new reward, on the same dialogues: do they agree, and which one knows success?
 
-Agreement is Spearman's rho, Kendall's tau-b and the overlap of the best tenth and fifth; ties are handled in all of
-them (`rc1_lib.reward.rank_agreement`). Intervals come from a bootstrap over source questions, paired: each resample
-looks at both scores of the same dialogues.
+Agreement is Spearman's rho, Kendall's tau-b, the overlap of the best tenth and fifth, and how much of the best tenth's
+lead is kept; ties are handled in all of them (`rc1_lib.reward.rank_agreement`). Intervals come from a bootstrap over
+source questions, paired: each resample looks at both scores of the same dialogues.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rc1_lib.reward.rank_agreement import (
     improvement_pct,
     kendall_tau_b,
     spearman,
+    top_lead_kept,
     top_membership,
     top_overlap,
     without_rounding_noise,
@@ -46,6 +47,7 @@ class Comparison:
     Attributes:
         figures: agreement and correlation with success, with intervals; the new reward without the difficulty factor.
         with_factor: the same figures, without intervals, for the reward with the factor.
+        without_price: the same for the score alone, needless questions not paid for: what the price has done.
         split: `difficulty` and `task` -> group -> figures of the better half by either score.
         rows: dialogues that hold scores and count for something.
         weight: the sum of their weights; less than `rows` where some are unstable.
@@ -58,6 +60,7 @@ class Comparison:
 
     figures: Mapping[str, Interval]
     with_factor: Mapping[str, float]
+    without_price: Mapping[str, float]
     split: Mapping[str, Mapping[str, Mapping[str, float]]]
     rows: int
     weight: float
@@ -79,6 +82,7 @@ class Comparison:
             **flat,
             "figures": {name: figure.to_dict() for name, figure in self.figures.items()},
             "with_difficulty_factor": {name: defined(value) for name, value in self.with_factor.items()},
+            "without_price_of_questions": {name: defined(value) for name, value in self.without_price.items()},
             "split": {
                 by: {group: {name: defined(value) for name, value in found.items()} for group, found in groups.items()}
                 for by, groups in self.split.items()
@@ -99,8 +103,8 @@ def compare(
     """Compare the columns `old` and `reward` of scored dialogues.
 
     Args:
-        frame: a row a dialogue: `old, reward, total` (Float64), `solved` (Boolean), `weight` (how much it counts),
-            `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`,
+        frame: a row a dialogue: `old, main, reward, total` (Float64), `solved` (Boolean), `weight` (how much it
+            counts), `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`,
             `answer_length`, and the dimensions weighed. Rows without a score are left out.
         weighed: the dimensions that carry weight in the new reward.
         corr_floor: improvements are relative to the old correlation, or to this where it is smaller.
@@ -117,7 +121,9 @@ def compare(
         raise RC1Error(
             "no dialogue that counts holds scores, so there is nothing to compare; see why the judge left them unscored"
         )
-    old, new, total = (without_rounding_noise(known[name].to_numpy()) for name in ("old", "reward", "total"))
+    old, main, new, total = (
+        without_rounding_noise(known[name].to_numpy()) for name in ("old", "main", "reward", "total")
+    )
     success = known["solved"].cast(pl.Float64).to_numpy()
     lengths = known["answer_length"].to_numpy().astype(np.float64)
     weight = known["weight"].to_numpy().astype(np.float64)
@@ -136,6 +142,7 @@ def compare(
     return Comparison(
         figures=intervals,
         with_factor=_figures(old, total, success, lengths, weight, corr_floor),
+        without_price=_figures(old, main, success, lengths, weight, corr_floor),
         split={
             "difficulty": _split(known, "bucket", [name for name in BUCKETS if name in known["bucket"]]),
             "task": _split(known, "task", sorted(known["task"].drop_nulls().unique().to_list())),
@@ -157,6 +164,7 @@ def _figures(
         "spearman": spearman(old, new, weight),
         "kendall_tau": kendall_tau_b(old, new, weight),
         **{name: top_overlap(old, new, share, weight) for name, share in _SHARES.items()},
+        "top10_lead_kept": top_lead_kept(old, new, _SHARES["top10_overlap"], weight),
         "corr_to_success_old": by_old,
         "corr_to_success_new": by_new,
         "corr_gain": by_new - by_old,

@@ -116,6 +116,37 @@ def top_membership(scores: ArrayLike, share: float, weights: ArrayLike | None = 
     return membership
 
 
+def top_lead_kept(x: ArrayLike, y: ArrayLike, share: float, weights: ArrayLike | None = None) -> float:
+    """How much of the lead that the top `share` by x has over all rows, by x, the top by y has.
+
+    (mean of x in the top by y - mean of x) / (mean of x in the top by x - mean of x). Rows that are nearly as good by x
+    may take one another's places in the top without costing anything here, while each costs a whole place of
+    `top_overlap`.
+
+    Args:
+        x: shape (n,), finite; higher is better.
+        y: shape (n,), finite; higher is better.
+        share: size of the top, in (0, 1].
+        weights: as in `spearman`.
+
+    Returns:
+        1 where the top by y is as good as any, 0 where it is like all rows, below 0 where it is worse; NaN where x does
+        not vary or there are no rows.
+
+    Raises:
+        ValueError: as in `spearman`, and for a share outside (0, 1].
+    """
+    first, _, counts = _checked(x, y, weights)
+    if not len(counts):
+        return math.nan
+    own, other = top_membership(x, share, weights), top_membership(y, share, weights)
+    values, every = np.asarray(x, np.float64), (counts * first).sum() / counts.sum()
+    size = share * counts.sum()
+    row_weights = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
+    lead, kept = ((row_weights * member * (values - every)).sum() / size for member in (own, other))
+    return float(kept / lead) if lead > 0 else math.nan
+
+
 def auc(scores: ArrayLike, success: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Area under the ROC curve: the share of pairs of a success and a failure that `scores` put in order, ties by half.
 

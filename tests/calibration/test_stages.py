@@ -17,7 +17,16 @@ import pytest
 from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.performable import check_performable
-from rc1_lib.calibration.stages import STAGES, Stage, Weights, evaluate_here, is_due, run_stages
+from rc1_lib.calibration.stages import (
+    STAGES,
+    STAND_IN,
+    Stage,
+    Weights,
+    evaluate_here,
+    is_due,
+    of_a_stand_in,
+    run_stages,
+)
 from rc1_lib.calibration.weight_calib import calibration_rows
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
 from rc1_lib.errors import ConfigError
@@ -66,6 +75,21 @@ def test_finished_dialogues_are_refused_before_anything_is_calibrated_on_them(tm
         check_performable(again(tmp_path, f"sources.use={rows}"))
     check_performable(again(tmp_path, f"sources.use={tmp_path}"))
     check_performable(again(tmp_path))
+
+
+def test_the_rubric_is_no_judge_of_questions_that_were_not_made_for_it(tmp_path: Path) -> None:
+    """Where it fails there, the way out is named; elsewhere it is the checks alone that say why."""
+    passed = GateResult("shadow_baseline", (Check("a", 1, 1, "==", True, ""),))
+    failed = [passed, GateResult("calibration", (Check("a gain", 1.0, 8.0, ">=", False, "no way"),))]
+    mine = f"sources.use={tmp_path}"
+    assert of_a_stand_in(again(tmp_path, mine), failed) == STAND_IN
+    assert "--reward verified" in STAND_IN and "judge.provider" in STAND_IN
+    verified = ("training.reward.success=1", "training.reward.judge=0")
+    live = ("judge.provider=openai", "judge.model=some-model", "judge.base_url=http://127.0.0.1:9")
+    for elsewhere in ((), (mine, *verified), (mine, *live)):
+        assert of_a_stand_in(again(tmp_path, *elsewhere), failed) == ""
+    for others in ([], [passed], [GateResult("calibration", error="no rows")]):
+        assert of_a_stand_in(again(tmp_path, mine), others) == ""
 
 
 def ended(done: list[GateReport]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from flows.calibrate import calibrate
 from flows.preflight import preflight
 from rc1_lib.artifacts import read_json
-from rc1_lib.calibration.stages import REPORT, STAGES
+from rc1_lib.calibration.stages import REPORT, STAGES, STAND_IN
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import PASSED
@@ -186,6 +186,17 @@ def test_a_red_stage_is_the_last_one_keeps_the_weights_and_revokes_the_ticket(
     assert weights_file(run).read_bytes() == before
     assert len(list(run.workspace.path("reports").glob("calibration_report_*_refused.json"))) == 1
     assert "stage 2 of 5" in read_ticket(run)["revoked"]["reason"]
+
+
+def test_a_red_calibration_by_the_rubric_on_questions_of_ones_own_names_the_way_out_once(
+    built: Run, tmp_path: Path, only_gates: Only
+) -> None:
+    only_gates("length")
+    run = copied(built, tmp_path / "workspace", f"sources.use={tmp_path}", "gates.shadow_run.min_outcomes=1000")
+    message = str(ended(calibrate, run).message)
+    before, _, last = message.rpartition("\n")
+    assert "stage 1 of 5 failed: shadow_baseline" in before and before.endswith("shadow_run")
+    assert last == STAND_IN and STAND_IN not in before
 
 
 def test_a_stage_that_cannot_be_evaluated_says_so_in_words(preflighted: Ended, tmp_path: Path) -> None:

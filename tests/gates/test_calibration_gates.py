@@ -62,7 +62,8 @@ def told(result: GateResult, name: str) -> Any:
 # ---- the shadow run ----
 
 AT_THRESHOLDS = {
-    "spearman": 0.75, "kendall_tau": 0.6, "top10_overlap": 0.70, "top20_overlap": 0.5, "corr_to_success_old": 0.4,
+    "spearman": 0.75, "kendall_tau": 0.6, "top10_overlap": 0.70, "top20_overlap": 0.5, "top10_lead_kept": 0.9,
+    "corr_to_success_old": 0.4,
     "corr_to_success_new": just_above(0.0), "corr_gain": 0.1, "corr_improve_pct": 10.0,
     "length_corr_old": 0.70, "length_corr_new": 0.70, "auc_old": 0.8, "auc_new": 0.9,
 }  # fmt: skip
@@ -78,12 +79,14 @@ def comparison(
     constant: Mapping[str, float] = NOTHING,
     top: TopTies = UNTIED,
     near_top: TopTies = UNTIED,
+    without_price: Mapping[str, float] = NOTHING,
 ) -> Comparison:
     """Just good enough in everything, but for what is said."""
     values = {**AT_THRESHOLDS, **figures}
     return Comparison(
         figures={name: interval(value) for name, value in values.items()},
         with_factor=values,
+        without_price={**values, **without_price},
         split={"difficulty": {}, "task": {}},
         rows=rows,
         weight=float(rows),
@@ -153,6 +156,30 @@ def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
     assert "raise calibration.l2 to stay nearer to the old weights" in check.advice
     shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW).checks}
     assert shown["ties make the top tenth arbitrary"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "free"),
+    [("spearman", 0.6, 0.75), ("top10_overlap", 0.6, 0.70), ("corr_improve_pct", -20.0, 10.0)],
+)
+def test_what_the_price_of_needless_questions_has_done_is_said(name: str, value: float, free: float) -> None:
+    (check,) = shadow_run_gate(comparison({name: value}, without_price={name: free}), 0.98, SHADOW).failures
+    assert f"the price of needless questions has done it: without it the figure is {free:.3g}" in check.advice
+    assert "lower overclar.alpha" in check.advice
+    for missed in (just_below(free), NAN):
+        (check,) = shadow_run_gate(comparison({name: value}, without_price={name: missed}), 0.98, SHADOW).failures
+        assert "has done it" not in check.advice and check.advice
+
+
+def test_a_gain_that_the_price_takes_where_none_would_be_asked_is_said_too() -> None:
+    """Without the price both order nearly every pair, so that a small loss would do."""
+    low = {"auc_old": 0.96, "auc_new": 0.85, "corr_improve_pct": -20.0}
+    free = {"auc_new": 0.96, "corr_improve_pct": -1.0}
+    (check,) = shadow_run_gate(comparison(low, without_price=free), 0.98, SHADOW).failures
+    assert "has done it: without it the figure is -1" in check.advice
+    (check,) = shadow_run_gate(comparison(low, without_price=free | {"auc_new": 0.94}), 0.98, SHADOW).failures
+    assert "a gain of 10 % over 0.960 of the pairs in order is more than all of them" in check.advice
+    assert "the reward has 0.850, without its price of needless questions 0.940" in check.advice
 
 
 def test_every_figure_with_a_threshold_carries_its_interval() -> None:
@@ -245,6 +272,7 @@ def calibration(weights: dict[str, float] | None = None, correlation: float = 0.
         unscored=0, weightless=0, constant={}, groups=50, folds=(), median_spearman=sides,
         mae=dict.fromkeys(sides, 0.2), median_auc=dict.fromkeys(sides, 0.9),
         improve_pct_vs_old=8.0, improve_pct_vs_equal=NAN, mae_drop_pct_vs_old=5.0, mae_drop_pct_vs_equal=NAN,
+        unpulled={"improve_pct_vs_old": 8.0, "mae_drop_pct_vs_old": 5.0},
         intervals={
             "weight.answered": interval(0.5),
             "improve_pct_vs_old": interval(8.0, 7.9, 12.0),
@@ -315,6 +343,27 @@ def test_no_gain_is_asked_of_weights_where_old_and_new_order_nearly_every_pair(
     plain = calibration(improve_pct_vs_old=gain, median_auc={"old": old})
     result = verdict(replace(plain, intervals={**plain.intervals, "auc": interval(0.99, low, 1.0)}))
     assert failed(result) == ({GAIN} if red else set())
+
+
+@pytest.mark.parametrize(("figure", "check"), [("improve_pct_vs_old", GAIN), ("mae_drop_pct_vs_old", ERROR)])
+def test_a_gain_that_is_missed_says_whether_weights_or_the_judge_are_at_fault(figure: str, check: str) -> None:
+    plain = calibration(**{figure: 1.0})
+    wanted = plain.unpulled[figure]
+    (found,) = verdict(plain).failures
+    assert found.name == check
+    assert f"would be {wanted:.3g}: the dimensions hold it; lower calibration.l2" in found.advice
+    for most in (just_below(wanted), NAN):
+        (found,) = verdict(replace(plain, unpulled={**plain.unpulled, figure: most})).failures
+        assert "so the dimensions do not hold it" in found.advice and "it is the judge" in found.advice
+
+
+def test_a_gain_that_is_missed_says_how_many_pairs_either_has_in_order() -> None:
+    (found,) = verdict(calibration(improve_pct_vs_old=1.0)).failures
+    assert found.advice.startswith("a gain of 8 % over 0.900 of the pairs in order takes about 0.932 of them")
+    assert "and the calibrated weights have 0.900; fitted on these very rows" in found.advice
+    graded = calibration(improve_pct_vs_old=1.0, median_auc=dict.fromkeys(("calibrated", "equal", "old"), NAN))
+    (found,) = verdict(graded, outcomes=None).failures
+    assert found.advice.startswith("fitted on these very rows")
 
 
 def test_a_residual_that_is_no_number_never_passes_whichever_fit_it_is_of() -> None:

@@ -22,12 +22,12 @@ from tests.scoring.gateway import Gateway, Reply, completion
 
 FLOOR, CONFIDENCE = 0.05, 0.95
 FIGURES = {
-    "spearman", "kendall_tau", "top10_overlap", "top20_overlap", "corr_to_success_old", "corr_to_success_new",
-    "corr_gain", "corr_improve_pct", "auc_old", "auc_new", "length_corr_old", "length_corr_new",
+    "spearman", "kendall_tau", "top10_overlap", "top20_overlap", "top10_lead_kept", "corr_to_success_old",
+    "corr_to_success_new", "corr_gain", "corr_improve_pct", "auc_old", "auc_new", "length_corr_old", "length_corr_new",
 }  # fmt: skip
 KINDS: dict[str, Any] = {
-    "old": pl.Float64, "reward": pl.Float64, "total": pl.Float64, "solved": pl.Boolean, "weight": pl.Float64,
-    "group": pl.String, "task": pl.String, "bucket": pl.String, "needs_clarification": pl.Boolean,
+    "old": pl.Float64, "main": pl.Float64, "reward": pl.Float64, "total": pl.Float64, "solved": pl.Boolean,
+    "weight": pl.Float64, "group": pl.String, "task": pl.String, "bucket": pl.String, "needs_clarification": pl.Boolean,
     "clarifications": pl.Int64, "turns": pl.Int64, "answer_length": pl.Int64, "answered": pl.Float64,
 }  # fmt: skip
 
@@ -40,7 +40,11 @@ def dialogues(*rows: dict[str, Any]) -> pl.DataFrame:
     }  # fmt: skip
     full = [{**plain, "group": f"q{number}", **row} for number, row in enumerate(rows)]
     return pl.DataFrame(
-        [{**row, "total": row.get("total", row["reward"]), "answered": row["old"]} for row in full], schema=KINDS
+        [
+            {**row, "answered": row["old"], **{name: row.get(name, row["reward"]) for name in ("main", "total")}}
+            for row in full
+        ],
+        schema=KINDS,
     )
 
 
@@ -75,6 +79,8 @@ def test_the_figures_by_hand() -> None:
     assert found["kendall_tau"] == pytest.approx(43 / 45)
     assert found["top10_overlap"] == 0.0
     assert found["top20_overlap"] == 1.0
+    # The new best one has 0.9 by the old score, the old one 1.0, all have 0.55 in the mean.
+    assert found["top10_lead_kept"] == pytest.approx(0.35 / 0.45)
     # Ranks 1..10 against mean ranks 3 and 8: covariance 62.5, spreads sqrt(82.5) and sqrt(62.5).
     knows = math.sqrt(62.5 / 82.5)
     assert found["corr_to_success_old"] == pytest.approx(knows)
@@ -123,6 +129,15 @@ def test_with_the_difficulty_factor_the_figures_stand_beside_without_intervals()
     assert set(found.with_factor) == FIGURES
     assert found.with_factor["spearman"] == pytest.approx(-1.0)
     assert found.with_factor["corr_to_success_new"] == pytest.approx(-found.with_factor["corr_to_success_old"])
+
+
+def test_what_the_price_of_needless_questions_has_done_stands_beside() -> None:
+    frame = scores(OLD, OLD[::-1], UPPER).with_columns(main="old")
+    found = compared(frame)
+    assert values(found)["spearman"] == pytest.approx(-1.0)
+    assert set(found.without_price) == FIGURES
+    assert found.without_price["spearman"] == pytest.approx(1.0)
+    assert found.without_price["corr_improve_pct"] == pytest.approx(0.0)
 
 
 def test_sums_that_differ_by_rounding_only_are_tied() -> None:

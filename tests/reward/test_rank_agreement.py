@@ -21,6 +21,7 @@ from rc1_lib.reward.rank_agreement import (
     places,
     rank_correlation,
     spearman,
+    top_lead_kept,
     top_overlap,
     without_rounding_noise,
 )
@@ -143,6 +144,34 @@ def test_top_overlap_counts_repeated_rows_as_weights() -> None:
 def test_a_score_that_says_nothing_overlaps_by_the_share() -> None:
     """All rows are tied: each is in with the same fraction, as a random choice would have it."""
     assert top_overlap(np.ones(50), np.arange(50), 0.1) == pytest.approx(0.1)
+
+
+def test_the_lead_that_a_top_keeps_worked_by_hand() -> None:
+    # The mean of x is 2.5; its best half leads by 1. By y rows 0 and 3 are in, of mean 2.5; by z rows 1 and 3, of 3.
+    assert top_lead_kept([1, 2, 3, 4], [9, 1, 2, 8], 0.5) == pytest.approx(0.0)
+    assert top_lead_kept([1, 2, 3, 4], [1, 9, 2, 8], 0.5) == pytest.approx(0.5)
+    assert top_lead_kept([1, 2, 3, 4], [4, 3, 2, 1], 0.5) == pytest.approx(-1.0)
+    # With row 3 counted twice: the mean is 2.8, the best 2.5 rows are twice row 3 and half of row 2.
+    assert top_lead_kept([1, 2, 3, 4], [4, 3, 2, 1], 0.5, [1, 1, 1, 2]) == pytest.approx(
+        ((1 + 2 + 0.5 * 3) / 2.5 - 2.8) / ((0.5 * 3 + 2 * 4) / 2.5 - 2.8)
+    )
+
+
+def test_near_equals_that_swap_places_cost_a_top_its_overlap_and_hardly_its_lead() -> None:
+    x = np.concatenate([np.zeros(80), 1 + np.arange(20) / 1000])
+    y = np.concatenate([np.zeros(80), 1 + np.arange(20)[::-1] / 1000])
+    assert top_overlap(x, y, 0.1) == 0.0
+    assert top_lead_kept(x, y, 0.1) > 0.98
+
+
+def test_a_lead_that_is_none_is_undefined() -> None:
+    assert math.isnan(top_lead_kept([1, 1, 1], [1, 2, 3], 0.5))
+    assert math.isnan(top_lead_kept([], [], 0.5))
+    for seed in range(40):
+        x, y, times = tied_columns(seed)
+        if times.sum():
+            long = top_lead_kept(np.repeat(x, times), np.repeat(y, times), 0.2)
+            assert top_lead_kept(x, y, 0.2, times) == pytest.approx(long, abs=1e-9, nan_ok=True)
 
 
 def test_disjoint_tops_share_nothing_and_no_rows_are_undefined() -> None:
