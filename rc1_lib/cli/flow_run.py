@@ -43,7 +43,7 @@ def run_flow_of(
             meanwhile=meanwhile,
             profile=run.config.profile,
             config=str(run.config_path),
-            overrides=list(session.overrides),
+            overrides=list(run.overrides),
             workspace=str(run.workspace.root),
             **parameters,
         )
