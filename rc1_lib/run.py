@@ -82,7 +82,7 @@ class Run:
         return path
 
     def effective_config(self) -> str:
-        """The effective configuration as YAML, secrets of the environment masked, below what the run was opened with."""
+        """The effective configuration as YAML, secrets of the environment masked, below how the run was opened."""
         hidden = secrets()
         return head(self.workspace, self.config_path, self.overrides, hidden) + dump_config(self.config, hidden)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -30,7 +31,10 @@ def attack_reward(
     session.show(attack_table(outcome.body))
     paid = outcome.body["dialogues"]
     session.show(f"{paid['count']} dialogues were paid more than the teacher's: {run.workspace.path(paid['path'])}")
-    return show_step(session, run, outcome)
+    return show_step(
+        session, run, outcome,
+        after_pass=then(session, "preflight"), after_fail=again(session, "attack-reward"),
+    )  # fmt: skip
 
 
 def attack_table(report: Mapping[str, Any]) -> Table:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from rc1_lib.cli.ending import Ending, Failure, show_ending
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
@@ -31,9 +33,19 @@ def doctor(session: Session, seed: Seed = None) -> int:
     found = examined(run)
     code = _RED if any(one.red for one in found.values()) else 0
     session.show(_table(found))
+    show_ending(session, _ending(session, found))
     looks = {name: {"red": one.red, **asdict(one)} for name, one in found.items()}
     session.document({"exit_code": code, "looks": looks})
     return code
+
+
+def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:
+    failures = [Failure(f"{name}: {one.found}", one.advice) for name, one in found.items() if one.red]
+    if failures:
+        names = ", ".join(name for name, one in found.items() if one.red)
+        words = f"{len(failures)} of {len(found)} looks: {names}"
+        return Ending("fail", words, failures, following=again(session, "doctor"))
+    return Ending("pass", f"{len(found)} looks, nothing stands in the way", following=then(session, "train"))
 
 
 def _table(found: Mapping[str, Finding]) -> Table:
@@ -43,5 +55,5 @@ def _table(found: Mapping[str, Finding]) -> Table:
     table.add_column("what was found, and what to do", overflow="fold")
     for name, one in found.items():
         words = f"{one.found}\n-> {one.advice}" if one.red else one.found
-        table.add_row(Text(name), Text("red", "bold red") if one.red else Text("ok", "green"), Text(words))
+        table.add_row(Text(name), Text("FAILED", "bold red") if one.red else Text("ok", "green"), Text(words))
     return table

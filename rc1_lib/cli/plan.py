@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
+from rc1_lib.cli.ending import Ending, Failure, show_ending
+from rc1_lib.cli.following import then
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
@@ -17,7 +22,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.workspace_lock import holding
 
 if TYPE_CHECKING:
-    from rc1_lib.forecast.bill import Bill
+    from rc1_lib.forecast.bill import Bill, CapVerdict
     from rc1_lib.forecast.estimate import Estimate
     from rc1_lib.forecast.pilot import Pilot
     from rc1_lib.run import Run
@@ -73,9 +78,22 @@ def plan(
     body = _body(run, pilot, parts, seeds) | {"time": now(), "cap": [asdict(verdict) for verdict in verdicts]}
     write_json(run.workspace.path(_REPORT), body)
     session.show(_table(run, parts, seeds, pilot), *(verdict.words for verdict in verdicts))
-    session.show(f"report: {run.workspace.path(_REPORT)}")
+    show_ending(session, _ending(session, run, parts, verdicts, over=bool(code)))
     session.document({"exit_code": code, **body})
     return code
+
+
+def _ending(
+    session: Session, run: Run, parts: dict[str, Bill], verdicts: Sequence[CapVerdict], *, over: bool
+) -> Ending:
+    whole = reduce(operator.add, parts.values())
+    words = f"{_figure(whole.hours)} hours, {_figure(whole.usd)} USD for the judge"
+    report = run.workspace.path(_REPORT)
+    if not over:
+        return Ending("pass", words, report=report, following=then(session, "train"))
+    failures = [Failure(verdict.words) for verdict in verdicts if verdict.certain]
+    following = then(session, "preflight", when="with another training.cap, or fewer steps")
+    return Ending("fail", words, failures, report, following)
 
 
 def _timed_steps(run: Run, asked: int | None) -> int:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rc1_lib.cli import tables
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import again, flagged, then
 from rc1_lib.cli.options import (
     ByTask,
     Mix,
@@ -93,6 +95,13 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
     session.show(*(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count))
     for task, reasons in manifests["pool"]["skipped_records"].items():
         session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
+    show_ending(
+        session,
+        Ending(
+            "done", f"pool of {manifests['pool']['rows']} rows, shadow set of {manifests['shadow']['rows']}",
+            following=then(session, "validate-pool"),
+        ),
+    )  # fmt: skip
     session.document({part: {**manifests[part], "written_now": part in wanted} for part in paths})
     return 0
 
@@ -143,7 +152,11 @@ def validate_pool(
     session.show(*filter(None, [about_unplayable(unplayable(evidence.rows("pool")))]))
     results = judge(session, run, _GATES, judged)
     read = {name: {"path": evidence.label(name), "sha256": evidence.sha256(name)} for name in ("pool", "shadow")}
-    return conclude(session, run, f"pool {read['pool']['path']}", results, _REPORT, {"files": read, "by_task": judged})
+    return conclude(
+        session, run, f"pool {read['pool']['path']}", results, _REPORT, {"files": read, "by_task": judged},
+        after_pass=then(session, "difficulty-metrics"),
+        after_fail=again(session, "validate-pool", *flagged({"": pool, "--leak-check": leak_check})),
+    )  # fmt: skip
 
 
 def report_diversity(
@@ -176,7 +189,7 @@ def report_diversity(
     write_json(run.workspace.path(target), report)
     for name, value in report.items():
         session.show(f"{name}: {tables.figure(value)}")
-    session.show(f"report: {run.workspace.path(target)}")
+    show_ending(session, Ending("done", f"diversity of {report['measured']}", report=run.workspace.path(target)))
     session.document(report)
     return 0
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import then
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -55,9 +57,13 @@ def score(
     session.show(_table(summary))
     session.show(*_sentences(summary))
     session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, judged.usd)}")
-    session.show(f"scores: {written}", f"summary: {run.workspace.path(summary_path(summary['scores']))}")
+    session.show(f"scores: {written}")
     if summary["unstable_samples"]:
         session.show(f"unstable samples: {run.workspace.path(summary['unstable_samples'])}")
+    if summary["complete"]:
+        words = f"{summary['scored']} of {summary['dialogues']} dialogues scored"
+        place = run.workspace.path(summary_path(summary["scores"]))
+        show_ending(session, Ending("done", words, report=place, following=then(session, "scorecache stat")))
     session.document(summary)
     if not summary["complete"]:
         raise RC1Error(f"{summary['incomplete']}. {written} is marked incomplete; what was paid for is kept")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rc1_lib.cli import tables
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.options import Rebuild, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -99,4 +100,7 @@ def _compare(session: Session, run: Run, tag: str, document: dict[str, Any]) -> 
     with stages():
         outcome = compare(run, tag)
     session.show(shadow_table(outcome.body), split_table(outcome.body))
-    return show_step(session, run, outcome, document)
+    return show_step(
+        session, run, outcome, document,
+        after_pass=then(session, "preflight"), after_fail=again(session, "shadow-run", "--tag", tag),
+    )  # fmt: skip

@@ -50,7 +50,7 @@ def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
     lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
     for check in gate["checks"]:
         if not check["passed"]:
-            lines.append(f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {_wanted(check)}")
+            lines.append(f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}")
             lines += [f"    {words}"] if (words := Check.from_dict(check).undecided) else []
             lines += [f"    {check['advice']}"] if check["advice"] else []
     if gate["offenders"]:
@@ -61,7 +61,7 @@ def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
 def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
     """The checks that passed although their interval covers the threshold: with other rows they may not have."""
     return [
-        f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {_wanted(check)}; {words}"
+        f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}; {words}"
         for gate in gates
         for check in gate["checks"]
         if check["passed"] and (words := Check.from_dict(check).undecided)
@@ -167,9 +167,10 @@ def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> 
         return "", ""
     check = failed[0] if failed else min(counted, key=lambda one: margin(one["value"], one["op"], one["threshold"]))
     undecided = ", undecided" if Check.from_dict(check).undecided else ""
-    return check["name"], f"{figure(check['value'])} {_wanted(check)}{undecided}"
+    return check["name"], f"{figure(check['value'])} {wanted(check)}{undecided}"
 
 
-def _wanted(check: Mapping[str, Any]) -> str:
+def wanted(check: Mapping[str, Any]) -> str:
+    """What a check compares its value with: `>= 64`."""
     sign = "in" if check["op"] == "within" else check["op"]
     return f"{sign} {figure(check['threshold'])}"

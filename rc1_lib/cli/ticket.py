@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import then
 from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import TicketError
@@ -18,7 +20,8 @@ def verify(session: Session, seed: Seed = None) -> int:
     run = session.open(overrides({"pool.seed": seed}))
     ticket = verify_ticket(run)
     _print(session, ticket)
-    session.show("valid: every file, the code and the configuration are those that passed both rounds")
+    words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
+    show_ending(session, Ending("pass", words, following=then(session, "train")))
     session.document({"valid": True, "ticket": ticket})
     return 0
 
@@ -29,7 +32,7 @@ def show(session: Session) -> int:
 
     ticket = read_ticket(session.open())
     _print(session, ticket)
-    session.show("not verified: `rc1 ticket verify` checks it against what is there now")
+    show_ending(session, Ending("done", "the ticket, not verified", following=then(session, "ticket verify")))
     session.document(ticket)
     return 0
 
@@ -44,7 +47,8 @@ def revoke(session: Session, reason: Annotated[str, typer.Option(help="Why; kept
     if not revoke_ticket(run, reason):
         raise TicketError(f"{run.workspace.path(TICKET)}: there is no ticket to revoke")
     revoked = read_ticket(run)["revoked"]
-    session.show(f"revoked at {revoked['time']}: {revoked['reason']}")
+    words = f"revoked at {revoked['time']}: {revoked['reason']}"
+    show_ending(session, Ending("done", words, following=then(session, "preflight", when="for another ticket")))
     session.document({"revoked": revoked})
     return 0
 
