@@ -63,24 +63,24 @@ def opening_of(path: Path) -> Opening | None:
         return None
 
 
-def check_recorded(path: Path, config: Path, overrides: Sequence[str]) -> None:
+def check_recorded(path: Path, config: Path, opening: Opening) -> None:
     """Refuse an effective configuration that says something else than what it records.
 
     Args:
         path: the effective configuration.
-        config: the file that it was opened with.
-        overrides: what was applied to that.
+        config: where the file lies that the run was opened with.
+        opening: what it records.
 
     Raises:
         ConfigError: naming the first keys that differ, and what to do.
     """
     says = flatten(read_yaml(path))
-    makes = flatten(parse_yaml(dump_config(load_config(config, overrides), secrets())))
+    makes = flatten(parse_yaml(dump_config(load_config(config, opening.overrides), secrets())))
     keys = [key for key in {**says, **makes} if says.get(key) != makes.get(key)]
     if keys:
         told = ", ".join(f"{key} is {says.get(key)}, {config.name} makes {makes.get(key)}" for key in keys[:_SHOWN])
         raise ConfigError(
-            f"{path}: is no longer what {config.name} makes with the settings in its second line ({told}): one of the "
-            f"two was edited; give --config {config.name} and --set, or copy this file to another name to use it as "
-            f"it is"
+            f"{path}: is no longer what {opening.config} makes with the settings in its second line ({told}): one of "
+            f"the two was edited; give --config {opening.config} and --set, or copy this file to another name to use "
+            f"it as it is"
         )

@@ -139,7 +139,7 @@ def open_run(
         path = place.find(str(config))
     if path.resolve() == place.path(EFFECTIVE).resolve() and (opening := opening_of(path)) is not None:
         recorded, path = path, place.find(opening.config)
-        check_recorded(recorded, path, opening.overrides)
+        check_recorded(recorded, path, opening)
         overrides = (*opening.overrides, *overrides)
     from_environment = [f"{key}={os.environ[name]}" for name, key in _OVERRIDES.items() if os.environ.get(name)]
     everything = (*(one for one in from_environment if one not in overrides), *overrides)

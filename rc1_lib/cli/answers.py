@@ -34,7 +34,7 @@ def check_answers(
         ),
     ] = None,
 ) -> int:
-    """Ask the rules of the pool's tasks about right answers in many spellings, and about wrong answers."""
+    """Test the answer rules: do they pay right answers in many spellings, and refuse wrong ones?"""
     from rc1_lib.cli.verdicts import conclude
     from rc1_lib.gates.answer_rule import judged, reports_of
 

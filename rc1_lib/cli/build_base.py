@@ -29,9 +29,9 @@ def build_base(
         typer.Option("--check", help="Build into a temporary folder and compare with what is there, byte for byte."),
     ] = False,
 ) -> int:
-    """Build the embedded base: corpus, tokenizer, training, accuracy by stage. It takes long; its result is committed.
+    """Build the bundled tiny model again: corpus, tokenizer, training, accuracy by stage. It takes long.
 
-    On one kind of machine, with the same versions and threads, the same bytes come out.
+    Its result is committed: on one kind of machine, with the same versions and threads, the same bytes come out.
     """
     from rc1_lib.training.embedded.recipe import read_recipe
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rc1_lib.training.handover.likeness import Likeness
 
 _SHOWN = 40
-"""Differences that a terminal is told; JSON holds all."""
+"""Differences that a terminal shows; JSON holds all."""
 
 
 def diff(
@@ -54,7 +54,7 @@ def diff(
 
 
 def show(session: Session) -> int:
-    """List the checkpoints below `checkpoints/`, those kept for good too, every byte checked against its manifest."""
+    """List the checkpoints below `checkpoints/`, and check every byte against its manifest."""
     rows = [row for folder in _folders(session.workspace.root) for row in _rows(session, folder)]
     table = Table(title="checkpoints", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state"):
@@ -83,7 +83,7 @@ def export(
         int, typer.Option(min=1, help="Held-out prompts on which what was written has to be the policy.")
     ] = 32,
 ) -> int:
-    """Hand a policy over: an adapter for peft, a merged model for transformers, and a manifest.
+    """Write a policy for other programs: an adapter for peft, a merged model for transformers, and a manifest.
 
     Give the flags of its training. Both are read again and compared with the engine's own policy, logits and greedy
     tokens; where they differ nothing is written, and the exit code is 1.
@@ -169,7 +169,7 @@ def dequantize(
         int, typer.Option(min=1, help="Held-out dialogues on which what was written has to be the policy.")
     ] = 32,
 ) -> int:
-    """Write what a QLoRA training starts from as plain weights, which a server serves (`finetune.method: qlora`).
+    """Write what a QLoRA training starts from as plain weights, for a server (`finetune.method: qlora`).
 
     Give the flags of the training. Every linear layer holds the numbers that its 4 bits stand for. The folder is read
     again and compared with the policy in 4 bits; beyond the bounds of `training.parity` nothing is written, and the

@@ -15,7 +15,7 @@ _REPORT = "reports/rc1/config_verify.json"
 
 
 def show(session: Session) -> int:
-    """Print the effective configuration: the file with --set and the environment applied."""
+    """Print the effective configuration: the file, with --set and the environment applied."""
     from rc1_lib.config_file import dump_config
     from rc1_lib.masking import mask_tree, secrets
 

@@ -28,7 +28,7 @@ def difficulty_metrics(
     ] = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Measure the difficulty features of every row of the pool and vote each into a bucket."""
+    """Measure how difficult every row of the pool is, and sort it into easy, medium or hard."""
     from rc1_lib.difficulty.derived import METRICS
     from rc1_lib.difficulty.steps import read_metrics, write_metrics
     from rc1_lib.file_hashes import sha256_file
@@ -60,7 +60,7 @@ def difficulty_bucketize(
     seed: Seed = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Choose rows of the pool, per task, so that the buckets stand in the target shares; no row twice."""
+    """Choose rows of the pool so that easy, medium and hard stand in the target shares, in every task."""
     from rc1_lib.artifacts import read_manifest
     from rc1_lib.difficulty.derived import BALANCED
     from rc1_lib.difficulty.steps import write_balanced
@@ -110,7 +110,7 @@ def validate_difficulty(
     tasks: ByTask = None,
     out: Annotated[Path | None, typer.Option(help=f"The report. Default: {_REPORT}.")] = None,
 ) -> int:
-    """Judge the balanced pool's difficulty and describe it: counts, quantiles, histograms."""
+    """Check the balanced pool's difficulty and describe it: counts, quantiles, histograms."""
     from rc1_lib.difficulty.report import difficulty_report
     from rc1_lib.evidence import Evidence
 

@@ -22,9 +22,9 @@ _RED = 1
 
 
 def doctor(session: Session, seed: Seed = None) -> int:
-    """Look for what a training would stumble over: ticket, base, keys, servers, disk, memory. Writes nothing.
+    """Check the machine before a training: ticket, base model, keys, servers, disk, memory. Writes nothing.
 
-    Give the flags of the training. Exits 0 when all is well, 1 when something is red.
+    Give the flags of the training. Exits 0 when all is well, 1 when a look failed.
     """
     from rc1_lib.doctor.looks import examined
 

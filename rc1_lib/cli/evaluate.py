@@ -31,7 +31,7 @@ def evaluate(
         int | None, typer.Option(min=1, help="The first N held-out prompts. Default: all of them.")
     ] = None,
 ) -> int:
-    """Play the held-out prompts with a trained policy again, beside its evaluation on record, prompt by prompt.
+    """Play the held-out prompts again with a trained policy, and compare with its evaluation on record.
 
     Give the flags of its training. It is offline: nothing is learned from it, and no gate reads its report
     (reports/offline_ENGINE_KEY.json).

@@ -32,7 +32,7 @@ def run_flow_of(
         name: of the flow.
         verbose: show Prefect's own log.
         meanwhile: called once while a private server starts.
-        parameters: the flow's own, beside configuration and workspace.
+        parameters: the flow's own, besides configuration and workspace.
     """
     from deployments.local_run import run_flow
 

@@ -83,7 +83,7 @@ def judge_baseline(
         bool, typer.Option("--new", help="Ask the judge again, record another baseline, and keep the old one.")
     ] = False,
 ) -> int:
-    """Record the dialogues and first scores that the nightly compares the judge with, where there are none yet."""
+    """Record the judge's first scores of some dialogues, with which the nightly compares it later."""
     run = session.open()
     from rc1_lib.artifacts import FileState
     from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, record_baseline
@@ -112,7 +112,7 @@ def judge_baseline(
 
 
 def judge_drift(session: Session) -> int:
-    """Ask the judge about the baseline's dialogues again, past the cache, and check that it grades as it did.
+    """Ask the judge about the baseline's dialogues again, and check that it grades as it did.
 
     A waiver of the preflight does not apply here: whoever asks gets the verdict.
     """
@@ -135,7 +135,7 @@ def assert_not_simulated(
         float | None, typer.Option(help="Share of cached scores that is refused from here on, in either round.")
     ] = None,
 ) -> int:
-    """Check that the last scorings were real: billed, slower than nothing, and not all from the cache.
+    """Check that the last scores came from a real judge: billed, not instant, and not all from the cache.
 
     A waiver of the preflight does not apply here: whoever asks gets the verdict.
     """

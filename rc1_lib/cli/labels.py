@@ -56,7 +56,7 @@ def judge_agreement(
     dimensions: Dimensions = None,
     scale: ScaleOption = None,
 ) -> int:
-    """Compare the judge with what people say: kappa, agreement and ranks, by dimension and bucket, with intervals."""
+    """Compare the judge with what people say: kappa, agreement and rank correlation, with intervals."""
     given, other = session.given(labels), session.given(among)
     run = session.open()
     from rc1_lib.calibration.judge_agreement import judge_agreement as compare
@@ -108,7 +108,7 @@ def label(
     group: GroupKey = "group",
     bucket: BucketKey = "bucket",
 ) -> int:
-    """Label dialogues in the terminal: blind, one key a verdict. Run it again to go on where it was."""
+    """Label dialogues in the terminal with one key each, without seeing the judge's scores; run it again to go on."""
     given, target = session.given(rows), session.inside("--out", out)
     run = session.open(overrides({"shadow.seed": seed, "judge.labels.path": target}))
     from filelock import FileLock, Timeout
@@ -170,9 +170,9 @@ def read(
 
 
 def agreement_tables(report: Mapping[str, Any]) -> list[Table]:
-    """The judge beside people: a line for each score and bucket; the share of good dialogues, corrected."""
+    """The judge next to people: a line for each score and bucket; the share of good dialogues, corrected."""
     table = Table(
-        title=f"the judge beside people, {report['labels']['dialogues']} dialogues; judged is "
+        title=f"the judge and people, {report['labels']['dialogues']} dialogues; judged is "
         f"the {report['judged_by']['score']}",
         title_justify="left",
     )

@@ -20,10 +20,10 @@ _RED = 2
 
 
 def learnability(session: Session, seed: Seed = None) -> int:
-    """Let the start play some prompts several times: how often it solves them, and whether takes differ in worth.
+    """Check before training that there is something to learn: do rollouts of one prompt get different rewards?
 
-    Red where no gradient can come of it, or where the evaluation could not show what is learned. Needs the ticket that
-    the training needs; trains nothing. A live judge is asked about the episodes.
+    Fails where no gradient can come of it, or where the evaluation could not show what is learned. Needs the ticket
+    that the training needs; trains nothing. A live judge is asked about the episodes.
     """
     run = session.open(overrides({"pool.seed": seed}))
     session.started = True

@@ -42,15 +42,15 @@ def plan(
         int | None,
         typer.Option(
             min=_FEWEST,
-            help=f"Steps that are timed, behind one to warm up; at most as many as there are. Default: {_PILOT}, or "
+            help=f"Steps that are timed, after one to warm up; at most as many as there are. Default: {_PILOT}, or "
             f"`steps` where these are fewer.",
         ),
     ] = None,
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
 ) -> int:
-    """Tell what a training will take: hours, GPU-hours, calls of the judge and USD, each with an interval.
+    """Estimate what a training will take: hours, GPU-hours, calls of the judge and USD, each with an interval.
 
-    A few of its steps are played, learned and forgotten; no checkpoint is written. A live judge is asked about their
+    It plays and learns a few steps and forgets them; no checkpoint is written. A live judge is asked about their
     episodes. GPU-hours are the hours times the GPUs that the pilot held: one, or one for each process of a launcher
     (accelerate launch, torchrun) that starts the plan as it will start the training; a vLLM server's are not among
     them. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.

@@ -47,13 +47,13 @@ def build_pool(
     templates_dir: TemplatesDir = None,
     shadow: Annotated[
         Path | None,
-        typer.Option(help="Leave out the questions of this shadow set too, beside the run's own (pool.hold_out)."),
+        typer.Option(help="Leave out the questions of this shadow set too, besides the run's own (pool.hold_out)."),
     ] = None,
     seed: Seed = None,
     workers: Annotated[int | None, typer.Option(help="Processes that write rows (pool.workers).")] = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Build the shadow set and the seed pool from a source of questions and a template pack."""
+    """Build the training pool and the shadow set from a source of questions and a template pack."""
     chosen = names("--tools", tools, ("wiki", "calc"))
     run = session.open(
         overrides(
@@ -123,7 +123,7 @@ def validate_pool(
     mix: Mix = None,
     seed: Seed = None,
 ) -> int:
-    """Judge a pool: task mix, length, diversity, duplicates, and leakage from the shadow set."""
+    """Check a pool: task mix, length, diversity, duplicates, and leakage from the shadow set."""
     from rc1_lib.evidence import Evidence
     from rc1_lib.rows.playable import about_unplayable, unplayable
 
@@ -171,7 +171,7 @@ def report_diversity(
     out: Annotated[Path | None, typer.Option(help=f"The report. Default: {_DIVERSITY}.")] = None,
     seed: Seed = None,
 ) -> int:
-    """Measure diversity: distinct-1/2, type-token ratio, 3-gram KL against the old pack, Zipf slope, coverage."""
+    """Measure how varied the wording is: distinct-1/2, type-token ratio, 3-gram KL, Zipf slope, coverage."""
     from rc1_lib.artifacts import write_json
 
     target = session.report("--out", out, ("measured",)) or _DIVERSITY

@@ -32,9 +32,7 @@ Build = Annotated[
 ]
 Refresh = Annotated[
     bool,
-    typer.Option(
-        "--refresh", help="Compute every gate in every round, also what was found green before on the same files."
-    ),
+    typer.Option("--refresh", help="Judge every gate in every round, also those that passed before on the same files."),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
 _REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
@@ -48,7 +46,7 @@ def preflight(
     refresh: Refresh = False,
     verbose: Verbose = False,
 ) -> int:
-    """Run both rounds of gates and, when both pass, issue the ticket that opens training."""
+    """Check data, judge and reward in two rounds of gates; if both pass, issue the ticket that training needs."""
     return _run(session, [1, 2], True, seed, "always" if rebuild else build, refresh, verbose)
 
 
@@ -60,7 +58,7 @@ def round1(
     refresh: Refresh = False,
     verbose: Verbose = False,
 ) -> int:
-    """Run the first round of gates: every check."""
+    """Build what is missing and run every gate once: the first round, which issues no ticket."""
     return _run(session, [1], False, seed, "always" if rebuild else build, refresh, verbose)
 
 
@@ -72,7 +70,7 @@ def round2(
     refresh: Refresh = False,
     verbose: Verbose = False,
 ) -> int:
-    """Run the second round and, when the first has passed on the same files, issue the ticket."""
+    """Run the gates again and, if the first round passed on the same files, issue the ticket."""
     return _run(session, [2], True, seed, "always" if rebuild else build, refresh, verbose)
 
 

@@ -23,9 +23,9 @@ _MISSED = timedelta(days=2)
 
 
 def report(session: Session, seed: Seed = None) -> int:
-    """Write the RC1 report of a green run or a red one: one page, every number with the file that it came from.
+    """Write one page about a run that passed or failed: every number with the file that it came from.
 
-    No ticket is asked for; a red run says RED at the top. The same files give the same page.
+    No ticket is asked for; the page of a failed run says RED at the top. The same files give the same page.
     """
     from rc1_lib.release.report.page import write_page
 
@@ -48,7 +48,7 @@ def review(
     session: Session,
     days: Annotated[int, typer.Option(min=1, max=3650, help="Days to look at; they end with the latest night.")] = 7,
 ) -> int:
-    """Write what changed in the nights: every gate's deciding value with its threshold, the judge's traffic, one page.
+    """Write one page about what changed from night to night: every gate's deciding value, the judge's traffic.
 
     Reads the nightly's history alone. The same history gives the same page.
     """
@@ -84,13 +84,13 @@ def release(
         Path | None,
         typer.Option(
             metavar="KEY",
-            help="Sign every policy in it as OpenSSF signs models, by this private key (elliptic curve, PEM), beside "
+            help="Sign every policy in it as OpenSSF signs models, by this private key (elliptic curve, PEM), next to "
             "the package (extra `model-signing`).",
         ),
     ] = None,
     seed: Seed = None,
 ) -> int:
-    """Pack what anybody needs to check and repeat a run, if its ticket holds and its evaluation is green.
+    """Pack what others need to check and repeat a run; needs its ticket and an evaluation that passed.
 
     Give the flags of the preflight that issued the ticket. The same inputs give the same bytes.
     """
@@ -132,12 +132,12 @@ def verify(
         Path | None,
         typer.Option(
             metavar="PUBLIC",
-            help="Every policy in it has to have an OpenSSF signature by this key (elliptic curve, PEM) beside the "
+            help="Every policy in it has to have an OpenSSF signature by this key (elliptic curve, PEM) next to the "
             "package (extra `model-signing`).",
         ),
     ] = None,
 ) -> int:
-    """Look at every byte of a reproduction package, and name what differs. It is never unpacked.
+    """Check every byte of a package that rc1 release wrote, and name what differs; nothing is unpacked.
 
     Needs no network and no workspace; rc1_lib/release/verifier.py does the same by itself, with Python alone. With
     --model-key the policies of a package that is whole are copied to a temporary folder, for the library to read.

@@ -45,7 +45,7 @@ def weight_calib(
     dimensions: Dimensions = None,
     scale: ScaleOption = None,
 ) -> int:
-    """Find the weights of the new reward, and write them when their gate is green."""
+    """Fit the weights of the calibrated reward, and write them if their gate passes."""
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
     given = session.given(labels)
     run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
@@ -84,7 +84,7 @@ def overclar_penalty(
         bool, typer.Option("--ablation", help="Compare what is chosen with the penalty and without it.")
     ] = False,
 ) -> int:
-    """Show what the over-clarification penalty takes from the shadow set's dialogues, or whether it does its work."""
+    """Show what the penalty for needless questions takes from dialogues; with --ablation, check that it works."""
     run = session.open(overrides({"overclar.alpha": alpha, "overclar.cap": cap}))
     if not ablation:
         from rc1_lib.evidence import Evidence
@@ -111,7 +111,10 @@ def overclar_penalty(
 
 
 def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False, verbose: Verbose = False) -> int:
-    """Run the whole calibration as a flow: shadow run, weights, ablation, shadow run again; write weights if green."""
+    """Find the reward's weights in stages, as a flow, and write them if every stage passes.
+
+    The stages are: shadow run, weights, adversarial policies, the penalty's ablation, shadow run again.
+    """
     run = session.open()
     from rc1_lib.calibration.performable import check_performable
     from rc1_lib.calibration.stages import REPORT

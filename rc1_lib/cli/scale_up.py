@@ -21,9 +21,9 @@ def scale_up(
     rebuild: Rebuild = False,
     verbose: Verbose = False,
 ) -> int:
-    """Grow the pool from size to size (scale_up.sizes), through gates before and after each; stop at the first red.
+    """Grow the pool from size to size (scale_up.sizes), with gates before and after each; stop at the first fail.
 
-    What was green before is not judged again, also after a kill. No ticket is issued or revoked.
+    What passed before is not judged again, also after a kill. No ticket is issued or revoked.
     """
     run = session.open(overrides({"pool.seed": seed}))
     from rc1_lib.scale_up.report import PICTURE, REPORT

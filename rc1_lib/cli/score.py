@@ -33,7 +33,7 @@ def score(
     samples: Annotated[int | None, typer.Option(help="Replies per dialogue (judge.samples).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask for everything, whatever is stored.")] = False,
 ) -> int:
-    """Score dialogues with the judge. What was paid for is stored, so that an interrupted run goes on where it was."""
+    """Score dialogues with the judge; replies are stored, so that an interrupted run goes on where it was."""
     given, target = session.given(rows), session.report("--out", out, ("dialogue", "medians", "variances"))
     run = session.open(overrides({"judge.provider": provider, "judge.model": model, "judge.samples": samples}))
     from rc1_lib.scoring.dialogues import read_dialogues

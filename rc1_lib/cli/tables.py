@@ -44,7 +44,7 @@ def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
-    """For a red gate: what failed, what to do, and where the rows at fault are listed; nothing for a green one."""
+    """For a gate that failed: what did, what to do, and where the rows at fault are listed; else nothing."""
     if gate["status"] not in ("failed", "error"):
         return []
     lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
@@ -124,7 +124,7 @@ def features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
-    """A small text histogram: one bar a bin for the pool, with the counts of both pools beside it."""
+    """A small text histogram: one bar a bin for the pool, with the counts of both pools next to it."""
     table = Table(title=name, title_justify="left", box=None, padding=(0, 1))
     for head in ("from", "", "pool", "balanced"):
         table.add_column(head, justify="left" if not head else "right", no_wrap=True)

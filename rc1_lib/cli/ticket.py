@@ -14,7 +14,10 @@ from rc1_lib.errors import TicketError
 
 
 def verify(session: Session, seed: Seed = None) -> int:
-    """Check everything that the ticket vouches for against what is there now; the same flags as for the preflight."""
+    """Check everything that the ticket vouches for: files, code, configuration, judge.
+
+    Give the flags of the preflight that issued it.
+    """
     from rc1_lib.preflight.ticket import verify_ticket
 
     run = session.open(overrides({"pool.seed": seed}))
@@ -27,7 +30,7 @@ def verify(session: Session, seed: Seed = None) -> int:
 
 
 def show(session: Session) -> int:
-    """Print the ticket as it lies there, unverified."""
+    """Print the ticket, without verifying it."""
     from rc1_lib.preflight.ticket import read_ticket
 
     ticket = read_ticket(session.open())
@@ -38,7 +41,7 @@ def show(session: Session) -> int:
 
 
 def revoke(session: Session, reason: Annotated[str, typer.Option(help="Why; kept in the ticket.")]) -> int:
-    """Mark the ticket as revoked: it opens nothing any more, and stays for whoever asks why."""
+    """Revoke the ticket: no training starts with it any more, and it keeps the reason."""
     from rc1_lib.preflight.ticket import TICKET, read_ticket, revoke_ticket
 
     if not reason.strip():

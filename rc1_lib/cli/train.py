@@ -43,7 +43,7 @@ def train(
             "--resume",
             metavar="CHECKPOINT",
             help="Begin at this checkpoint: latest, a step, or a path such as checkpoints/rc1/latest. Without it, a "
-            "broken run goes on by itself from its newest whole one; a small local configuration begins anew.",
+            "broken run goes on by itself from its newest whole one; a small local configuration starts again.",
         ),
     ] = None,
     seed: Annotated[
@@ -51,21 +51,21 @@ def train(
     ] = None,
     all_seeds: Annotated[bool, typer.Option("--all-seeds", help="Train every one of `seeds`.")] = False,
     evaluate: Annotated[
-        bool, typer.Option("--evaluate/--no-evaluate", help="Judge the policy on the held-out prompts.")
+        bool, typer.Option("--evaluate/--no-evaluate", help="Evaluate the policy on the held-out prompts.")
     ] = True,
     control: Annotated[
         ControlKind | None,
         typer.Option(
-            help="Train a few steps (training.control.steps) on a reward without information instead, beside any real "
-            "run: random or the same for all. A gain in success is red: the evaluation leaks.",
+            help="Train a few steps (training.control.steps) on a reward without information instead, random or the "
+            "same for all; a real run is left alone. A gain in success fails: the evaluation leaks.",
         ),
     ] = None,
     random_base: Annotated[
         bool,
         typer.Option(
             "--random-base",
-            help="Train a few steps (training.trial.steps) on random weights of base_model's shape instead, beside any "
-            "real run and without a ticket: a trial of the machine and the shape, and no policy.",
+            help="Train a few steps (training.trial.steps) on random weights of base_model's shape instead, without a "
+            "ticket: a trial of the machine and the shape, and no policy; a real run is left alone.",
         ),
     ] = False,
     profile_step: Annotated[
@@ -79,7 +79,7 @@ def train(
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
     verbose: Verbose = False,
 ) -> int:
-    """Train a policy and judge it against the one it started from, if the ticket opens it.
+    """Train a policy and compare it with the one it started from; needs the ticket of a preflight.
 
     Give the flags of the preflight that issued the ticket. With a small local configuration (--config
     configs/train_local.yaml) no ticket is asked for: it tries the machinery out on rows of its own, and what it writes

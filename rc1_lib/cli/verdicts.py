@@ -152,7 +152,7 @@ def _of_tasks(result: GateResult, tasks: Collection[str]) -> GateResult:
 
 
 def _write_offenders(run: Run, out: str, result: GateResult) -> str | None:
-    """Write the rows at fault beside the report and return the file's name; without any, remove an earlier one."""
+    """Write the rows at fault next to the report and return the file's name; without any, remove an earlier one."""
     import orjson
 
     from rc1_lib.artifacts import atomic_write

@@ -31,7 +31,7 @@ def export(
         Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {DEFAULT}.")
     ] = None,
 ) -> int:
-    """Write the dialogue world as an OpenEnv environment, which verifiers plays too (extras `openenv`, `verifiers`).
+    """Write the environment for OpenEnv, which verifiers plays too (extras `openenv`, `verifiers`).
 
     Manifest, rows and server are the same bytes from the same inputs. Limits and prices are the configuration's; the
     judge's share is left out of the reward, since nobody is asked there.
@@ -63,7 +63,7 @@ def verify(
         Path | None, typer.Option(help="The pool it is of. Default: the one that its manifest names.")
     ] = None,
 ) -> int:
-    """Say whether a folder's OpenEnv manifest names the very world of this disk: rows, templates, limits, reward.
+    """Check that an exported environment is the one on this disk: rows, templates, limits, reward.
 
     Give the flags of its export. Exit code 2 where something differs, by name.
     """
