@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rc1_lib.cli.following import after_preflight, after_training
 from rc1_lib.cli.options import Options
-from rc1_lib.cli.outline import after_preflight, after_training, preflight_outline, training_outline
+from rc1_lib.cli.outline import preflight_outline, training_outline
 from rc1_lib.cli.session import Session
 
 from .conftest import NARROW
