@@ -51,7 +51,7 @@ class Ending:
 
     def lines(self) -> list[str]:
         """At most `MOST` of them; sentences are cut to the width of a page, paths and commands never."""
-        advice = next((failure.advice for failure in self.failures if failure.advice), "")
+        advice = self.failures[0].advice if self.failures else ""
         tail = [
             *([_fitted("what to do: ", advice)] if advice else []),
             *([f"report: {self.report}"] if self.report else []),
