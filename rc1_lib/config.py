@@ -62,7 +62,8 @@ class RunConfig(Section):
     """One file, one run. The training keys keep the originals' names at the top level."""
 
     profile: Literal["local", "prod"]
-    """`local` tries everything on this machine; `prod` holds the published thresholds and allows no waiver."""
+    """`local` tries everything on this machine; `prod` holds the published thresholds and allows a waiver for people's
+    labels alone."""
     simulate: bool
     """Has to be false: the gate `training` refuses simulated scores."""
     live_mode: bool

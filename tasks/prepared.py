@@ -54,7 +54,7 @@ def _inputs(run: Run) -> dict[str, str]:
         "pool": sha256_file(place.path(config.seed_pool)),
         "metrics": sha256_file(place.path(config.difficulty.metrics_path)),
         "weights": sha256_file(weights) if weights.is_file() else "",
-        "judge": read_spec(run).sha256,
+        "judge": read_spec(run).sha256 if config.pays_judged_score else "",
         "vouched": sha256_json(run.vouched),
     }
 

@@ -124,7 +124,7 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("difficulty.metrics_path=data/../../x.jsonl", "a relative path without '..'"),
         ("difficulty.balanced_path=.", "expected a file below the workspace"),
         ("shadow.path=other/rc1_seed.json", "shadow.path and pool.path have the same file name"),
-        ("profile=prod", "profile prod allows no waivers"),
+        ("profile=prod", "profile prod allows a waiver for judge_agreement alone"),
         ("pool.n=2025-13-45", "is not a YAML value"),
         (
             "training.engine=trl_sft",

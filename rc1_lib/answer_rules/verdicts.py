@@ -33,7 +33,11 @@ _ADVERBS = (
 )
 _QUOTE = re.compile(r"(?<![a-z])'|'(?![a-z])")
 _CUT_SHORT = re.compile(r"^\s*or\b|\bor\s*$")
-_OR_NOT = re.compile(r"(?<!whether )\bor (?:not|yes|no)\b")
+_OR_NOT = re.compile(
+    r"(?<!whether )\bor (?:not|yes|no)\b|"
+    r"或者?\s*(?:yes|no|true|false|[不是否对错没能会可有真假])|(?<=[是否对错能会有真假])还是"
+)
+"""Two verdicts to choose from; 还是 alone also means "still"."""
 _OPENING = re.compile(
     r"(?:(?:so|therefore|thus|hence|then|well|ok|okay|also|in short|in summary|in conclusion|to conclude|overall|"
     r"ultimately|finally|"

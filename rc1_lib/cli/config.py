@@ -47,9 +47,9 @@ def verify(session: Session) -> int:
     check_provider(run.config.judge.provider)
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
-    calibrated = run.workspace.path(run.config.weights).exists()
+    calibrated = run.config.pays_judged_score and run.workspace.path(run.config.weights).exists()
     results = judge(session, run, (*_GATES, *(["weights"] * calibrated)))
-    if not calibrated:
+    if not calibrated and run.config.pays_judged_score:
         session.show(f"no weights yet ({run.config.weights}): rc1 preflight, or rc1 calibrate, finds them")
     further = mask_tree({"config": run.config.model_dump(mode="json"), "overrides": run.overrides}, hidden)
     return conclude(

@@ -126,7 +126,7 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     stages_done = stages_of(written_since(run, before, REPORTS))
     show_stages(session, run, stages_done)
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
-    written = None if outcome.exit_code else run.config.weights
+    written = None if outcome.exit_code or not run.config.pays_judged_score else run.config.weights
     red = revocation(session) if outcome.exit_code else []
     following = again(session, "calibrate") if outcome.exit_code else then(session, "preflight")
     ending = judged("calibration", [one["gate"] for one in stages_done], run.workspace.path(REPORT))

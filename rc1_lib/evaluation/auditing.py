@@ -41,6 +41,8 @@ class Audited:
 def audited(prepared: Prepared, policies: Sequence[Sequence[Played]]) -> Audited:
     """Judge the sampled episodes of policies by the calibrated weights that the ticket vouches for, all at once.
 
+    Nobody is asked where training pays for no judged score: there are no weights then.
+
     Args:
         prepared: what the run stands on; `training.held_out.judged` says how many prompts are judged.
         policies: the episodes of each.
@@ -49,7 +51,7 @@ def audited(prepared: Prepared, policies: Sequence[Sequence[Played]]) -> Audited
         RC1Error: when there are no weights, or the judge cannot be asked, or not as often.
     """
     wanted = _some(prepared.selection.held_out, prepared.run.config.training.held_out.judged)
-    if not wanted:
+    if not wanted or not prepared.run.config.pays_judged_score:
         return Audited([{} for _ in policies], None)
     judge = prepared.judge or EpisodeJudge(prepared.run)
     names, dialogues = list[tuple[int, str]](), list[Sequence[Message]]()
@@ -76,7 +78,7 @@ def check_audit(run: Run, seeds: int) -> None:
         ConfigError: when a live judge cannot be asked, or not as often as the evaluation may have to.
     """
     judge, held_out = run.config.judge, run.config.training.held_out
-    if judge.provider not in LIVE or not held_out.judged:
+    if judge.provider not in LIVE or not held_out.judged or not run.config.pays_judged_score:
         return
     check_judge(run)
     most, needed = judge.budget.max_calls, judged_episodes(run, seeds) * judge.samples

@@ -158,7 +158,8 @@ def proxy_checks(found: ProxyTruth | None, thresholds: EvaluationGate, optimised
     """
     if found is None:
         if not optimised:
-            return [info("judged score beside success", "not looked at: training.held_out.judged is 0")]
+            why = "training.held_out.judged or training.reward.judge is 0"
+            return [info("judged score beside success", f"not looked at: {why}")]
         advice = "the judged score was trained on, but no episode of the evaluation is judged: raise it above 0"
         return [equal("training.held_out.judged above 0", False, True, advice)]
     checks = [

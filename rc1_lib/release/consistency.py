@@ -19,6 +19,7 @@ from rc1_lib.artifacts import checksum_line
 from rc1_lib.calibration.keyed_report import REPORT
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
+from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evidence.registry import DERIVED
@@ -73,6 +74,8 @@ def _named(ready: Ready, contents: Mapping[str, bytes]) -> Iterator[_Print]:
     """What the evaluation and the weights name."""
     run, episodes = ready.run, ready.evaluation["episodes"]
     yield episodes["path"], episodes["sha256"], EVALUATION.where(run), f"`{EVALUATION.command}`"
+    if not WEIGHTS.applies(run):
+        return
     weights = orjson.loads(contents[run.config.weights])
     report = weights.get("report") if isinstance(weights, Mapping) else None
     if isinstance(report, Mapping) and isinstance(report.get("path"), str):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.derived import Artifact
 from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.evidence.registry import DERIVED, bound
@@ -32,7 +33,7 @@ _TOLD_BY_HAND = (
     "reports/diversity_report.json", "reports/rc1/sample_manifest.json", "reports/rc1/difficulty_report.json",
     "reports/rc1/git_commit.txt",
 )  # fmt: skip
-_PROJECT = ("constraints.txt", "pyproject.toml")
+_PROJECT = ("LICENSE", "constraints.txt", "pyproject.toml")
 _ADAPTER = "adapter*"
 LOCK = "environment/installed.txt"
 
@@ -50,7 +51,8 @@ def _configured(run: Run) -> Iterator[Path]:
     for path in (given[name].path(run) for name in _GIVEN if name in given):
         yield from (sorted(path.rglob("*.json")) if path.is_dir() else (path,))
     yield from run.config_files
-    yield run.workspace.path(run.config.weights)
+    if WEIGHTS.applies(run):
+        yield WEIGHTS.path(run)
     yield run.workspace.path(EFFECTIVE)
 
 
@@ -60,6 +62,8 @@ def _reported(ready: Ready) -> Iterator[Path]:
     yield from (place.path(name) for name in (TICKET, *PASSED.values(), TRAINING_REPORT, LEDGER))
     yield from filter(Path.is_file, map(place.path, _TOLD_BY_HAND))
     for one in DERIVED:
+        if not one.applies(run):
+            continue
         name = one.where(run)
         yield from filter(Path.is_file, (place.manifest_path(name), place.checksum_path(name)))
     for one in REPORTS_OF:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
 
-from rc1_lib.calibration import judged_rows
+from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
 from rc1_lib.calibration.shadow_run import CALIBRATED, shadow_run
 from rc1_lib.calibration.weight_calib import weight_calib
 from rc1_lib.records import GateResult
-from rc1_lib.rows.counts import add_counts
 from rc1_lib.run import Run
 
 STRICT = ("gates.shadow_run.enough_auc=1.0", "gates.calibration.enough_auc=1.0")
@@ -22,26 +23,22 @@ STRICT = ("gates.shadow_run.enough_auc=1.0", "gates.calibration.enough_auc=1.0")
 @pytest.fixture
 def graded_by_one_who_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The local rubric's grades, but for those that hang on what is right and on what was missing."""
-    plain = judged_rows.add_rules
 
-    def graded(frame: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+    def graded(run: Run, rows: pl.DataFrame, **options: Any) -> JudgedRows:
+        judged = judge_rows(run, rows, **options)
         # Nobody is always right, and no judge's grades are but two.
         mistaken, shade = pl.col("id").hash(3) % 50 == 0, pl.col("id").hash(7) % 1000 / 10_000
         right = (pl.col("solved") & ~pl.col("lucky")) != mistaken
-        unasked = pl.col("needs_clarification") & ~pl.col("asked")
-        known = add_counts(frame).with_columns(asked=pl.col("clarifications") > 0)
-        return plain(
-            frame.with_columns(
-                known.select(
-                    answered=pl.when(unasked).then(0.4 * pl.col("answered")).otherwise("answered"),
-                    grounded=pl.when(right).then(0.9).otherwise(0.2) + shade,
-                    reasoned=pl.when(right).then(0.8).otherwise(0.3) + shade.reverse(),
-                )
-            ),
-            rules,
+        unasked = pl.col("needs_clarification") & (pl.col("clarifications") == 0)
+        frame = judged.frame.with_columns(
+            answered=pl.when(unasked).then(0.4 * pl.col("answered")).otherwise("answered"),
+            grounded=pl.when(right).then(0.9).otherwise(0.2) + shade,
+            reasoned=pl.when(right).then(0.8).otherwise(0.3) + shade.reverse(),
         )
+        return replace(judged, frame=frame)
 
-    monkeypatch.setattr(judged_rows, "add_rules", graded)
+    for stage in ("weight_calib", "shadow_run"):
+        monkeypatch.setattr(f"rc1_lib.calibration.{stage}.judge_rows", graded)
 
 
 def gain(gate: GateResult, check: str) -> tuple[bool, float]:

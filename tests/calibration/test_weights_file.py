@@ -207,7 +207,7 @@ def test_weights_beside_other_old_weights(run: Run) -> None:
         ({"restrained": "0"}, {"every weight is a number"}),
         ({"restrained": True}, {"every weight is a number"}),
         ({"restrained": -0.1, "concise": 0.1}, {"smallest weight"}),
-        ({"resolved": 0.6}, {"largest weight", "sum"}),
+        ({"obtained": 0.6}, {"largest weight", "sum"}),
     ],
 )
 def test_weights_that_cannot_be_used(run: Run, change: dict[str, Any], checks: set[str]) -> None:

@@ -181,7 +181,7 @@ def test_a_red_stage_is_the_last_one_keeps_the_weights_and_revokes_the_ticket(
     assert stage_states(state) == {"shadow_baseline": "GatePassed", "calibration": "GateFailed"}
     stages = read_json(run.workspace.path(REPORT))["stages"]
     assert [one["gate"]["status"] for one in stages] == ["passed", "failed", *["not judged"] * 3]
-    assert "'calibration', which is red" in stages[3]["gate"]["waits_for"]
+    assert "'calibration', which failed" in stages[3]["gate"]["waits_for"]
     assert str(artifacts(state)["rc1-calibration-gates"].data).count('"not judged"') == 3
     assert weights_file(run).read_bytes() == before
     assert len(list(run.workspace.path("reports").glob("calibration_report_*_refused.json"))) == 1

@@ -97,6 +97,12 @@ def waived(report: Body) -> None:
     report["waived"]["leakage"] = "never mind"
 
 
+def not_applicable(report: Body) -> None:
+    """A gate that the configuration does apply."""
+    gate("leakage", lambda one: one.update(not_applicable="none of it", checks=[], status="not applicable"))(report)
+    report["not_applicable"]["leakage"] = "none of it"
+
+
 def at(kind: str, act: Callable[[Path], object]) -> Callable[[Run], None]:
     """Do something to what bears a name in the registry; what the project lends is brought into the workspace."""
 
@@ -284,6 +290,8 @@ OF_THE_REPORTS = (
             "round 1 has not passed by its own report", long=False),
     Forgery("a gate left out, recomputed", reports(without("leakage"), 2), "round 2 has not passed by its own report"),
     Forgery("a gate waived, recomputed", reports(waived), "round 1 waives what the configuration does not", long=False),
+    Forgery("a gate called not applicable, recomputed", reports(not_applicable),
+            "round 1 calls other gates not applicable than the configuration does", long=False),
     Forgery("a loosened threshold left out, recomputed", reports(lambda body: body["thresholds_changed"].pop(), 1),
             "round 1 does not tell what was loosened"),
     Forgery("of other code, recomputed", reports(lambda body: body.update(code_sha256="0" * 64), 1),

@@ -38,7 +38,8 @@ def test_it_holds_what_is_needed_to_check_and_to_repeat_the_run(own: Run) -> Non
         "reports/preflight/ticket.json",
         "reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/train.json",
         "reports/metrics.jsonl", "reports/config_effective.yaml", "checkpoints/rc1/step_00004/adapter.safetensors",
-        "checkpoints/rc1/step_00004/manifest.json", "reports/rc1/weights.sha256", "environment/constraints.txt", LOCK,
+        "checkpoints/rc1/step_00004/manifest.json", "reports/rc1/weights.sha256", "environment/LICENSE",
+        "environment/constraints.txt", LOCK,
         f"reports/ppo_eval_{ready.key}.json", "reports/rc1/rc1_seed.manifest.json",
     ):  # fmt: skip
         assert name in inside, name

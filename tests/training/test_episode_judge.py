@@ -59,7 +59,13 @@ def live(tiny: Tiny, server: JudgeServer, *more: str) -> Run:
 
 
 def live_at(tiny: Tiny, url: str, *more: str) -> Run:
-    run = tiny("training.reward.judge=1", "training.reward.success=0", *overrides(url), *more)
+    run = tiny(
+        "training.reward.judge=1",
+        "training.reward.success=0",
+        "training.reward.unverified=a test pays for the judged score alone",
+        *overrides(url),
+        *more,
+    )
     return weigh(run, OF_JUDGE, [MODEL])
 
 
@@ -106,7 +112,12 @@ def acted(row: dict[str, Any], number: int) -> Episode:
 
 def test_what_training_pays_is_to_the_last_bit_what_the_gates_audit(tiny: Tiny, pool: list[dict[str, Any]]) -> None:
     """The judged score, the penalty, the factor and their total, on the teacher's dialogues and on episodes."""
-    alone = ("training.reward.success=0", "training.reward.malformed=0", "training.reward.turn=0")
+    alone = (
+        "training.reward.success=0",
+        "training.reward.unverified=a test pays for the judged score alone",
+        "training.reward.malformed=0",
+        "training.reward.turn=0",
+    )
     run = weigh(tiny("training.reward.judge=1", *alone))
     episodes = [acted(row, number) for number, row in enumerate(pool[:40])]
     rows = [as_row(row, one) for row, one in zip(pool, episodes, strict=False)]
@@ -374,7 +385,9 @@ def test_what_was_paid_for_a_step_counts_though_its_asking_was_killed_and_stoppe
     killed = forks.start("tests.training.killed.score_and_be_killed_half_way", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.told()[-2000:]
     with pytest.raises(RC1Error, match="the judge stopped"):
-        EpisodeJudge(again(run, "judge.budget.max_calls=1", "training.reward.judge=0")).score(dialogues(2), SEED)
+        EpisodeJudge(
+            again(run, "judge.budget.max_calls=1", "training.reward.judge=0", "training.reward.success=1")
+        ).score(dialogues(2), SEED)
     scores = EpisodeJudge(run).score(dialogues(2), SEED)
     with open_store(run, REPLIES) as store:
         log = store.log().filter(pl.col("outcome") != "hit")

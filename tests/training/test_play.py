@@ -40,7 +40,13 @@ def trajectory(**changed: Any) -> Trajectory:
 
 def test_a_judges_score_counts_by_its_weight_and_the_rows_difficulty(tiny: Tiny) -> None:
     playground, _ = parts(
-        tiny("training.reward.judge=0.5", "training.reward.success=0", "training.reward.turn=0", "difficulty_beta=0.1")
+        tiny(
+            "training.reward.judge=0.5",
+            "training.reward.success=0",
+            "training.reward.unverified=a test pays for the judged score alone",
+            "training.reward.turn=0",
+            "difficulty_beta=0.1",
+        )
     )
     wordy = trajectory(needs=True, malformed=0)
     assert playground.terms(wordy, {"bucket": "medium"}, 0.75).total == 0.375

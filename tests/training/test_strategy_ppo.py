@@ -72,7 +72,9 @@ def test_a_judges_score_is_a_term_of_its_own(tiny: Tiny) -> None:
 def test_nothing_is_learned_from_unscored_episodes(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = tiny(
-            "training.reward.judge=1", "training.reward.success=0", "training.reward.min_scored=0.1", "batch_size=24",
+            "training.reward.judge=1", "training.reward.success=0",
+            "training.reward.unverified=a test pays for the judged score alone", "training.reward.min_scored=0.1",
+            "batch_size=24",
             *overrides(refusing.base_url),
         )  # fmt: skip
         weigh(run, dict(run.config.reward.old_weights), [MODEL])

@@ -9,7 +9,7 @@ from rc1_lib.calibration.weights_file import adopt
 from rc1_lib.run import Run
 from rc1_lib.scoring.providers import local_rubric
 
-WEIGHTS = {"answered": 0.3, "grounded": 0.25, "restrained": 0.2, "resolved": 0.15, "direct": 0.1}
+WEIGHTS = {"answered": 0.3, "grounded": 0.25, "restrained": 0.2, "obtained": 0.15, "reply_used": 0.1}
 REPORT = "reports/calibration_report_test.json"
 
 

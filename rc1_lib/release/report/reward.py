@@ -40,9 +40,8 @@ def reward(book: Book) -> Section:
         "shadow-terms", book.run.workspace.path("reports/shadow_run_pre_run_check.rows.jsonl"), json_lines
     )
     if calibration is None and shadow is None:
-        return Section(
-            "reward", "The reward", "Nothing was calibrated in this workspace, so there is no reward to show."
-        )
+        why = book.run.config.why_not_judged or "Nothing was calibrated in this workspace, so there is nothing to show"
+        return Section("reward", "The judged score", f"{why[:1].upper()}{why[1:]}.")
     charts: list[Chart] = []
     tables: list[Table] = []
     if calibration is not None:

@@ -1,0 +1,70 @@
+"""Licence, authors and version: the same wherever they stand, and the licence's text as it was published."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from datetime import date
+from typing import Any
+
+import yaml
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.file_hashes import sha256_file
+
+APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+"""SHA-256 of https://www.apache.org/licenses/LICENSE-2.0.txt."""
+
+
+def project() -> dict[str, Any]:
+    with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
+        return dict(tomllib.load(stream)["project"])
+
+
+def citation() -> dict[str, Any]:
+    return dict(yaml.safe_load((PROJECT_ROOT / "CITATION.cff").read_text(encoding="utf-8")))
+
+
+def releases() -> list[tuple[str, str]]:
+    """Version and day of every release in the changelog, the newest first."""
+    text = (PROJECT_ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    return re.findall(r"^## (\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d)\)$", text, re.MULTILINE)
+
+
+def test_the_licence_is_the_text_of_apache_2_to_the_letter() -> None:
+    assert sha256_file(PROJECT_ROOT / "LICENSE") == APACHE_2
+
+
+def test_package_citation_and_bundled_model_name_one_licence() -> None:
+    card = (PROJECT_ROOT / "models/embedded/README.md").read_text(encoding="utf-8")
+    assert project()["license"] == citation()["license"] == "Apache-2.0"
+    assert project()["license-files"] == ["LICENSE"]
+    assert "Apache-2.0 ([LICENSE](../../LICENSE))" in card
+
+
+def test_package_and_citation_name_the_same_authors() -> None:
+    assert project()["authors"] == citation()["authors"]
+
+
+def test_package_and_citation_name_the_newest_release_of_the_changelog() -> None:
+    version, day = releases()[0]
+    assert project()["version"] == citation()["version"] == version
+    assert citation()["date-released"] == date.fromisoformat(day)
+
+
+def test_the_figures_of_the_bundled_model_are_those_of_its_record() -> None:
+    """Whoever builds it again corrects its page."""
+    folder = PROJECT_ROOT / "models/embedded"
+    record = yaml.safe_load((folder / "base.json").read_text(encoding="utf-8"))
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    found = record["accuracy_by_stage"]
+    shares = {name: f"{share:.2f}" for name, share in found.items() if not name.startswith("n ")}
+    counted = {name.removeprefix("n "): f"{share:.0f}" for name, share in found.items() if name.startswith("n ")}
+    rows = [f"| an answer | {shares['answer']} | {counted['answer']} |"]
+    for words, tool in (("look-up", "wiki"), ("calculation", "calc"), ("question to the user", "ask_user")):
+        pair = [f"{kind[f'{tool} first']} / {kind[f'{tool} later']}" for kind in (shares, counted)]
+        rows.append(f"| a first / later {words} | {pair[0]} | {pair[1]} |")
+    steps = sum(phase["steps"] for phase in record["recipe"]["training"])
+    minutes = f"{record['training_minutes']:.0f}"
+    said = (f"{record['parameters']:,} parameters", f"({steps:,} steps, {minutes}\nminutes")
+    assert [one for one in (*rows, *said) if one not in card] == []
