@@ -80,7 +80,7 @@ def check_recorded(path: Path, config: Path, opening: Opening) -> None:
     if keys:
         told = ", ".join(f"{key} is {says.get(key)}, {config.name} makes {makes.get(key)}" for key in keys[:_SHOWN])
         raise ConfigError(
-            f"{path}: is no longer what {opening.config} makes with the settings in its second line ({told}): one of "
-            f"the two was edited; give --config {opening.config} and --set, or copy this file to another name to use "
-            f"it as it is"
+            f"{path}: is no longer what {opening.config} makes with the settings in its second line ({told}); one "
+            f"of the two has changed; give --config {opening.config} and --set, or copy this file to another name to "
+            f"use it as it is"
         )

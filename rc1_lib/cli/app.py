@@ -132,7 +132,7 @@ for _panel, _commands in {
         command(app, _name, _function, _example, panel=_panel)
 command(
     app, "doctor", doctor.doctor, "rc1 doctor", panel="Setup and help", writes=False,
-    codes="Exit codes: 0 all is well, 1 a look failed, 2 refused.",
+    codes="Exit codes: 0 all is well, 1 a check failed, 2 refused.",
 )  # fmt: skip
 command(app, "label", labels.label, "rc1 label --annotator ada --n 100", panel="The judge", without=("as_json",))
 _NO_CONFIG = ("config", "profile", "overrides")

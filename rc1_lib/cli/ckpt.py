@@ -46,7 +46,7 @@ def diff(
         session.show(f"and {len(found) - _SHOWN} more; --json lists all")
     how = "bit for bit" if exact else "as numbers"
     names = " and ".join(session.workspace.name(path) for path in paths)
-    words = f"{names}: {f'{len(found)} differences' if found else 'equal'}, compared {how}"
+    words = f"{f'{len(found)} differences' if found else 'equal'}, compared {how}: {names}"
     show_ending(session, Ending("fail" if found else "pass", words))
     listed = [{"where": one.where, "what": one.what} for one in found]
     session.document({"equal": not found, "exact": exact, "differences": listed})

@@ -60,7 +60,7 @@ def difficulty_bucketize(
     seed: Seed = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Choose rows of the pool so that easy, medium and hard stand in the target shares, in every task."""
+    """Choose rows of the pool so that easy, medium and hard have their target shares, in every task."""
     from rc1_lib.artifacts import read_manifest
     from rc1_lib.difficulty.derived import BALANCED
     from rc1_lib.difficulty.steps import write_balanced

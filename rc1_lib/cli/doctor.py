@@ -24,7 +24,7 @@ _RED = 1
 def doctor(session: Session, seed: Seed = None) -> int:
     """Check the machine before a training: ticket, base model, keys, servers, disk, memory. Writes nothing.
 
-    Give the flags of the training. Exits 0 when all is well, 1 when a look failed.
+    Give the flags of the training. Exits 0 when all is well, 1 when a check failed.
     """
     from rc1_lib.doctor.looks import examined
 
@@ -43,14 +43,14 @@ def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:
     failures = [Failure(f"{name}: {one.found}", one.advice) for name, one in found.items() if one.red]
     if failures:
         names = ", ".join(name for name, one in found.items() if one.red)
-        words = f"{len(failures)} of {len(found)} looks: {names}"
+        words = f"{len(failures)} of {len(found)} checks: {names}"
         return Ending("fail", words, failures, following=again(session, "doctor"))
-    return Ending("pass", f"{len(found)} looks, nothing stands in the way", following=then(session, "train"))
+    return Ending("pass", f"{len(found)} checks, ready to train", following=then(session, "train"))
 
 
 def _table(found: Mapping[str, Finding]) -> Table:
     table = Table(title="before a training", title_justify="left", expand=False)
-    table.add_column("look", no_wrap=True)
+    table.add_column("check", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("what was found, and what to do", overflow="fold")
     for name, one in found.items():

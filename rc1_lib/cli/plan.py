@@ -50,7 +50,7 @@ def plan(
 ) -> int:
     """Estimate what a training will take: hours, GPU-hours, calls of the judge and USD, each with an interval.
 
-    It plays and learns a few steps and forgets them; no checkpoint is written. A live judge is asked about their
+    It trains a few steps and discards them; no checkpoint is written. A live judge is asked about their
     episodes. GPU-hours are the hours times the GPUs that the pilot held: one, or one for each process of a launcher
     (accelerate launch, torchrun) that starts the plan as it will start the training; a vLLM server's are not among
     them. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.

@@ -169,9 +169,7 @@ def _print(
 ) -> None:
     for report in written.values():
         number = report["round"].removeprefix("round")
-        session.show(
-            tables.gates_table(f"round {number}: {'passed' if report['pass'] else 'NOT passed'}", report["gates"])
-        )
+        session.show(tables.gates_table(f"round {number}: {'passed' if report['pass'] else 'failed'}", report["gates"]))
         session.show(*tables.undecided_lines(report["gates"]))
     if written:
         file, latest = list(written.items())[-1]

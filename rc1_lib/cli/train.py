@@ -170,7 +170,7 @@ def _profile_step(session: Session, run: Run, seed: int) -> int:
         found = profile_step(prepare(run), seed)
     session.show(_parts_table(found))
     session.show(f"trace: {run.workspace.path(TRACE)}")
-    show_ending(session, Ending("done", "two steps timed, and forgotten", report=run.workspace.path(REPORT),
+    show_ending(session, Ending("done", "two steps timed; no checkpoint is kept", report=run.workspace.path(REPORT),
                                 following=then(session, "plan")))  # fmt: skip
     session.document({"exit_code": 0, "profile": found})
     return 0

@@ -71,7 +71,7 @@ def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace
     served(workspace)
     done = rc1("round1", "--workspace", workspace, *OPEN, "--set", "gates.length.min_len=300", "--build", "never")
     assert done.code == 2
-    assert "round 1: NOT passed" in done.out
+    assert "round 1: failed" in done.out
     assert "length: shortest is" in done.out
     assert done.out.index("differ from the published ones") < done.out.index("length: shortest is"), (
         "what failed comes last"

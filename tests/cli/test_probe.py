@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from rc1_lib.scoring.probe_dialogues import probe_dialogues
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 
@@ -46,6 +48,14 @@ def test_a_shadow_set_that_is_there_is_asked_about(rc1: Rc1, workspace: Path) ->
     (workspace / "data/shadow_eval_245.jsonl").write_text("{\n")
     damaged = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4")
     assert damaged.code == 2, "a damaged one is not passed over"
+
+
+def test_no_secret_is_in_the_last_lines(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "sk-word-4711-word-4711")
+    setting = "gates.waivers={judge_agreement: 'nobody, sk-word-4711-word-4711'}"
+    done = rc1("probe-scorer", "--workspace", tmp_path, "--n", "2", "--set", setting)
+    assert (done.code, "--set" in done.out.splitlines()[-1]) == (0, True), done.err
+    assert "4711" not in done.out + done.err
 
 
 def test_more_than_there_are_is_refused(rc1: Rc1, tmp_path: Path) -> None:
