@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 
-_N = r"(?:about |around |exactly |the |a |an )?\$?\s?-?\.?\d"
-"""The beginning of a number."""
+from rc1_lib.answer_rules.number_words import NUMBER_WORDS
+
+_WORDS = "|".join(sorted(NUMBER_WORDS))
+_N = rf"(?:about |around |exactly |the |a |an )?(?:\$?\s?-?\.?\d|(?:minus |negative )?(?:{_WORDS})\b)"
+"""The beginning of a number, in figures or in words."""
 
 _HEDGES = (
     r"\b(?:or|either|neither|nor|versus|vs|whichever|any|etc|others|several|few|maybe|perhaps|possibly|possible|probably|"

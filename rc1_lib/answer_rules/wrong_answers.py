@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rc1_lib.answer_rules.golds import ALL, Form, Gold, Kind, decimal, same
+from rc1_lib.answer_rules.written_numbers import MOST_ENGLISH, english
 
 NUMBER, VERDICT, TEXT = Form.NUMBER, Form.VERDICT, Form.TEXT
 Mistake = Callable[[Gold, Sequence[Gold]], str | None]
@@ -478,6 +479,13 @@ def range_in_chinese(gold: Gold, others: Sequence[Gold]) -> str:
 def more_than(gold: Gold, others: Sequence[Gold]) -> str:
     """More than it."""
     return f"more than {gold.answer}"
+
+
+@wrong(NUMBER)
+def more_than_in_words(gold: Gold, others: Sequence[Gold]) -> str | None:
+    """More than it, the number in words."""
+    whole = gold.whole
+    return None if whole is None or not 0 <= whole <= MOST_ENGLISH else f"more than {english(whole)}"
 
 
 @wrong(NUMBER)
