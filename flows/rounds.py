@@ -82,7 +82,7 @@ def judge_round(
         else:
             results.append(GateResult(name, error="its files changed while it was evaluated; run again when at rest"))
     green = sum(result.status in GREEN for result in results)
-    tell(round_title(number), len(results), len(results), f"{green} of {len(results)} gates green")
+    tell(round_title(number), len(results), len(results), f"{green} of {len(results)} gates passed")
     return JudgedRound(number, results, faults)
 
 

@@ -15,7 +15,8 @@ from rc1_lib.config import RunConfig
 from rc1_lib.config_file import decisive, decisive_of_growth, dump_config, load_config, read_layers
 from rc1_lib.errors import ConfigError
 from rc1_lib.file_hashes import sha256_file
-from rc1_lib.masking import mask, secrets
+from rc1_lib.masking import secrets
+from rc1_lib.recorded_opening import check_recorded, head, opening_of
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
@@ -81,11 +82,9 @@ class Run:
         return path
 
     def effective_config(self) -> str:
-        """The effective configuration as YAML, secrets of the environment masked."""
-        head = "# The effective configuration of the latest run, written by RC1. Overrides: "
+        """The effective configuration as YAML, secrets of the environment masked, below how the run was opened."""
         hidden = secrets()
-        described = mask(", ".join(self.overrides) or "none", hidden)
-        return f"{head}{described}\n{dump_config(self.config, hidden)}"
+        return head(self.workspace, self.config_path, self.overrides, hidden) + dump_config(self.config, hidden)
 
 
 def without_time(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,14 +117,16 @@ def open_run(
 
     Args:
         profile: `local` or `prod`; default: `RUN_MODE`, else what the file says, else `local`.
-        config: the file; default: the profile's own.
+        config: the file; default: the profile's own. The workspace's own `reports/config_effective.yaml` opens the run
+            that it records: by that run's file and overrides.
         overrides: `a.b=c`, applied after those of the environment (`BASE_MODEL`, `SCORER_PROVIDER`, `SCORER_BASE_URL`).
         workspace: where everything is written; default: the project's root.
         reading: `section.key` -> a file that this run only reads in the place of one that RC1 writes; it may lie
             anywhere and have any name.
 
     Raises:
-        ConfigError: for an unknown profile, a file of another profile, or an invalid configuration.
+        ConfigError: for an unknown profile, a file of another profile, an invalid configuration, or an effective one
+            that says something else than what it records.
     """
     wanted = profile or os.environ.get("RUN_MODE") or None
     if wanted is not None and wanted not in CONFIG_OF_PROFILE:
@@ -136,8 +137,12 @@ def open_run(
     path = Path(config) if config else place.find(CONFIG_OF_PROFILE[wanted or "local"])
     if config and not path.is_absolute() and not path.exists():
         path = place.find(str(config))
+    if path.resolve() == place.path(EFFECTIVE).resolve() and (opening := opening_of(path)) is not None:
+        recorded, path = path, place.find(opening.config)
+        check_recorded(recorded, path, opening)
+        overrides = (*opening.overrides, *overrides)
     from_environment = [f"{key}={os.environ[name]}" for name, key in _OVERRIDES.items() if os.environ.get(name)]
-    everything = (*from_environment, *overrides)
+    everything = (*(one for one in from_environment if one not in overrides), *overrides)
     loaded = load_config(path, everything)
     if wanted is not None and loaded.profile != wanted:
         raise ConfigError(

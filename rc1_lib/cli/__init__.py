@@ -44,7 +44,7 @@ def _run(arguments: Sequence[str] | None) -> None:
         try:
             str(argument).encode()
         except UnicodeEncodeError:
-            print(f"rc1: {argument!a}: is not UTF-8, expected arguments in UTF-8; write it anew", file=sys.stderr)
+            print(f"rc1: {argument!a}: is not UTF-8, expected arguments in UTF-8; write it again", file=sys.stderr)
             sys.exit(REFUSED)
 
     if given[:1] and given[0] in _SHARED and not _leads():

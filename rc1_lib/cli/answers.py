@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.cli.following import again, flagged, then
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.task_specs import task_spec
@@ -33,7 +34,7 @@ def check_answers(
         ),
     ] = None,
 ) -> int:
-    """Ask the rules of the pool's tasks about right answers in many spellings, and about wrong answers."""
+    """Test the answer rules: do they pay right answers in many spellings, and refuse wrong ones?"""
     from rc1_lib.cli.verdicts import conclude
     from rc1_lib.gates.answer_rule import judged, reports_of
 
@@ -51,6 +52,8 @@ def check_answers(
     return conclude(
         session, run, f"answer rules, asked about golds of {read}", [judged(reports, thresholds)], _REPORT,
         {"golds": read, "rules": {name: as_json(report) for name, report in reports.items()}},
+        after_pass=then(session, "preflight"),
+        after_fail=again(session, "check-answers", *flagged({"--task": task, "--golds": golds})),
     )  # fmt: skip
 
 

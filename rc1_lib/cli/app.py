@@ -38,13 +38,28 @@ from rc1_lib.cli import (
 from rc1_lib.cli.command import command
 from rc1_lib.cli.reference.write import reference
 
+_WHAT = "RC1 decides whether an RL run of a language model has earned its compute, and runs it if so."
+_CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed, 130 interrupted."
+_BEGIN = f"""{_WHAT}
+
+Five commands to begin with:
+  rc1 preflight      check data, judge and reward; if all gates pass, issue the ticket
+  rc1 ticket verify  check that the ticket still holds
+  rc1 doctor         check the machine before a training
+  rc1 train          train, and compare with where it started
+  rc1 report         one page about the run, whether it passed or failed
+
+To try them on a small pool: rc1 preflight --workspace try --set pool.n=1200
+All commands: rc1 --help. One of them: rc1 preflight --help."""
+"""What `rc1` alone prints."""
+
 # Dashes and underscores are the same in the names of options and commands (the original scripts use both); the parser
 # applies this to names only, never to values.
 app = typer.Typer(
     name="rc1",
-    help="RC1: a gated pipeline for post-training language models. No ticket, no training.",
-    epilog="Exit codes: 0 passed; 1 a fault; 2 a gate, a configuration or an input was refused; 130 interrupted.",
-    no_args_is_help=True,
+    help=_WHAT,
+    epilog=_CODES,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={
@@ -60,86 +75,106 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=_WHAT)
 def rc1(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """RC1: a gated pipeline for post-training language models. No ticket, no training."""
+    """Say with which commands to begin where none was given."""
+    if context.invoked_subcommand is None:
+        typer.echo(_BEGIN)
 
 
-for _name, _function in (
-    ("preflight", preflight.preflight),
-    ("round1", preflight.round1),
-    ("round2", preflight.round2),
-    ("plan", plan.plan),
-    ("learnability", learnability.learnability),
-    ("train", train.train),
-    ("evaluate", evaluate.evaluate),
-    ("scale-up", scale_up.scale_up),
-    ("report", release.report),
-    ("review", release.review),
-    ("release", release.release),
-    ("shadow-run", shadow.shadow_run),
-    ("calibrate", reward.calibrate),
-    ("weight-calib", reward.weight_calib),
-    ("overclar-penalty", reward.overclar_penalty),
-    ("attack-reward", attack.attack_reward),
-    ("build-pool", pool.build_pool),
-    ("validate-pool", pool.validate_pool),
-    ("diversity-report", pool.report_diversity),
-    ("check-answers", answers.check_answers),
-    ("difficulty-metrics", difficulty.difficulty_metrics),
-    ("difficulty-bucketize", difficulty.difficulty_bucketize),
-    ("validate-difficulty", difficulty.validate_difficulty),
-    ("probe-scorer", judge.probe_scorer),
-    ("assert-not-simulated", judge.assert_not_simulated),
-    ("judge-baseline", judge.judge_baseline),
-    ("judge-drift", judge.judge_drift),
-    ("score", score.score),
-    ("judge-agreement", labels.judge_agreement),
-    ("failpack", failures.failpack),
-):
-    command(app, _name, _function)
-command(app, "doctor", doctor.doctor, writes=False)
-command(app, "label", labels.label, without=("as_json",))
-command(app, "verify", release.verify, without=("config", "profile", "overrides"))
-command(app, "serve", serve.serve, without=("config", "profile", "overrides", "as_json"))
+for _panel, _commands in {
+    "The run": (
+        ("preflight", preflight.preflight, "rc1 preflight --workspace try --set pool.n=1200"),
+        ("round1", preflight.round1, "rc1 round1 --build never"),
+        ("round2", preflight.round2, "rc1 round2"),
+        ("plan", plan.plan, "rc1 plan --all-seeds"),
+        ("learnability", learnability.learnability, "rc1 learnability"),
+        ("train", train.train, "rc1 train --all-seeds"),
+        ("evaluate", evaluate.evaluate, "rc1 evaluate latest --prompts 60"),
+        ("scale-up", scale_up.scale_up, "rc1 scale-up --set 'scale_up.sizes=[5000, 10000, 30000]'"),
+        ("report", release.report, "rc1 report"),
+        ("review", release.review, "rc1 review --days 14"),
+        ("release", release.release, "rc1 release --sign key.pem"),
+    ),
+    "The reward": (
+        ("calibrate", reward.calibrate, "rc1 calibrate"),
+        ("shadow-run", shadow.shadow_run, "rc1 shadow-run --tag today"),
+        ("weight-calib", reward.weight_calib, "rc1 weight-calib --boot 2000"),
+        ("overclar-penalty", reward.overclar_penalty, "rc1 overclar-penalty --ablation"),
+        ("attack-reward", attack.attack_reward, "rc1 attack-reward --prompts 60"),
+        ("check-answers", answers.check_answers, "rc1 check-answers --task gsm8k"),
+    ),
+    "The data": (
+        ("build-pool", pool.build_pool, "rc1 build-pool --n 1200 --sources my_questions"),
+        ("validate-pool", pool.validate_pool, "rc1 validate-pool --max-dup-pct 1"),
+        ("diversity-report", pool.report_diversity, "rc1 diversity-report"),
+        ("difficulty-metrics", difficulty.difficulty_metrics, "rc1 difficulty-metrics"),
+        ("difficulty-bucketize", difficulty.difficulty_bucketize,
+         "rc1 difficulty-bucketize --target easy:0.25,medium:0.45,hard:0.30"),
+        ("validate-difficulty", difficulty.validate_difficulty, "rc1 validate-difficulty --min-hard-pct 0.25"),
+    ),
+    "The judge": (
+        ("probe-scorer", judge.probe_scorer, "rc1 probe-scorer --live --model NAME"),
+        ("assert-not-simulated", judge.assert_not_simulated, "rc1 assert-not-simulated --cache-hit-lt 0.9"),
+        ("judge-baseline", judge.judge_baseline, "rc1 judge-baseline"),
+        ("judge-drift", judge.judge_drift, "rc1 judge-drift"),
+        ("score", score.score, "rc1 score --in dialogues.jsonl --n 50"),
+        ("judge-agreement", labels.judge_agreement, "rc1 judge-agreement --labels labels.jsonl"),
+    ),
+    "Setup and help": (("failpack", failures.failpack, "rc1 failpack"),),
+}.items():  # fmt: skip
+    for _name, _function, _example in _commands:
+        command(app, _name, _function, _example, panel=_panel)
+command(
+    app, "doctor", doctor.doctor, "rc1 doctor", panel="Setup and help", writes=False,
+    codes="Exit codes: 0 all is well, 1 a check failed, 2 refused.",
+)  # fmt: skip
+command(app, "label", labels.label, "rc1 label --annotator ada --n 100", panel="The judge", without=("as_json",))
+_NO_CONFIG = ("config", "profile", "overrides")
+command(app, "verify", release.verify, "rc1 verify release.tar.gz --key public.pem", _NO_CONFIG, panel="The run")
+command(
+    app, "serve", serve.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",
+    codes="Exit codes: 0 ended, 1 a fault, 2 refused, 130 interrupted.",
+)  # fmt: skip
+command(app, "build-base", build_base.build_base, "rc1 build-base --check", _NO_CONFIG, panel="The run")
 
-command(app, "build-base", build_base.build_base, without=("config", "profile", "overrides"))
+_ticket = typer.Typer(no_args_is_help=True, help="The ticket that training needs: verify it, show it, revoke it.")
+command(_ticket, "verify", ticket.verify, "rc1 ticket verify --workspace try --set pool.n=1200")
+command(_ticket, "show", ticket.show, "rc1 ticket show --json")
+command(_ticket, "revoke", ticket.revoke, "rc1 ticket revoke --reason 'the pool has a fault'")
+app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 
-_ticket = typer.Typer(no_args_is_help=True, help="The ticket that opens training: verify it, show it, revoke it.")
-command(_ticket, "verify", ticket.verify)
-command(_ticket, "show", ticket.show)
-command(_ticket, "revoke", ticket.revoke)
-app.add_typer(_ticket, name="ticket")
+_NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or what was written is not the policy, 2 refused."
+_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare two, write one for other programs.")
+command(_ckpt, "list", ckpt.show, "rc1 ckpt list", _NO_CONFIG)
+command(_ckpt, "diff", ckpt.diff, "rc1 ckpt diff 4 latest --exact", _NO_CONFIG)
+command(_ckpt, "export", ckpt.export, "rc1 ckpt export latest", codes=_NOT_THE_SAME)
+command(_ckpt, "gguf", ckpt.gguf, "rc1 ckpt gguf models/export/rc1-step_00048 --type q8_0", codes=_NOT_THE_SAME)
+command(_ckpt, "dequantize", ckpt.dequantize, "rc1 ckpt dequantize --precision bf16", codes=_NOT_THE_SAME)
+app.add_typer(_ckpt, name="ckpt", rich_help_panel="The run")
 
-_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare two, hand one over.")
-command(_ckpt, "list", ckpt.show, without=("config", "profile", "overrides"))
-command(_ckpt, "diff", ckpt.diff, without=("config", "profile", "overrides"))
-command(_ckpt, "export", ckpt.export)
-command(_ckpt, "gguf", ckpt.gguf)
-command(_ckpt, "dequantize", ckpt.dequantize)
-app.add_typer(_ckpt, name="ckpt")
+_world = typer.Typer(no_args_is_help=True, help="The environment for other programs: write it, check what was written.")
+command(_world, "export", world.export, "rc1 world export --part training")
+command(_world, "verify", world.verify, "rc1 world verify outputs/rc1_world", writes=False)
+app.add_typer(_world, name="world", rich_help_panel="The run")
 
-_world = typer.Typer(no_args_is_help=True, help="The dialogue world for other tools: write it, check what was written.")
-command(_world, "export", world.export)
-command(_world, "verify", world.verify, writes=False)
-app.add_typer(_world, name="world")
-
-_config = typer.Typer(no_args_is_help=True, help="The configuration: verify it or show the effective one.")
-command(_config, "verify", config.verify)
-command(_config, "show", config.show)
-app.add_typer(_config, name="config")
+_config = typer.Typer(no_args_is_help=True, help="The configuration: check it, or show the effective one.")
+command(_config, "verify", config.verify, "rc1 config verify --profile prod")
+command(_config, "show", config.show, "rc1 config show --set pool.n=1200")
+app.add_typer(_config, name="config", rich_help_panel="Setup and help")
 
 _scorecache = typer.Typer(no_args_is_help=True, help="The store of the judge's replies: show it, repair it.")
-command(_scorecache, "stat", scorecache.stat)
-command(_scorecache, "invalidate", scorecache.invalidate)
-command(_scorecache, "replay-bad", scorecache.replay_bad)
-app.add_typer(_scorecache, name="scorecache")
+command(_scorecache, "stat", scorecache.stat, "rc1 scorecache stat")
+command(_scorecache, "invalidate", scorecache.invalidate, "rc1 scorecache invalidate --spec v1")
+command(_scorecache, "replay-bad", scorecache.replay_bad, "rc1 scorecache replay-bad")
+app.add_typer(_scorecache, name="scorecache", rich_help_panel="The judge")
 
 _dev = typer.Typer(no_args_is_help=True, help="For development: a TEST DOUBLE of a judge; the pages of docs/reference.")
-command(_dev, "judge-server", dev.judge_server, without=("config", "overrides", "as_json"))
-command(_dev, "reference", reference, without=("config", "profile", "overrides", "as_json"))
-app.add_typer(_dev, name="dev")
+command(_dev, "judge-server", dev.judge_server, "rc1 dev judge-server --port 8901", ("config", "overrides", "as_json"))
+command(_dev, "reference", reference, "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
+app.add_typer(_dev, name="dev", rich_help_panel="Setup and help")

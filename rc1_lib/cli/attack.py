@@ -1,4 +1,4 @@
-"""`attack-reward`: what worthless policies earn from the reward in force."""
+"""`attack-reward`: what adversarial policies earn from the reward in force."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -20,7 +21,7 @@ def attack_reward(
         int | None, typer.Option(help="Prompts that every policy is played on (gates.reward_hacking.prompts).")
     ] = None,
 ) -> int:
-    """Play worthless policies in the dialogue world, and judge whether the reward pays them like an honest one."""
+    """Play adversarial policies, and check that the reward pays none of them like an honest one."""
     run = session.open(overrides({"gates.reward_hacking.prompts": prompts}))
     from rc1_lib.calibration.reward_hacking import attack_reward as attack
     from rc1_lib.cli.verdicts import show_step
@@ -29,19 +30,24 @@ def attack_reward(
         outcome = attack(run)
     session.show(attack_table(outcome.body))
     paid = outcome.body["dialogues"]
-    session.show(f"{paid['count']} dialogues were paid more than the teacher's: {run.workspace.path(paid['path'])}")
-    return show_step(session, run, outcome)
+    session.show(
+        f"{paid['count']} dialogues were paid more than the scripted expert's: {run.workspace.path(paid['path'])}"
+    )
+    return show_step(
+        session, run, outcome,
+        after_pass=then(session, "preflight"), after_fail=again(session, "attack-reward"),
+    )  # fmt: skip
 
 
 def attack_table(report: Mapping[str, Any]) -> Table:
-    """Every policy's mean reward beside the teacher's, worst first; what is red stands in the verdict below."""
+    """Every policy's mean reward next to the scripted expert's, worst first; the verdict below says what failed."""
     teacher = report["teacher"]
     table = Table(
-        title=f"worthless policies on {report['shadow']['prompts']} prompts; the teacher's mean reward is "
+        title=f"adversarial policies on {report['shadow']['prompts']} prompts; the scripted expert's mean reward is "
         f"{figure(teacher['mean'])}",
         title_justify="left",
     )
-    for head in ("policy", "reward", "asking needed", "not needed", "below the teacher", "paid more"):
+    for head in ("policy", "reward", "asking needed", "not needed", "below the expert", "paid more"):
         table.add_column(head, justify="left" if head == "policy" else "right")
     order = sorted(report["policies"].items(), key=lambda item: _last(item[1]["margin"]))
     for name, found in order:

@@ -10,6 +10,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from rc1_lib.cli.ending import Ending, show_ending
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -28,9 +29,9 @@ def build_base(
         typer.Option("--check", help="Build into a temporary folder and compare with what is there, byte for byte."),
     ] = False,
 ) -> int:
-    """Build the embedded base: corpus, tokenizer, training, accuracy by stage. It takes long; its result is committed.
+    """Build the bundled tiny model again: corpus, tokenizer, training, accuracy by stage. It takes long.
 
-    On one kind of machine, with the same versions and threads, the same bytes come out.
+    Its result is committed: on one kind of machine, with the same versions and threads, the same bytes come out.
     """
     from rc1_lib.training.embedded.recipe import read_recipe
 
@@ -48,6 +49,7 @@ def build_base(
         with stages():
             record = build(plan, folder)
         session.show(_skill_table(record["accuracy_by_stage"]), *_shown(record), f"base: {folder}")
+        show_ending(session, Ending("done", f"base of {record['parameters']:,} parameters"))
         session.document({"exit_code": 0, "folder": str(out), "record": record})
         return 0
     from rc1_lib.artifacts import read_json
@@ -86,6 +88,8 @@ def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[
         session.show(f"{place}: {', '.join(differ)} differ{'s' if len(differ) == 1 else ''} from what was built{why}")
     else:
         session.show(f"{place}: equal to what was built, byte for byte")
+    words = f"{len(differ)} of {len(lying)} files differ" if differ else f"{len(lying)} files are equal, byte for byte"
+    show_ending(session, Ending("fail" if differ else "pass", words))
     session.document({"exit_code": 2 if differ else 0, "equal": not differ, "differ": differ, "record": built})
     return 2 if differ else 0
 

@@ -11,6 +11,8 @@ import typer
 from rich import box
 from rich.table import Table
 
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import then
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from rc1_lib.training.handover.likeness import Likeness
 
 _SHOWN = 40
-"""Differences that a terminal is told; JSON holds all."""
+"""Differences that a terminal shows; JSON holds all."""
 
 
 def diff(
@@ -44,14 +46,15 @@ def diff(
         session.show(f"and {len(found) - _SHOWN} more; --json lists all")
     how = "bit for bit" if exact else "as numbers"
     names = " and ".join(session.workspace.name(path) for path in paths)
-    session.show(f"{names}: {f'{len(found)} differences' if found else 'equal'}, compared {how}")
+    words = f"{f'{len(found)} differences' if found else 'equal'}, compared {how}: {names}"
+    show_ending(session, Ending("fail" if found else "pass", words))
     listed = [{"where": one.where, "what": one.what} for one in found]
     session.document({"equal": not found, "exact": exact, "differences": listed})
     return 2 if found else 0
 
 
 def show(session: Session) -> int:
-    """List the checkpoints below `checkpoints/`, those kept for good too, every byte checked against its manifest."""
+    """List the checkpoints below `checkpoints/`, and check every byte against its manifest."""
     rows = [row for folder in _folders(session.workspace.root) for row in _rows(session, folder)]
     table = Table(title="checkpoints", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state"):
@@ -80,7 +83,7 @@ def export(
         int, typer.Option(min=1, help="Held-out prompts on which what was written has to be the policy.")
     ] = 32,
 ) -> int:
-    """Hand a policy over: an adapter for peft, a merged model for transformers, and a manifest.
+    """Write a policy for other programs: an adapter for peft, a merged model for transformers, and a manifest.
 
     Give the flags of its training. Both are read again and compared with the engine's own policy, logits and greedy
     tokens; where they differ nothing is written, and the exit code is 1.
@@ -100,6 +103,9 @@ def export(
             session.show(str(fault))
     session.show(_likeness_table(found), *([f"exported: {folder}"] if folder else []))
     code = 0 if folder else 1
+    following = then(session, "ckpt gguf", folder) if folder else ""
+    words = "the export is the policy" if folder else "what was written is not the policy, and is not kept"
+    show_ending(session, Ending("pass" if folder else "fail", words, following=following))
     bodies = {name: one.body() for name, one in found.items()}
     session.document({"exit_code": code, "folder": folder, "likeness": bodies})
     return code
@@ -143,6 +149,9 @@ def gguf(
             session.show(str(fault))
     session.show(_gguf_table(found, token_ids_only), *([f"written: {file}"] if file else []))
     code = 0 if file else 1
+    following = then(session, "evaluate", file, "--engine", "gguf") if file else ""
+    words = "llama.cpp says what the model says" if file else "llama.cpp does not say what the model says: nothing kept"
+    show_ending(session, Ending("pass" if file else "fail", words, following=following))
     session.document({"exit_code": code, "file": file, "likeness": found.body()})
     return code
 
@@ -160,7 +169,7 @@ def dequantize(
         int, typer.Option(min=1, help="Held-out dialogues on which what was written has to be the policy.")
     ] = 32,
 ) -> int:
-    """Write what a QLoRA training starts from as plain weights, which a server serves (`finetune.method: qlora`).
+    """Write what a QLoRA training starts from as plain weights, for a server (`finetune.method: qlora`).
 
     Give the flags of the training. Every linear layer holds the numbers that its 4 bits stand for. The folder is read
     again and compared with the policy in 4 bits; beyond the bounds of `training.parity` nothing is written, and the
@@ -180,9 +189,11 @@ def dequantize(
     session.show(_gap_table(done.gap))
     if done.folder:
         session.show(f"written: {done.folder}")
+        ending = Ending("pass", f"as {precision} it lies within training.parity")
     else:
         finer = "" if precision == Precision.FP32 else "; --precision fp32 is the nearest"
-        session.show(f"as {precision} it lies beyond training.parity; nothing is kept{finer}")
+        ending = Ending("fail", f"as {precision} it lies beyond training.parity; nothing is kept{finer}")
+    show_ending(session, ending)
     code = 0 if done.folder else 1
     folder = str(done.folder) if done.folder else None
     session.document({"exit_code": code, "folder": folder, "gap": done.gap.body()})
@@ -190,7 +201,7 @@ def dequantize(
 
 
 def _gap_table(gap: Gap) -> Table:
-    table = Table(title="beside the policy in 4 bits", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title="compared with the policy in 4 bits", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("what", "found", "at most"):
         table.add_column(head, justify="left" if head == "what" else "right")
     said = f"{gap.tokens:,} tokens of {gap.dialogues} dialogues"
@@ -200,13 +211,13 @@ def _gap_table(gap: Gap) -> Table:
 
 
 def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:
-    table = Table(title="llama.cpp beside the model", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title="llama.cpp compared with the model", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("what", "found", "wanted", "state"):
         table.add_column(head)
     bounds = found.body()
     tokens = "equal" if found.tokens_passed else "NOT THE MODEL"
     texts = "equal" if found.texts_passed else "OTHERWISE (waived)" if ids_only else "OTHERWISE"
-    said = f"greedy tokens, {found.tokens} behind {found.prompts} prompts"
+    said = f"greedy tokens, {found.tokens} after {found.prompts} prompts"
     table.add_row(said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens)
     difference, most = f"{found.logprob_difference:.1e}", f"<= {bounds['max_logprob_difference']:g}"
     table.add_row("mean difference of log p", difference, most, tokens)
@@ -215,7 +226,7 @@ def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:
 
 
 def _likeness_table(found: Mapping[str, Likeness]) -> Table:
-    table = Table(title="beside the policy", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title="compared with the policy", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in ("part", "largest difference of a logit", "at most", "other greedy tokens", "of", "ties", "state"):
         table.add_column(head, justify="left" if head in ("part", "state") else "right")
     for name, one in found.items():

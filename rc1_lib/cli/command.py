@@ -39,8 +39,19 @@ _SHOWN = 100
 """Characters of a path that are repeated."""
 
 
+CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed."
+
+
 def command(
-    app: typer.Typer, name: str, function: Function, without: Collection[str] = (), *, writes: bool = True
+    app: typer.Typer,
+    name: str,
+    function: Function,
+    example: str,
+    without: Collection[str] = (),
+    *,
+    panel: str | None = None,
+    codes: str = CODES,
+    writes: bool = True,
 ) -> None:
     """Register `function(session, **own options) -> exit code` with the shared options added to its own.
 
@@ -48,9 +59,12 @@ def command(
         app: where to register it.
         name: the command's name.
         function: its body.
+        example: a command line that shows it at work.
         without: shared options (by the names of `shared`) that would have no effect here and are left out; so is one
             that the command has as its own, and where nothing of the configuration can be overridden `sources` and
             `reward`.
+        panel: below which heading the list of commands has it.
+        codes: what its exit codes mean.
         writes: whether it may write at all; what does not has no log either, and leaves nothing behind when it fails.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
@@ -65,8 +79,8 @@ def command(
     parameters = [parameter.replace(annotation=hints[parameter.name]) for parameter in (*own, *common)]
     entry.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     entry.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    entry.__doc__ = function.__doc__
-    app.command(name)(entry)
+    entry.__doc__ = "\n\n".join(" ".join(part.split()) for part in (function.__doc__ or "").split("\n\n"))
+    app.command(name, epilog=f"Example: {example}\n\n{codes}", rich_help_panel=panel)(entry)
 
 
 def run_command(function: Function, options: Options, values: dict[str, Any], *, writes: bool = True) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.train_config import read_train_config, train_config_file
 from rc1_lib.cli.verdicts import conclude, judge
@@ -13,7 +15,7 @@ _REPORT = "reports/rc1/config_verify.json"
 
 
 def show(session: Session) -> int:
-    """Print the effective configuration: the file with --set and the environment applied."""
+    """Print the effective configuration: the file, with --set and the environment applied."""
     from rc1_lib.config_file import dump_config
     from rc1_lib.masking import mask_tree, secrets
 
@@ -50,7 +52,10 @@ def verify(session: Session) -> int:
     if not calibrated and run.config.pays_judged_score:
         session.show(f"no weights yet ({run.config.weights}): rc1 preflight, or rc1 calibrate, finds them")
     further = mask_tree({"config": run.config.model_dump(mode="json"), "overrides": run.overrides}, hidden)
-    return conclude(session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further)
+    return conclude(
+        session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further,
+        after_pass=then(session, "preflight"), after_fail=again(session, "config verify"),
+    )  # fmt: skip
 
 
 def _verify_small(session: Session, path: Path) -> int:
@@ -59,7 +64,8 @@ def _verify_small(session: Session, path: Path) -> int:
     config = read_train_config(session, path)
     check_of_rows(config.engine.name, config.strategy.name)
     shown = _show_small(session, path)
-    session.show(f"{path.name}: a small local configuration, whole; no gate asks about it")
+    words = f"{path.name}: a small local configuration, whole; no gate asks about it"
+    show_ending(session, Ending("pass", words, following=then(session, "train")))
     session.document({"pass": True, "config": shown, "overrides": list(session.options.overrides)})
     return 0
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from rc1_lib.cli import tables
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import again, flagged, then
 from rc1_lib.cli.options import ByTask, Rebuild, Seed, by_task, overrides, shares
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
@@ -26,7 +28,7 @@ def difficulty_metrics(
     ] = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Measure the difficulty features of every row of the pool and vote each into a bucket."""
+    """Measure how difficult every row of the pool is, and sort it into easy, medium or hard."""
     from rc1_lib.difficulty.derived import METRICS
     from rc1_lib.difficulty.steps import read_metrics, write_metrics
     from rc1_lib.file_hashes import sha256_file
@@ -39,9 +41,9 @@ def difficulty_metrics(
         metrics = write_metrics(run) if due else read_metrics(run)
     found = {bucket: int((metrics["bucket"] == bucket).sum()) for bucket in BUCKETS}
     target = run.workspace.path(path)
-    session.show(
-        f"{metrics.height} rows measured: {tables.counts(found)}", f"{target}, {'written' if due else 'unchanged'}"
-    )
+    session.show(f"{target}, {'written' if due else 'unchanged'}")
+    words = f"{metrics.height} rows measured: {tables.counts(found)}"
+    show_ending(session, Ending("done", words, following=then(session, "difficulty-bucketize")))
     session.document(
         {"path": path, "sha256": sha256_file(target), "rows": metrics.height, "buckets": found, "written_now": due}
     )
@@ -58,7 +60,7 @@ def difficulty_bucketize(
     seed: Seed = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Choose rows of the pool, per task, so that the buckets stand in the target shares; no row twice."""
+    """Choose rows of the pool so that easy, medium and hard have their target shares, in every task."""
     from rc1_lib.artifacts import read_manifest
     from rc1_lib.difficulty.derived import BALANCED
     from rc1_lib.difficulty.steps import write_balanced
@@ -84,8 +86,10 @@ def difficulty_bucketize(
         if due:
             write_balanced(run)
     manifest: dict[str, Any] = read_manifest(run.workspace, path) or {}
-    session.show(f"{manifest['rows']} of {manifest['of']} rows chosen, {run.workspace.path(path)}")
-    session.show("written" if due else "unchanged: it is already what this configuration makes")
+    done = "written" if due else "unchanged: it is already what this configuration makes"
+    session.show(f"{run.workspace.path(path)}, {done}")
+    words = f"{manifest['rows']} of {manifest['of']} rows chosen"
+    show_ending(session, Ending("done", words, following=then(session, "validate-difficulty")))
     session.document({**manifest, "written_now": due})
     return 0
 
@@ -106,7 +110,7 @@ def validate_difficulty(
     tasks: ByTask = None,
     out: Annotated[Path | None, typer.Option(help=f"The report. Default: {_REPORT}.")] = None,
 ) -> int:
-    """Judge the balanced pool's difficulty and describe it: counts, quantiles, histograms."""
+    """Check the balanced pool's difficulty and describe it: counts, quantiles, histograms."""
     from rc1_lib.difficulty.report import difficulty_report
     from rc1_lib.evidence import Evidence
 
@@ -134,4 +138,8 @@ def validate_difficulty(
     results = judge(session, run, ("difficulty",), judged)
     session.show(tables.buckets_table(described["counts"]), tables.features_table(described["features"]))
     session.show(*(tables.histogram(name, described["histograms"][name]) for name in _DRAWN))
-    return conclude(session, run, "difficulty", results, report_path, described)
+    return conclude(
+        session, run, "difficulty", results, report_path, described,
+        after_pass=then(session, "calibrate"),
+        after_fail=again(session, "validate-difficulty", *flagged({"--metrics": metrics, "--balanced": balanced})),
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rc1_lib.cli.ckpt import found_checkpoint
+from rc1_lib.cli.ending import Ending, show_ending
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -30,7 +31,7 @@ def evaluate(
         int | None, typer.Option(min=1, help="The first N held-out prompts. Default: all of them.")
     ] = None,
 ) -> int:
-    """Play the held-out prompts with a trained policy again, beside its evaluation on record, prompt by prompt.
+    """Play the held-out prompts again with a trained policy, and compare with its evaluation on record.
 
     Give the flags of its training. It is offline: nothing is learned from it, and no gate reads its report
     (reports/offline_ENGINE_KEY.json).
@@ -54,6 +55,7 @@ def evaluate(
 
     shown: list[Rows] = [success_rows(body, mode) for mode in body["modes"]]
     session.show(*(rows.rich() for rows in shown))
-    session.show(f"recorded: {run.workspace.path(body['recorded']['path'])}", f"report: {run.workspace.path(path)}")
+    session.show(f"recorded: {run.workspace.path(body['recorded']['path'])}")
+    show_ending(session, Ending("done", f"{what} evaluated again, by {engine}", report=run.workspace.path(path)))
     session.document({**body, "report": path})
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from rc1_lib.cli.ending import Ending, show_ending
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_failpack
@@ -24,6 +25,7 @@ def failpack(session: Session) -> int:
         print(f"rc1: packing without a run: {error}", file=sys.stderr)
     path = failure_package(session)
     session.show(str(path))
+    show_ending(session, Ending("done", "packed, without secrets and without data: hand it to whoever is to help"))
     session.document({"exit_code": 0, "failpack": str(path)})
     return 0
 

@@ -1,10 +1,11 @@
-"""A flow run from the command line: started with the session's settings, told of at its end."""
+"""A flow run from the command line: started with the session's settings, and its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rc1_lib.cli.ending import Ending, show_ending
 from rc1_lib.cli.failures import failure_package
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -31,7 +32,7 @@ def run_flow_of(
         name: of the flow.
         verbose: show Prefect's own log.
         meanwhile: called once while a private server starts.
-        parameters: the flow's own, beside configuration and workspace.
+        parameters: the flow's own, besides configuration and workspace.
     """
     from deployments.local_run import run_flow
 
@@ -43,27 +44,27 @@ def run_flow_of(
             meanwhile=meanwhile,
             profile=run.config.profile,
             config=str(run.config_path),
-            overrides=list(session.overrides),
+            overrides=list(run.overrides),
             workspace=str(run.workspace.root),
             **parameters,
         )
 
 
-def tell_end(session: Session, outcome: FlowOutcome, document: dict[str, Any], *notes: str, following: str = "") -> int:
-    """Pack what a failure leaves behind, say so, and print the document; returns the exit code.
+def tell_end(session: Session, outcome: FlowOutcome, document: dict[str, Any], ending: Ending, *notes: str) -> int:
+    """Pack what a failure leaves, say so, and print the document and the last lines; returns the exit code.
 
     Args:
         session: of this command.
         outcome: of the flow run.
-        document: what `--json` prints beside the outcome.
-        notes: lines for a run that ended red, before the package's.
-        following: the last line: what to do next; a fault has none.
+        document: what `--json` prints next to the outcome.
+        ending: the last lines, unless the run ended in a fault.
+        notes: lines for a run that failed, before the package's.
     """
-    package = str(failure_package(session)) if outcome.exit_code else None
+    package = failure_package(session) if outcome.exit_code else None
     if package:
         session.show(*notes, f"failure package: {package}")
-    if following and outcome.exit_code != 1:
-        session.show(following)
+    fault = outcome.exit_code == 1
+    show_ending(session, Ending("fault", outcome.message, report=package) if fault else ending)
     session.document(
         {
             "exit_code": outcome.exit_code,
@@ -71,7 +72,7 @@ def tell_end(session: Session, outcome: FlowOutcome, document: dict[str, Any], *
             "message": outcome.message,
             "flow_run_url": outcome.flow_run_url,
             **document,
-            "failpack": package,
+            "failpack": str(package) if package else None,
         }
     )
     return int(outcome.exit_code)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -54,7 +56,7 @@ def judge_agreement(
     dimensions: Dimensions = None,
     scale: ScaleOption = None,
 ) -> int:
-    """Compare the judge with what people say: kappa, agreement and ranks, by dimension and bucket, with intervals."""
+    """Compare the judge with what people say: kappa, agreement and rank correlation, with intervals."""
     given, other = session.given(labels), session.given(among)
     run = session.open()
     from rc1_lib.calibration.judge_agreement import judge_agreement as compare
@@ -66,7 +68,10 @@ def judge_agreement(
     with stages():
         outcome = compare(run, file, target)
     session.show(*agreement_tables(outcome.body))
-    return show_step(session, run, outcome)
+    return show_step(
+        session, run, outcome,
+        after_pass=then(session, "preflight"), after_fail=again(session, "judge-agreement"),
+    )  # fmt: skip
 
 
 def calibrate_on_labels(
@@ -85,7 +90,7 @@ def calibrate_on_labels(
         f"{outcome.body['labels']['dialogues']} dialogues in {outcome.body['labels']['groups']} groups; the weights "
         f"stand in the report, and those in force stay as they are"
     )
-    return show_step(session, run, outcome)
+    return show_step(session, run, outcome, after_pass=then(session, "judge-agreement"))
 
 
 def label(
@@ -103,7 +108,7 @@ def label(
     group: GroupKey = "group",
     bucket: BucketKey = "bucket",
 ) -> int:
-    """Label dialogues in the terminal: blind, one key a verdict. Run it again to go on where it was."""
+    """Label dialogues in the terminal with one key each, without seeing the judge's scores; run it again to go on."""
     given, target = session.given(rows), session.inside("--out", out)
     run = session.open(overrides({"shadow.seed": seed, "judge.labels.path": target}))
     from filelock import FileLock, Timeout
@@ -125,16 +130,18 @@ def label(
             left = sum(not labels.holds(name) for name in dialogues)
     except Timeout:
         raise RC1Error(f"{path}: another rc1 label is writing it; end that one, or name another file: --out") from None
-    session.show(f"\n{done} labelled by {annotator}: {path}", _next_step(wanted - done, left))
+    session.show(f"\nlabels: {path}")
+    following = _next_step(session, wanted - done, left)
+    show_ending(session, Ending("done", f"{done} labelled by {annotator}", following=following))
     return 0
 
 
-def _next_step(wanted: int, left: int) -> str:
+def _next_step(session: Session, wanted: int, left: int) -> str:
     if wanted <= 0:
-        return "next: rc1 judge-agreement"
+        return then(session, "judge-agreement")
     if left <= 0:
-        return f"{wanted} are wanted yet, and every dialogue is labelled: name others with --in"
-    return f"{wanted} to go: run the command again"
+        return f"next: label others with --in; every dialogue here is labelled, and {wanted} more labels are wanted"
+    return f"next, {wanted} to go: this command again"
 
 
 def read(
@@ -163,9 +170,9 @@ def read(
 
 
 def agreement_tables(report: Mapping[str, Any]) -> list[Table]:
-    """The judge beside people: a line for each score and bucket; the share of good dialogues, corrected."""
+    """The judge next to people: a line for each score and bucket; the share of good dialogues, corrected."""
     table = Table(
-        title=f"the judge beside people, {report['labels']['dialogues']} dialogues; judged is "
+        title=f"the judge and people, {report['labels']['dialogues']} dialogues; judged is "
         f"the {report['judged_by']['score']}",
         title_justify="left",
     )

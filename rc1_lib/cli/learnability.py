@@ -8,6 +8,8 @@ from rich import box
 from rich.table import Table
 
 from rc1_lib.cli import tables
+from rc1_lib.cli.ending import judged, show_ending
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
@@ -18,10 +20,10 @@ _RED = 2
 
 
 def learnability(session: Session, seed: Seed = None) -> int:
-    """Let the start play some prompts several times: how often it solves them, and whether takes differ in worth.
+    """Check before training that there is something to learn: do rollouts of one prompt get different rewards?
 
-    Red where no gradient can come of it, or where the evaluation could not show what is learned. Needs the ticket that
-    the training needs; trains nothing. A live judge is asked about the episodes.
+    Fails where no gradient can come of it, or where the evaluation could not show what is learned. Needs the ticket
+    that the training needs; trains nothing. A live judge is asked about the episodes.
     """
     run = session.open(overrides({"pool.seed": seed}))
     session.started = True
@@ -44,7 +46,14 @@ def learnability(session: Session, seed: Seed = None) -> int:
     session.show(
         table, tables.gates_table("learnability", [gate]), *tables.red_lines(gate, ""), *tables.undecided_lines([gate])
     )
-    session.show(*tables.notes(found.body, found.report), f"report: {run.workspace.path(found.report)}")
+    session.show(*tables.notes(found.body, found.report))
+    show_ending(
+        session,
+        judged(
+            "learnability", [gate], run.workspace.path(found.report),
+            after_pass=then(session, "plan"), after_fail=again(session, "preflight"),
+        ),
+    )  # fmt: skip
     code = 0 if found.passed else _RED
     session.document({"exit_code": code, **found.body})
     return code

@@ -23,7 +23,7 @@ COMMON = "Common options"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What every command is told: where to work, with which configuration, and how to print."""
+    """What every command is given: where to work, with which configuration, and how to print."""
 
     workspace: Path | None
     config: Path | None

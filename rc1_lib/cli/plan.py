@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
+from rc1_lib.cli.ending import Ending, Failure, show_ending
+from rc1_lib.cli.following import then
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
@@ -17,7 +22,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.workspace_lock import holding
 
 if TYPE_CHECKING:
-    from rc1_lib.forecast.bill import Bill
+    from rc1_lib.forecast.bill import Bill, CapVerdict
     from rc1_lib.forecast.estimate import Estimate
     from rc1_lib.forecast.pilot import Pilot
     from rc1_lib.run import Run
@@ -37,15 +42,15 @@ def plan(
         int | None,
         typer.Option(
             min=_FEWEST,
-            help=f"Steps that are timed, behind one to warm up; at most as many as there are. Default: {_PILOT}, or "
+            help=f"Steps that are timed, after one to warm up; at most as many as there are. Default: {_PILOT}, or "
             f"`steps` where these are fewer.",
         ),
     ] = None,
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
 ) -> int:
-    """Tell what a training will take: hours, GPU-hours, calls of the judge and USD, each with an interval.
+    """Estimate what a training will take: hours, GPU-hours, calls of the judge and USD, each with an interval.
 
-    A few of its steps are played, learned and forgotten; no checkpoint is written. A live judge is asked about their
+    It trains a few steps and discards them; no checkpoint is written. A live judge is asked about their
     episodes. GPU-hours are the hours times the GPUs that the pilot held: one, or one for each process of a launcher
     (accelerate launch, torchrun) that starts the plan as it will start the training; a vLLM server's are not among
     them. Exits 2 where a run is sure to pause at training.cap. Needs the ticket that the training needs.
@@ -73,9 +78,22 @@ def plan(
     body = _body(run, pilot, parts, seeds) | {"time": now(), "cap": [asdict(verdict) for verdict in verdicts]}
     write_json(run.workspace.path(_REPORT), body)
     session.show(_table(run, parts, seeds, pilot), *(verdict.words for verdict in verdicts))
-    session.show(f"report: {run.workspace.path(_REPORT)}")
+    show_ending(session, _ending(session, run, parts, verdicts, over=bool(code)))
     session.document({"exit_code": code, **body})
     return code
+
+
+def _ending(
+    session: Session, run: Run, parts: dict[str, Bill], verdicts: Sequence[CapVerdict], *, over: bool
+) -> Ending:
+    whole = reduce(operator.add, parts.values())
+    words = f"{_figure(whole.hours)} hours, {_figure(whole.usd)} USD for the judge"
+    report = run.workspace.path(_REPORT)
+    if not over:
+        return Ending("pass", words, report=report, following=then(session, "train"))
+    failures = [Failure(verdict.words) for verdict in verdicts if verdict.certain]
+    following = then(session, "preflight", when="with another training.cap, or fewer steps")
+    return Ending("fail", words, failures, report, following)
 
 
 def _timed_steps(run: Run, asked: int | None) -> int:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rc1_lib.cli import tables
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import again, flagged, then
 from rc1_lib.cli.options import (
     ByTask,
     Mix,
@@ -45,13 +47,13 @@ def build_pool(
     templates_dir: TemplatesDir = None,
     shadow: Annotated[
         Path | None,
-        typer.Option(help="Leave out the questions of this shadow set too, beside the run's own (pool.hold_out)."),
+        typer.Option(help="Leave out the questions of this shadow set too, besides the run's own (pool.hold_out)."),
     ] = None,
     seed: Seed = None,
     workers: Annotated[int | None, typer.Option(help="Processes that write rows (pool.workers).")] = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Build the shadow set and the seed pool from a source of questions and a template pack."""
+    """Build the training pool and the shadow set from a source of questions and a template pack."""
     chosen = names("--tools", tools, ("wiki", "calc"))
     run = session.open(
         overrides(
@@ -93,6 +95,13 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
     session.show(*(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count))
     for task, reasons in manifests["pool"]["skipped_records"].items():
         session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
+    show_ending(
+        session,
+        Ending(
+            "done", f"pool of {manifests['pool']['rows']} rows, shadow set of {manifests['shadow']['rows']}",
+            following=then(session, "validate-pool"),
+        ),
+    )  # fmt: skip
     session.document({part: {**manifests[part], "written_now": part in wanted} for part in paths})
     return 0
 
@@ -114,7 +123,7 @@ def validate_pool(
     mix: Mix = None,
     seed: Seed = None,
 ) -> int:
-    """Judge a pool: task mix, length, diversity, duplicates, and leakage from the shadow set."""
+    """Check a pool: task mix, length, diversity, duplicates, and leakage from the shadow set."""
     from rc1_lib.evidence import Evidence
     from rc1_lib.rows.playable import about_unplayable, unplayable
 
@@ -143,7 +152,11 @@ def validate_pool(
     session.show(*filter(None, [about_unplayable(unplayable(evidence.rows("pool")))]))
     results = judge(session, run, _GATES, judged)
     read = {name: {"path": evidence.label(name), "sha256": evidence.sha256(name)} for name in ("pool", "shadow")}
-    return conclude(session, run, f"pool {read['pool']['path']}", results, _REPORT, {"files": read, "by_task": judged})
+    return conclude(
+        session, run, f"pool {read['pool']['path']}", results, _REPORT, {"files": read, "by_task": judged},
+        after_pass=then(session, "difficulty-metrics"),
+        after_fail=again(session, "validate-pool", *flagged({"": pool, "--leak-check": leak_check})),
+    )  # fmt: skip
 
 
 def report_diversity(
@@ -158,7 +171,7 @@ def report_diversity(
     out: Annotated[Path | None, typer.Option(help=f"The report. Default: {_DIVERSITY}.")] = None,
     seed: Seed = None,
 ) -> int:
-    """Measure diversity: distinct-1/2, type-token ratio, 3-gram KL against the old pack, Zipf slope, coverage."""
+    """Measure how varied the wording is: distinct-1/2, type-token ratio, 3-gram KL, Zipf slope, coverage."""
     from rc1_lib.artifacts import write_json
 
     target = session.report("--out", out, ("measured",)) or _DIVERSITY
@@ -176,7 +189,7 @@ def report_diversity(
     write_json(run.workspace.path(target), report)
     for name, value in report.items():
         session.show(f"{name}: {tables.figure(value)}")
-    session.show(f"report: {run.workspace.path(target)}")
+    show_ending(session, Ending("done", f"diversity of {report['measured']}", report=run.workspace.path(target)))
     session.document(report)
     return 0
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from rc1_lib.cli import tables
+from rc1_lib.cli.ending import Ending, judged
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
+from rc1_lib.cli.following import after_preflight
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, overrides
-from rc1_lib.cli.outline import after_preflight, preflight_outline
+from rc1_lib.cli.outline import preflight_outline
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
@@ -29,9 +32,7 @@ Build = Annotated[
 ]
 Refresh = Annotated[
     bool,
-    typer.Option(
-        "--refresh", help="Compute every gate in every round, also what was found green before on the same files."
-    ),
+    typer.Option("--refresh", help="Judge every gate in every round, also those that passed before on the same files."),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
 _REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
@@ -45,7 +46,7 @@ def preflight(
     refresh: Refresh = False,
     verbose: Verbose = False,
 ) -> int:
-    """Run both rounds of gates and, when both pass, issue the ticket that opens training."""
+    """Check data, judge and reward in two rounds of gates; if both pass, issue the ticket that training needs."""
     return _run(session, [1, 2], True, seed, "always" if rebuild else build, refresh, verbose)
 
 
@@ -57,7 +58,7 @@ def round1(
     refresh: Refresh = False,
     verbose: Verbose = False,
 ) -> int:
-    """Run the first round of gates: every check."""
+    """Build what is missing and run every gate once: the first round, which issues no ticket."""
     return _run(session, [1], False, seed, "always" if rebuild else build, refresh, verbose)
 
 
@@ -69,7 +70,7 @@ def round2(
     refresh: Refresh = False,
     verbose: Verbose = False,
 ) -> int:
-    """Run the second round and, when the first has passed on the same files, issue the ticket."""
+    """Run the gates again and, if the first round passed on the same files, issue the ticket."""
     return _run(session, [2], True, seed, "always" if rebuild else build, refresh, verbose)
 
 
@@ -118,12 +119,43 @@ def _run(
     document = {
         "calibration": calibrated, "rounds": reports, "given_again": again, "ticket": issued, "seconds": seconds,
     }  # fmt: skip
-    following = after_preflight(session, rounds, passed=outcome.exit_code == 0)
-    return tell_end(session, outcome, document, following=following)
+    passed = outcome.exit_code == 0
+    following = after_preflight(session, rounds, passed=passed)
+    ending = _ending(session, written, calibrated, issued, outcome.message, passed=passed, following=following)
+    return tell_end(session, outcome, document, ending)
+
+
+def _ending(
+    session: Session,
+    written: Mapping[str, dict[str, Any]],
+    calibrated: Sequence[dict[str, Any]],
+    issued: dict[str, Any] | None,
+    message: str,
+    *,
+    passed: bool,
+    following: str,
+) -> Ending:
+    """The last lines: of the latest round, or of the calibration where that failed before one."""
+    from rc1_lib.calibration.stages import REPORT as STAGES
+
+    if not written:
+        ending = judged("calibration", [one["gate"] for one in calibrated], session.workspace.path(STAGES))
+        if passed or ending.verdict != "fail":
+            return Ending("pass" if passed else "fail", message, following=following)
+        return replace(ending, following=following)
+    file, latest = list(written.items())[-1]
+    report = session.workspace.path(file)
+    if not passed:
+        ending = judged(latest["round"].replace("round", "round "), latest["gates"], report, after_fail=following)
+        return ending if ending.verdict == "fail" else Ending("fail", message, report=report, following=following)
+    names = " and ".join(one["round"].removeprefix("round") for one in written.values())
+    count = len(latest["gates"])
+    words = f"round{'s' if len(written) > 1 else ''} {names}, {count} gates"
+    return Ending("pass", f"{words}; ticket until {issued['expires']}" if issued else words, (), report, following)
 
 
 def _given_again(reports: Sequence[dict[str, Any]]) -> list[str]:
-    """The gates that an earlier run had found green on the same files."""
+    """The gates that had passed in an earlier run on the same files."""
     return sorted({gate["name"] for report in reports for gate in report["gates"] if gate["given_again"]})
 
 
@@ -137,16 +169,14 @@ def _print(
 ) -> None:
     for report in written.values():
         number = report["round"].removeprefix("round")
-        session.show(
-            tables.gates_table(f"round {number}: {'passed' if report['pass'] else 'NOT passed'}", report["gates"])
-        )
+        session.show(tables.gates_table(f"round {number}: {'passed' if report['pass'] else 'failed'}", report["gates"]))
         session.show(*tables.undecided_lines(report["gates"]))
     if written:
         file, latest = list(written.items())[-1]
         session.show(*tables.notes(latest, file))
     if again:
         session.show(
-            f"found green by an earlier run on the same files, configuration and code, and not judged anew without "
+            f"passed in an earlier run on the same files, configuration and code, and judged again only with "
             f"--refresh: {', '.join(again)}"
         )
     for report in written.values():  # last, where they are seen
@@ -164,7 +194,7 @@ def _print(
 
 
 def revocation(session: Session) -> list[str]:
-    """What a red run meant for the ticket, when there is one."""
+    """What a failed run meant for the ticket, when there is one."""
     from rc1_lib.preflight.ticket import TICKET, read_ticket
 
     assert session.run is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -10,27 +11,35 @@ from typing import Annotated
 
 import typer
 
+from rc1_lib.cli.ending import Ending, Failure, show_ending
+from rc1_lib.cli.following import then
 from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
 
+_ANOTHER = "ask for the package again, and compare its SHA-256 with what the sender says"
 _MISSED = timedelta(days=2)
 """Without a night for as long, at least one was missed."""
 
 
 def report(session: Session, seed: Seed = None) -> int:
-    """Write the RC1 report of a green run or a red one: one page, every number with the file that it came from.
+    """Write one page about a run that passed or failed: every number with the file that it came from.
 
-    No ticket is asked for; a red run says RED at the top. The same files give the same page.
+    No ticket is asked for; the page of a failed run says RED at the top. The same files give the same page.
     """
     from rc1_lib.release.report.page import write_page
 
     run = session.open(overrides({"pool.seed": seed}))
     page = write_page(run)
-    session.show(*(f"RED: {reason}" for reason in page.red))
-    session.show(
-        f"report: {run.workspace.path(page.path)}, SHA-256 {page.sha256}", f"{len(page.slides)} pictures beside it"
-    )
+    session.show(*(f"failed: {reason}" for reason in page.red))
+    session.show(f"SHA-256 {page.sha256}", f"{len(page.slides)} pictures next to it")
+    place, count = run.workspace.path(page.path), len(page.red)
+    if page.red:
+        words = f"report of a run that failed, for {count} reason{'s' if count > 1 else ''}"
+        ending = Ending("done", words, [Failure(reason) for reason in page.red], place)
+    else:
+        ending = Ending("done", "report of a run that passed", report=place, following=then(session, "release"))
+    show_ending(session, ending)
     session.document({"exit_code": 0, **asdict(page)})
     return 0
 
@@ -39,7 +48,7 @@ def review(
     session: Session,
     days: Annotated[int, typer.Option(min=1, max=3650, help="Days to look at; they end with the latest night.")] = 7,
 ) -> int:
-    """Write what changed in the nights: every gate's deciding value with its threshold, the judge's traffic, one page.
+    """Write one page about what changed from night to night: every gate's deciding value, the judge's traffic.
 
     Reads the nightly's history alone. The same history gives the same page.
     """
@@ -58,7 +67,9 @@ def review(
     if age > _MISSED:
         session.show(f"no night for {age.days} days: look whether `rc1 serve` is running and its schedule is on")
     session.show(changes_table(found.changes) if found.changes else NOTHING)
-    session.show(f"review: {run.workspace.path(found.path)}, SHA-256 {found.sha256}")
+    session.show(f"SHA-256 {found.sha256}")
+    words = f"{len(found.nights)} nights reviewed, {len(found.changes)} changes"
+    show_ending(session, Ending("done", words, report=run.workspace.path(found.path)))
     listed = [asdict(change) for change in found.changes]
     session.document({"exit_code": 0, "path": found.path, "sha256": found.sha256, "nights": ended, "changes": listed})
     return 0
@@ -73,13 +84,13 @@ def release(
         Path | None,
         typer.Option(
             metavar="KEY",
-            help="Sign every policy in it as OpenSSF signs models, by this private key (elliptic curve, PEM), beside "
+            help="Sign every policy in it as OpenSSF signs models, by this private key (elliptic curve, PEM), next to "
             "the package (extra `model-signing`).",
         ),
     ] = None,
     seed: Seed = None,
 ) -> int:
-    """Pack what anybody needs to check and repeat a run, if its ticket holds and its evaluation is green.
+    """Pack what others need to check and repeat a run; needs its ticket and an evaluation that passed.
 
     Give the flags of the preflight that issued the ticket. The same inputs give the same bytes.
     """
@@ -96,11 +107,16 @@ def release(
     ready = check_ready(run)
     page = write_page(run)
     package = write_package(ready, key, (page.path, *page.slides))
-    session.show(f"report: {run.workspace.path(page.path)}")
-    session.show(f"package: {run.workspace.path(package.path)}, {package.files} files, SHA-256 {package.sha256}")
+    place = run.workspace.path(package.path)
+    session.show(f"package: {place}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
     signed = [] if model_signature is None else sign_models(run.workspace.path(package.path), model_signature)
     session.show(*(f"model signature: {path}" for path in signed))
+    ending = Ending(
+        "done", f"package of {package.files} files", report=run.workspace.path(page.path),
+        following=f"next, wherever it arrives: {shlex.join(['rc1', 'verify', str(place)])}",
+    )  # fmt: skip
+    show_ending(session, ending)
     signatures = [run.workspace.name(path) for path in signed]
     session.document({"exit_code": 0, **asdict(package), "model_signatures": signatures})
     return 0
@@ -116,12 +132,12 @@ def verify(
         Path | None,
         typer.Option(
             metavar="PUBLIC",
-            help="Every policy in it has to have an OpenSSF signature by this key (elliptic curve, PEM) beside the "
+            help="Every policy in it has to have an OpenSSF signature by this key (elliptic curve, PEM) next to the "
             "package (extra `model-signing`).",
         ),
     ] = None,
 ) -> int:
-    """Look at every byte of a reproduction package, and name what differs. It is never unpacked.
+    """Check every byte of a package that rc1 release wrote, and name what differs; nothing is unpacked.
 
     Needs no network and no workspace; rc1_lib/release/verifier.py does the same by itself, with Python alone. With
     --model-key the policies of a package that is whole are copied to a temporary folder, for the library to read.
@@ -143,6 +159,10 @@ def verify(
         found.problems += (faults := model_faults(package, model_key))
         session.show(*(faults or ["every policy in it is signed, and the signatures hold"]))
     code = 2 if found.problems else 0
+    count = len(found.problems)
+    failures = [Failure(problem, _ANOTHER) for problem in found.problems]
+    words = f"{package.name}, {f'{count} problems' if count else f'{len(found.files):,} files are whole'}"
+    show_ending(session, Ending("fail" if count else "pass", words, failures))
     shown = {"sha256": found.sha256, "signed_by": found.signed_by, "signature_checked": found.signature_checked}
     session.document({"exit_code": code, "problems": found.problems, "files": found.files, **shown})
     return code

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
+from rc1_lib.cli.ending import Ending, judged
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.labels import Dimensions, GroupKey, LabelKey, ScaleOption, calibrate_on_labels
 from rc1_lib.cli.options import Rebuild, overrides
@@ -42,7 +45,7 @@ def weight_calib(
     dimensions: Dimensions = None,
     scale: ScaleOption = None,
 ) -> int:
-    """Find the weights of the new reward, and write them when their gate is green."""
+    """Fit the weights of the calibrated reward, and write them if their gate passes."""
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
     given = session.given(labels)
     run = session.open(overrides({f"calibration.{name}": value for name, value in keys.items()}))
@@ -62,12 +65,15 @@ def weight_calib(
         session.show(f"{rows['asked_for']} rows were asked for, the balanced pool holds {rows['taken']}")
     if outcome.passed:
         session.show(f"weights: {run.workspace.path(run.config.weights)}, written", *_ticket_note(run))
-        session.show("next, with the same settings: rc1 overclar-penalty --ablation, rc1 preflight")
     else:
         session.show(
             f"weights: {run.workspace.path(run.config.weights)} is not written; the candidate is in the report"
         )
-    return show_step(session, run, outcome, {"written": run.config.weights if outcome.passed else None})
+    return show_step(
+        session, run, outcome, {"written": run.config.weights if outcome.passed else None},
+        after_pass=then(session, "overclar-penalty", "--ablation"),
+        after_fail=again(session, "weight-calib"),
+    )  # fmt: skip
 
 
 def overclar_penalty(
@@ -78,7 +84,7 @@ def overclar_penalty(
         bool, typer.Option("--ablation", help="Compare what is chosen with the penalty and without it.")
     ] = False,
 ) -> int:
-    """Show what the over-clarification penalty takes from the shadow set's dialogues, or whether it does its work."""
+    """Show what the penalty for needless questions takes from dialogues; with --ablation, check that it works."""
     run = session.open(overrides({"overclar.alpha": alpha, "overclar.cap": cap}))
     if not ablation:
         from rc1_lib.evidence import Evidence
@@ -98,13 +104,20 @@ def overclar_penalty(
     with stages():
         outcome = overclar_ablation(run)
     session.show(*_shown(ablation_table(outcome.body)))
-    return show_step(session, run, outcome)
+    return show_step(
+        session, run, outcome,
+        after_pass=then(session, "preflight"), after_fail=again(session, "overclar-penalty", "--ablation"),
+    )  # fmt: skip
 
 
 def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False, verbose: Verbose = False) -> int:
-    """Run the whole calibration as a flow: shadow run, weights, ablation, shadow run again; write weights if green."""
+    """Find the reward's weights in stages, as a flow, and write them if every stage passes.
+
+    The stages are: shadow run, weights, adversarial policies, the penalty's ablation, shadow run again.
+    """
     run = session.open()
     from rc1_lib.calibration.performable import check_performable
+    from rc1_lib.calibration.stages import REPORT
     from rc1_lib.cli.preflight import revocation
 
     check_performable(run)  # the flow does so too; here the answer is there before a server has started
@@ -115,7 +128,12 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
     written = None if outcome.exit_code or not run.config.pays_judged_score else run.config.weights
     red = revocation(session) if outcome.exit_code else []
-    return tell_end(session, outcome, {"stages": stages_done, "written": written}, *red)
+    following = again(session, "calibrate") if outcome.exit_code else then(session, "preflight")
+    ending = judged("calibration", [one["gate"] for one in stages_done], run.workspace.path(REPORT))
+    if not stages_done or (ending.verdict == "fail") != bool(outcome.exit_code):
+        ending = Ending("fail" if outcome.exit_code else "pass", outcome.message)
+    ending = replace(ending, following=following)
+    return tell_end(session, outcome, {"stages": stages_done, "written": written}, ending, *red)
 
 
 def _ticket_note(run: Run) -> list[str]:

@@ -68,7 +68,9 @@ def shadow_table(report: Report) -> Table:
     Args:
         report: `figures`; and `gate`, whose checks tell what was wanted, if it is there.
     """
-    return _figures("old score and new reward", report["figures"], report, {name: name for name in report["figures"]})
+    return _figures(
+        "baseline reward and calibrated reward", report["figures"], report, {name: name for name in report["figures"]}
+    )
 
 
 def split_table(report: Report) -> Table:

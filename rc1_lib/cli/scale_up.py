@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from rich.table import Table
 
+from rc1_lib.cli.ending import Ending
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, overrides
 from rc1_lib.cli.preflight import Build, Verbose
@@ -19,9 +21,9 @@ def scale_up(
     rebuild: Rebuild = False,
     verbose: Verbose = False,
 ) -> int:
-    """Grow the pool from size to size (scale_up.sizes), through gates before and after each; stop at the first red.
+    """Grow the pool from size to size (scale_up.sizes), with gates before and after each; stop at the first fail.
 
-    What was green before is not judged again, also after a kill. No ticket is issued or revoked.
+    What passed before is not judged again, also after a kill. No ticket is issued or revoked.
     """
     run = session.open(overrides({"pool.seed": seed}))
     from rc1_lib.scale_up.report import PICTURE, REPORT
@@ -33,11 +35,16 @@ def scale_up(
     report = written_since(run, before, REPORT).get(REPORT)
     if report:
         session.show(_table(report["table"]), *notes(report, REPORT))
-        session.show(
-            *(f"{what}: {run.workspace.path(file)}" for what, file in (("report", REPORT), ("picture", PICTURE)))
-        )
+        session.show(f"picture: {run.workspace.path(PICTURE)}")
     session.show(outcome.message)
-    return tell_end(session, outcome, {"report": REPORT if report else None, "table": report and report["table"]})
+    place = run.workspace.path(REPORT) if report else None
+    if outcome.exit_code:
+        ending = Ending("fail", outcome.message, report=place, following=again(session, "scale-up"))
+    else:
+        ending = Ending("pass", outcome.message, report=place, following=then(session, "preflight"))
+    return tell_end(
+        session, outcome, {"report": REPORT if report else None, "table": report and report["table"]}, ending
+    )
 
 
 def _table(rows: list[dict[str, str]]) -> Table:

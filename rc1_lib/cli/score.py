@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import then
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -31,7 +33,7 @@ def score(
     samples: Annotated[int | None, typer.Option(help="Replies per dialogue (judge.samples).")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ask for everything, whatever is stored.")] = False,
 ) -> int:
-    """Score dialogues with the judge. What was paid for is stored, so that an interrupted run goes on where it was."""
+    """Score dialogues with the judge; replies are stored, so that an interrupted run goes on where it was."""
     given, target = session.given(rows), session.report("--out", out, ("dialogue", "medians", "variances"))
     run = session.open(overrides({"judge.provider": provider, "judge.model": model, "judge.samples": samples}))
     from rc1_lib.scoring.dialogues import read_dialogues
@@ -55,9 +57,13 @@ def score(
     session.show(_table(summary))
     session.show(*_sentences(summary))
     session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, judged.usd)}")
-    session.show(f"scores: {written}", f"summary: {run.workspace.path(summary_path(summary['scores']))}")
+    session.show(f"scores: {written}")
     if summary["unstable_samples"]:
         session.show(f"unstable samples: {run.workspace.path(summary['unstable_samples'])}")
+    if summary["complete"]:
+        words = f"{summary['scored']} of {summary['dialogues']} dialogues scored"
+        place = run.workspace.path(summary_path(summary["scores"]))
+        show_ending(session, Ending("done", words, report=place, following=then(session, "scorecache stat")))
     session.document(summary)
     if not summary["complete"]:
         raise RC1Error(f"{summary['incomplete']}. {written} is marked incomplete; what was paid for is kept")

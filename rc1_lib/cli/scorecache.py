@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def stat(session: Session) -> int:
-    """Show what the store of replies holds and what the usage log counts."""
+    """Show how many replies of the judge are stored, and what asking has cost so far."""
     run = session.open()
     from rc1_lib.scoring.maintenance import store_path, survey
 
@@ -52,7 +52,7 @@ def invalidate(
     session: Session,
     spec: Annotated[str, typer.Option(help="Version of the judge's instructions whose replies are forgotten.")],
 ) -> int:
-    """Forget the stored replies to one version of the instructions; the usage log keeps its lines."""
+    """Forget the stored replies to one version of the judge's instructions; the usage log keeps its lines."""
     run = session.open()
     from rc1_lib.scoring.maintenance import existing_store, specs_stored, store_path
 
@@ -72,7 +72,7 @@ def replay_bad(
     provider: Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")] = None,
     model: Annotated[str | None, typer.Option(help="The model that is asked (judge.model).")] = None,
 ) -> int:
-    """Ask the judge again for the stored replies that hold no scores. Those of other settings are left alone."""
+    """Ask the judge again where a stored reply holds no scores; replies of other settings are left alone."""
     run = session.open(overrides({"judge.provider": provider, "judge.model": model}))
     from rc1_lib.scoring.judge import check_judge, open_judge, traffic_note
     from rc1_lib.scoring.maintenance import Replay, existing_store, replay_bad, store_path

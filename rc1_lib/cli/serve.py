@@ -16,10 +16,10 @@ def serve(
         str, typer.Option(help="Join a Prefect server that runs already, by the address of its API.", metavar="ADDRESS")
     ] = "",
 ) -> int:
-    """Start a Prefect server with RC1's deployments, or join one that runs already, and serve them until interrupted.
+    """Serve RC1's flows from a Prefect server with a web page, until interrupted.
 
-    A webhook at the address in RC1_WEBHOOK_SECRET_URL, or in the block rc1-webhook, is called for every run that does
-    not end green.
+    It starts a server, or joins one that runs already (--server). A webhook at the address in RC1_WEBHOOK_SECRET_URL,
+    or in the block rc1-webhook, is called for every run that does not pass.
     """
     from deployments.serve import serve as serve_until_interrupted
 

@@ -33,6 +33,7 @@ class Session:
         stdout: where the JSON document goes; tables go to `sys.stdout`, which is stderr while JSON was asked for.
         run: the run once it was opened.
         overrides: what the command line overrides in the configuration, without what the environment adds.
+        common: those of them that the shared options ask for: without the command's own flags.
         started: whether a preflight has begun; even a refusal from then on is worth a package.
         documented: whether the JSON document was printed.
     """
@@ -41,6 +42,7 @@ class Session:
     stdout: TextIO
     run: Run | None = None
     overrides: tuple[str, ...] = ()
+    common: tuple[str, ...] = ()
     started: bool = False
     documented: bool = field(default=False)
 
@@ -60,7 +62,8 @@ class Session:
 
         options = self.options
         verified = VERIFIED if options.reward == "verified" else ()
-        self.overrides = (*options.overrides, *verified, *overrides({"sources.use": source(options.sources)}), *flags)
+        self.common = (*options.overrides, *verified, *overrides({"sources.use": source(options.sources)}))
+        self.overrides = (*self.common, *flags)
         self.run = open_run(
             profile=options.profile,
             config=options.config,

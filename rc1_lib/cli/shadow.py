@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rc1_lib.cli import tables
+from rc1_lib.cli.following import again, then
 from rc1_lib.cli.options import Rebuild, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -32,11 +33,11 @@ def shadow_run(
         Path | None, typer.Option(help="Write which question stands in which row to this file.")
     ] = None,
     tag: Annotated[
-        str | None, typer.Option(help="Label of the comparison: reports/shadow_run_TAG.json. Default: manual.")
+        str | None, typer.Option(help="Name of the comparison: reports/shadow_run_TAG.json. Default: manual.")
     ] = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Compare the old score with the new reward on the shadow set, which is written where it is missing."""
+    """Compare the baseline reward with the calibrated one on held-out dialogues, the shadow set."""
     copy = session.report("--dump-manifest", dump_manifest, ("stratified", "strata", "rows"))
     run = session.open(
         overrides(
@@ -77,7 +78,7 @@ def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in
         if in_place and not rebuild and SHADOW.state(run).value == "stale":
             raise RowError(
                 f"{run.workspace.path(path)}: was made with other settings or code, and the gates read it; give "
-                f"--materialize PATH to write another shadow set beside it, or --rebuild to write this one again"
+                f"--materialize PATH to write another shadow set next to it, or --rebuild to write this one again"
             )
         due = SHADOW.to_write(run, rebuild)
         if due:
@@ -99,4 +100,7 @@ def _compare(session: Session, run: Run, tag: str, document: dict[str, Any]) -> 
     with stages():
         outcome = compare(run, tag)
     session.show(shadow_table(outcome.body), split_table(outcome.body))
-    return show_step(session, run, outcome, document)
+    return show_step(
+        session, run, outcome, document,
+        after_pass=then(session, "preflight"), after_fail=again(session, "shadow-run", "--tag", tag),
+    )  # fmt: skip

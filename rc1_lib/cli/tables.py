@@ -44,13 +44,13 @@ def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
-    """For a red gate: what failed, what to do, and where the rows at fault are listed; nothing for a green one."""
+    """For a gate that failed: what did, what to do, and where the rows at fault are listed; else nothing."""
     if gate["status"] not in ("failed", "error"):
         return []
     lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
     for check in gate["checks"]:
         if not check["passed"]:
-            lines.append(f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {_wanted(check)}")
+            lines.append(f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}")
             lines += [f"    {words}"] if (words := Check.from_dict(check).undecided) else []
             lines += [f"    {check['advice']}"] if check["advice"] else []
     if gate["offenders"]:
@@ -61,7 +61,7 @@ def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
 def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
     """The checks that passed although their interval covers the threshold: with other rows they may not have."""
     return [
-        f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {_wanted(check)}; {words}"
+        f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}; {words}"
         for gate in gates
         for check in gate["checks"]
         if check["passed"] and (words := Check.from_dict(check).undecided)
@@ -124,7 +124,7 @@ def features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
-    """A small text histogram: one bar a bin for the pool, with the counts of both pools beside it."""
+    """A small text histogram: one bar a bin for the pool, with the counts of both pools next to it."""
     table = Table(title=name, title_justify="left", box=None, padding=(0, 1))
     for head in ("from", "", "pool", "balanced"):
         table.add_column(head, justify="left" if not head else "right", no_wrap=True)
@@ -167,9 +167,10 @@ def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> 
         return "", ""
     check = failed[0] if failed else min(counted, key=lambda one: margin(one["value"], one["op"], one["threshold"]))
     undecided = ", undecided" if Check.from_dict(check).undecided else ""
-    return check["name"], f"{figure(check['value'])} {_wanted(check)}{undecided}"
+    return check["name"], f"{figure(check['value'])} {wanted(check)}{undecided}"
 
 
-def _wanted(check: Mapping[str, Any]) -> str:
+def wanted(check: Mapping[str, Any]) -> str:
+    """What a check compares its value with: `>= 64`."""
     sign = "in" if check["op"] == "within" else check["op"]
     return f"{sign} {figure(check['threshold'])}"

@@ -6,36 +6,42 @@ from typing import Annotated, Any
 
 import typer
 
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import then
 from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import TicketError
 
 
 def verify(session: Session, seed: Seed = None) -> int:
-    """Check everything that the ticket vouches for against what is there now; the same flags as for the preflight."""
+    """Check everything that the ticket vouches for: files, code, configuration, judge.
+
+    Give the flags of the preflight that issued it.
+    """
     from rc1_lib.preflight.ticket import verify_ticket
 
     run = session.open(overrides({"pool.seed": seed}))
     ticket = verify_ticket(run)
     _print(session, ticket)
-    session.show("valid: every file, the code and the configuration are those that passed both rounds")
+    words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
+    show_ending(session, Ending("pass", words, following=then(session, "train")))
     session.document({"valid": True, "ticket": ticket})
     return 0
 
 
 def show(session: Session) -> int:
-    """Print the ticket as it lies there, unverified."""
+    """Print the ticket, without verifying it."""
     from rc1_lib.preflight.ticket import read_ticket
 
     ticket = read_ticket(session.open())
     _print(session, ticket)
-    session.show("not verified: `rc1 ticket verify` checks it against what is there now")
+    show_ending(session, Ending("done", "the ticket, not verified", following=then(session, "ticket verify")))
     session.document(ticket)
     return 0
 
 
 def revoke(session: Session, reason: Annotated[str, typer.Option(help="Why; kept in the ticket.")]) -> int:
-    """Mark the ticket as revoked: it opens nothing any more, and stays for whoever asks why."""
+    """Revoke the ticket: no training starts with it any more, and it keeps the reason."""
     from rc1_lib.preflight.ticket import TICKET, read_ticket, revoke_ticket
 
     if not reason.strip():
@@ -44,7 +50,8 @@ def revoke(session: Session, reason: Annotated[str, typer.Option(help="Why; kept
     if not revoke_ticket(run, reason):
         raise TicketError(f"{run.workspace.path(TICKET)}: there is no ticket to revoke")
     revoked = read_ticket(run)["revoked"]
-    session.show(f"revoked at {revoked['time']}: {revoked['reason']}")
+    words = f"revoked at {revoked['time']}: {revoked['reason']}"
+    show_ending(session, Ending("done", words, following=then(session, "preflight", when="for another ticket")))
     session.document({"revoked": revoked})
     return 0
 

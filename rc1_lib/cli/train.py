@@ -11,10 +11,12 @@ from rich import box
 from rich.table import Table
 
 from rc1_lib.cli import tables
+from rc1_lib.cli.ending import Ending, judged, show_ending
 from rc1_lib.cli.flow_run import run_flow_of, tell_end
+from rc1_lib.cli.following import after_training, then
 from rc1_lib.cli.fresh_reports import stamps, written_since
 from rc1_lib.cli.options import overrides
-from rc1_lib.cli.outline import after_training, training_outline
+from rc1_lib.cli.outline import training_outline
 from rc1_lib.cli.preflight import Verbose
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session, root_of
@@ -41,7 +43,7 @@ def train(
             "--resume",
             metavar="CHECKPOINT",
             help="Begin at this checkpoint: latest, a step, or a path such as checkpoints/rc1/latest. Without it, a "
-            "broken run goes on by itself from its newest whole one; a small local configuration begins anew.",
+            "broken run goes on by itself from its newest whole one; a small local configuration starts again.",
         ),
     ] = None,
     seed: Annotated[
@@ -49,21 +51,21 @@ def train(
     ] = None,
     all_seeds: Annotated[bool, typer.Option("--all-seeds", help="Train every one of `seeds`.")] = False,
     evaluate: Annotated[
-        bool, typer.Option("--evaluate/--no-evaluate", help="Judge the policy on the held-out prompts.")
+        bool, typer.Option("--evaluate/--no-evaluate", help="Evaluate the policy on the held-out prompts.")
     ] = True,
     control: Annotated[
         ControlKind | None,
         typer.Option(
-            help="Train a few steps (training.control.steps) on a reward without information instead, beside any real "
-            "run: random or the same for all. A gain in success is red: the evaluation leaks.",
+            help="Train a few steps (training.control.steps) on a reward without information instead, random or the "
+            "same for all; a real run is left alone. A gain in success fails: the evaluation leaks.",
         ),
     ] = None,
     random_base: Annotated[
         bool,
         typer.Option(
             "--random-base",
-            help="Train a few steps (training.trial.steps) on random weights of base_model's shape instead, beside any "
-            "real run and without a ticket: a trial of the machine and the shape, and no policy.",
+            help="Train a few steps (training.trial.steps) on random weights of base_model's shape instead, without a "
+            "ticket: a trial of the machine and the shape, and no policy; a real run is left alone.",
         ),
     ] = False,
     profile_step: Annotated[
@@ -77,7 +79,7 @@ def train(
     pool_seed: Annotated[int | None, typer.Option(help="The preflight's --seed (pool.seed).")] = None,
     verbose: Verbose = False,
 ) -> int:
-    """Train a policy and judge it against the one it started from, if the ticket opens it.
+    """Train a policy and compare it with the one it started from; needs the ticket of a preflight.
 
     Give the flags of the preflight that issued the ticket. With a small local configuration (--config
     configs/train_local.yaml) no ticket is asked for: it tries the machinery out on rows of its own, and what it writes
@@ -130,11 +132,23 @@ def _train(session: Session, run: Run, seeds: list[int], resume_from: str | None
     if report:
         session.show(_runs_table(report), _seconds_table(report["seconds"]))
         session.show(*(f"kept for good: {run.workspace.path(path)}" for path in report["best"]))
-        session.show(f"report: {run.workspace.path(_REPORT)}")
+        session.show(f"training: {run.workspace.path(_REPORT)}")
     session.show(outcome.message)
-    document = {"training": report, "evaluation": next(iter(fresh.values()), None)}
-    following = after_training(session, run, seeds, evaluate=evaluate, passed=outcome.exit_code == 0)
-    return tell_end(session, outcome, document, following=following)
+    evaluation = next(iter(fresh.values()), None)
+    passed = outcome.exit_code == 0
+    following = after_training(session, run, seeds, evaluate=evaluate, passed=passed)
+    what = f"training of seed {', '.join(map(str, seeds))}"
+    place: Path | None
+    if evaluation is not None:
+        place = run.workspace.path(next(iter(fresh)))
+        ending = judged(f"{what}, {evaluation['gate']['name']}", [evaluation["gate"]], place)
+    else:
+        place = run.workspace.path(_REPORT) if report else None
+        ending = Ending("done", f"{what}, not evaluated", report=place)
+    if (ending.verdict == "fail") == passed:  # stopped before anything was judged
+        ending = Ending("pass" if passed else "fail", outcome.message, report=place)
+    document = {"training": report, "evaluation": evaluation}
+    return tell_end(session, outcome, document, replace(ending, following=following))
 
 
 def _last_seconds(run: Run) -> dict[str, float]:
@@ -155,7 +169,9 @@ def _profile_step(session: Session, run: Run, seed: int) -> int:
     with holding(run.workspace, "a profiled step of training"), stages():
         found = profile_step(prepare(run), seed)
     session.show(_parts_table(found))
-    session.show(f"trace: {run.workspace.path(TRACE)}", f"report: {run.workspace.path(REPORT)}")
+    session.show(f"trace: {run.workspace.path(TRACE)}")
+    show_ending(session, Ending("done", "two steps timed; no checkpoint is kept", report=run.workspace.path(REPORT),
+                                following=then(session, "plan")))  # fmt: skip
     session.document({"exit_code": 0, "profile": found})
     return 0
 
@@ -183,9 +199,14 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
     report = written_since(run, before, pattern).get(pattern)
     if report:
         session.show(tables.gates_table("control", [report["gate"]]), *tables.red_lines(report["gate"], ""))
-        session.show(*tables.notes(report, pattern), f"report: {run.workspace.path(pattern)}")
+        session.show(*tables.notes(report, pattern))
     session.show(outcome.message)
-    return tell_end(session, outcome, {"control": report})
+    what = f"control with a reward without information ({kind})"
+    if report:
+        ending = judged(what, [report["gate"]], run.workspace.path(pattern), after_pass=then(session, "train"))
+    else:
+        ending = Ending("fail" if outcome.exit_code else "pass", f"{what}: {outcome.message}")
+    return tell_end(session, outcome, {"control": report}, ending)
 
 
 def _trial(session: Session, run: Run, verbose: bool) -> int:
@@ -197,9 +218,12 @@ def _trial(session: Session, run: Run, verbose: bool) -> int:
     outcome = run_flow_of(session, run, "train", verbose=verbose, evaluate=False, random_base=True)
     report = written_since(run, before, _TRIAL).get(_TRIAL)
     session.show(outcome.message)
-    if report:
-        session.show(f"report: {run.workspace.path(_TRIAL)}")
-    return tell_end(session, outcome, {"trial": report})
+    ending = Ending(
+        "fail" if outcome.exit_code else "done", "trial on random weights, no policy" if report else outcome.message,
+        report=run.workspace.path(_TRIAL) if report else None,
+        following="" if outcome.exit_code else then(session, "preflight"),
+    )  # fmt: skip
+    return tell_end(session, outcome, {"trial": report}, ending)
 
 
 def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, Any]) -> None:
@@ -246,8 +270,9 @@ def _train_small(session: Session, path: Path, resume_from: str | None) -> int:
     with stages():
         done = train_small(path, session.workspace, resume_from, session.options.overrides, session.show)
     root = root_of(session.options)
-    session.show(f"step {done.step}{f', stopped: {done.stop_reason}' if done.stop_reason else ''}")
+    stopped = f", stopped: {done.stop_reason}" if done.stop_reason else ""
     session.show(f"checkpoint: {done.checkpoint}" if done.checkpoint else "no checkpoint: no callback writes one")
+    show_ending(session, Ending("done", f"step {done.step}{stopped}; a trial of the machinery, no checkpoint of RC1"))
     checkpoint = str(done.checkpoint.relative_to(root.resolve())) if done.checkpoint else None
     session.document({"exit_code": 0, "step": done.step, "stopped": done.stop_reason, "checkpoint": checkpoint})
     return 0

@@ -16,7 +16,7 @@ def train_config_file(session: Session) -> Path | None:
     """The small local configuration that --config names; None for one of RC1's own, or one that cannot be read.
 
     Raises:
-        ConfigError: when a profile, or sources, are asked for beside it.
+        ConfigError: when a profile, or sources, are asked for as well.
     """
     given = session.options.config
     if given is None:
@@ -30,6 +30,7 @@ def train_config_file(session: Session) -> Path | None:
     for flag in ("profile", "sources"):
         if getattr(session.options, flag) is not None:
             raise ConfigError(f"--{flag}: {path.name} has none; leave it out")
+    session.overrides = session.common = session.options.overrides
     return path
 
 

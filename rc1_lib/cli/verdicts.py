@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rc1_lib.cli import tables
+from rc1_lib.cli.ending import judged, show_ending
 from rc1_lib.cli.session import Session
 from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
@@ -43,8 +44,22 @@ def conclude(
     results: Sequence[GateResult],
     out: str,
     further: dict[str, Any] | None = None,
+    *,
+    after_pass: str = "",
+    after_fail: str = "",
 ) -> int:
-    """Write the report of `results` to `out` and their rows at fault beside it, print both; give the exit code."""
+    """Write the report of `results` to `out`, their rows at fault next to it, and print both; give the exit code.
+
+    Args:
+        session: of this command.
+        run: what it opened.
+        title: what was judged.
+        results: the verdicts.
+        out: the report's path, relative to the workspace.
+        further: what else the report holds.
+        after_pass: the last line where all passed: the next command.
+        after_fail: the last line where one failed.
+    """
     from rc1_lib.artifacts import now, write_json
     from rc1_lib.config_file import departures
     from rc1_lib.run import published_config
@@ -68,18 +83,38 @@ def conclude(
     write_json(run.workspace.path(out), report)
     session.show(tables.gates_table(title, gates))
     session.show(*(line for gate in gates for line in tables.red_lines(gate, gate["offenders_file"] or "")))
-    session.show(*tables.undecided_lines(gates), *tables.notes(report, out), f"report: {run.workspace.path(out)}")
+    session.show(*tables.undecided_lines(gates), *tables.notes(report, out))
+    ending = judged(title, gates, run.workspace.path(out), after_pass=after_pass, after_fail=after_fail)
+    show_ending(session, ending)
     session.document({**report, "report": out})
     return 0 if passed else 2
 
 
-def show_step(session: Session, run: Run, outcome: GateReport, further: dict[str, Any] | None = None) -> int:
-    """Print a step's verdict, what failed, and where its report and pictures lie; give the exit code."""
+def show_step(
+    session: Session,
+    run: Run,
+    outcome: GateReport,
+    further: dict[str, Any] | None = None,
+    *,
+    after_pass: str = "",
+    after_fail: str = "",
+) -> int:
+    """Print a step's verdict, what failed, and where its report and pictures lie; give the exit code.
+
+    Args:
+        session: of this command.
+        run: what it opened.
+        outcome: of the step.
+        further: what `--json` prints next to the report.
+        after_pass: the last line where the gate passed: the next command.
+        after_fail: the last line where it failed.
+    """
     gate = outcome.body["gate"]
     session.show(tables.gates_table("verdict", [gate]))
     session.show(*tables.red_lines(gate, ""), *tables.undecided_lines([gate]))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()))
-    session.show(f"report: {run.workspace.path(outcome.report)}")
+    report = run.workspace.path(outcome.report)
+    show_ending(session, judged(gate["name"], [gate], report, after_pass=after_pass, after_fail=after_fail))
     session.document({**outcome.body, "report": outcome.report, **(further or {})})
     return 0 if outcome.passed else 2
 
@@ -117,7 +152,7 @@ def _of_tasks(result: GateResult, tasks: Collection[str]) -> GateResult:
 
 
 def _write_offenders(run: Run, out: str, result: GateResult) -> str | None:
-    """Write the rows at fault beside the report and return the file's name; without any, remove an earlier one."""
+    """Write the rows at fault next to the report and return the file's name; without any, remove an earlier one."""
     import orjson
 
     from rc1_lib.artifacts import atomic_write

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rc1_lib.cli.ending import Ending, Failure, show_ending
+from rc1_lib.cli.following import then
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import ConfigError, RC1Error
 
@@ -29,7 +31,7 @@ def export(
         Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {DEFAULT}.")
     ] = None,
 ) -> int:
-    """Write the dialogue world as an OpenEnv environment, which verifiers plays too (extras `openenv`, `verifiers`).
+    """Write the environment for OpenEnv, which verifiers plays too (extras `openenv`, `verifiers`).
 
     Manifest, rows and server are the same bytes from the same inputs. Limits and prices are the configuration's; the
     judge's share is left out of the reward, since nobody is asked there.
@@ -45,9 +47,11 @@ def export(
     own = document["rc1"]
     left_out = run.config.training.reward.judge
     session.show(
-        f"exported: {target}, {own['rows']['count']:,} rows of {own['pool']['path']}",
+        f"exported: {target}",
         *([f"the judge's share, {left_out:g} of the reward, is left out: nobody is asked there"] if left_out else []),
     )
+    words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
+    show_ending(session, Ending("done", words, following=then(session, "world verify", str(target))))
     session.document({"folder": str(target), "manifest": document})
     return 0
 
@@ -59,7 +63,7 @@ def verify(
         Path | None, typer.Option(help="The pool it is of. Default: the one that its manifest names.")
     ] = None,
 ) -> int:
-    """Say whether a folder's OpenEnv manifest names the very world of this disk: rows, templates, limits, reward.
+    """Check that an exported environment is the one on this disk: rows, templates, limits, reward.
 
     Give the flags of its export. Exit code 2 where something differs, by name.
     """
@@ -71,7 +75,9 @@ def verify(
     session.show(*map(str, found[:_SHOWN]))
     if len(found) > _SHOWN:
         session.show(f"and {len(found) - _SHOWN} more; --json lists all")
-    session.show(f"{at}: {f'{len(found)} differences from' if found else 'is'} the world of this disk")
+    words = f"{at.name}: {f'{len(found)} differences from' if found else 'is'} the environment on this disk"
+    failures = [Failure(str(one), "export it again, or put back what changed") for one in found]
+    show_ending(session, Ending("fail" if found else "pass", words, failures))
     listed = [{"where": one.where, "found": one.found, "here": one.here} for one in found]
     session.document({"same": not found, "differences": listed})
     return 2 if found else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from rc1_lib.gates.anti_simulation import anti_simulation_gate
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.labels.label_file import read_labels
-from rc1_lib.records import Check, GateResult
+from rc1_lib.records import Check, GateResult, Message
 from rc1_lib.run import Run
 from rc1_lib.scoring.fresh_scores import fresh_scores
 from rc1_lib.scoring.judge import open_judge, open_store
@@ -42,8 +42,20 @@ def _in_use(run: Run, store: Store) -> pl.Expr:
 def probe(evidence: Evidence) -> GateResult:
     """Ask the judge about the first dialogues of the shadow set, past everything that is stored."""
     run = evidence.run
+    return probe_on(run, evidence.rows("shadow").head(run.config.gates.probe.n)["messages"].to_list())
+
+
+def probe_on(run: Run, dialogues: Sequence[Sequence[Message]]) -> GateResult:
+    """Ask the judge about these dialogues, past everything that is stored.
+
+    Args:
+        run: whose judge.
+        dialogues: in chat format; `gates.probe.n` of them.
+
+    Raises:
+        RC1Error: when the judge cannot be asked, or stopped early.
+    """
     judge, thresholds = run.config.judge, run.config.gates.probe
-    dialogues = evidence.rows("shadow").head(thresholds.n)["messages"].to_list()
     judged, lines = fresh_scores(run, dialogues)
     result = probe_gate(
         lines,

@@ -56,7 +56,8 @@ def call(*arguments: str) -> int:
 
 def fits(text: str, root: Path) -> bool:
     """Whether tables keep within the terminal; sentences and paths are wrapped by it, so that they can be copied."""
-    said = ("    ", "shadow_run: ", "reward_hacking: ", "calibration: ", "overclar_ablation: ", "answer_rule: ")
+    gates = ("shadow_run: ", "reward_hacking: ", "calibration: ", "overclar_ablation: ", "answer_rule: ")
+    said = ("    ", "fail: ", "what to do: ", *gates, *(f"  {name}" for name in gates))
     tables = [line for line in text.splitlines() if str(root) not in line and not line.startswith(said)]
     return max(map(len, tables)) <= NARROW and "…" not in text
 

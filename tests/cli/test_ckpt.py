@@ -92,7 +92,7 @@ def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) ->
     save(place, 2, 1.5, "checkpoints/other")
     same = rc1("ckpt", "diff", "2", "checkpoints/other/step_00002", "--exact", "--workspace", place)
     assert (same.code, same.out.splitlines()[-1]) == (
-        0, f"{RUN}/step_00002 and checkpoints/other/step_00002: equal, compared bit for bit"
+        0, f"pass: equal, compared bit for bit: {RUN}/step_00002 and checkpoints/other/step_00002"
     )  # fmt: skip
     other = rc1("ckpt", "diff", "1", "latest", "--exact", "--workspace", place)
     assert other.code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -157,11 +158,20 @@ def test_config_is_shown_with_its_overrides(rc1: Rc1, tmp_path: Path) -> None:
     assert "n: 77" in rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=77").out
 
 
-def _flags(command: Any, name: str = "rc1") -> dict[str, set[str]]:
-    """Command -> its flags."""
+def _commands(command: Any, name: str = "rc1") -> dict[str, Any]:
+    """Name -> command, those of groups included."""
     if not hasattr(command, "commands"):
-        return {name: {flag for parameter in command.params for flag in parameter.opts}}
-    return {key: flags for one in command.commands.values() for key, flags in _flags(one, f"{name} {one.name}").items()}
+        return {name: command}
+    return {
+        key: found for one in command.commands.values() for key, found in _commands(one, f"{name} {one.name}").items()
+    }
+
+
+def _flags(command: Any) -> dict[str, set[str]]:
+    """Command -> its flags."""
+    return {
+        name: {flag for parameter in one.params for flag in parameter.opts} for name, one in _commands(command).items()
+    }
 
 
 def test_every_command_that_takes_other_settings_takes_other_sources(rc1: Rc1, tmp_path: Path) -> None:
@@ -195,6 +205,29 @@ def test_ticket_commands_refuse_where_there_is_no_ticket(rc1: Rc1, tmp_path: Pat
 def test_version_and_help_end_with_0(rc1: Rc1) -> None:
     assert rc1("--version").out.startswith("rc1 ")
     assert "Exit codes" in rc1("--help").out
+
+
+def test_the_program_alone_shows_the_commands_to_begin_with(rc1: Rc1) -> None:
+    done = rc1()
+    assert done.code == 0
+    shown = [line.split("  ")[1] for line in done.out.splitlines() if line.startswith("  rc1 ")]
+    known = _commands(typer.main.get_command(app))
+    assert len(shown) == 5 and set(shown) <= known.keys()
+    assert "rc1 --help" in done.out
+    assert max(map(len, done.out.splitlines())) <= 100
+
+
+def test_every_help_is_a_sentence_an_example_of_that_command_and_its_exit_codes(rc1: Rc1) -> None:
+    for name, command in _commands(typer.main.get_command(app)).items():
+        first = command.help.split("\n\n")[0]
+        assert len(first) <= 120 and first[-1] in ".?", name
+        example, codes = command.epilog.split("\n\n")
+        assert codes.startswith("Exit codes: 0 "), name
+        words = shlex.split(example.removeprefix("Example: "))
+        assert " ".join(words).startswith(name), name
+        flags = {flag for parameter in command.params for flag in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= flags, name
+    assert "Example: rc1 train" in rc1("train", "--help").out
 
 
 def test_blank_line_in_the_pool_is_no_row_of_the_balance(rc1: Rc1, workspace: Path) -> None:

@@ -25,13 +25,17 @@ def test_it_shows_a_table_that_fits_and_writes_nothing(
     before = sorted(root.rglob("*"))
     done = rc1("doctor", "--workspace", str(root), *settings)
     assert done.code == 0, done.out
-    assert "ticket     │ ok" in done.out and "red" not in done.out.replace("redis", "")
+    assert "ticket     │ ok" in done.out and "FAILED" not in done.out
+    assert done.out.splitlines()[-1].startswith(f"next: rc1 train --workspace {root} ")
     assert sorted(root.rglob("*")) == before
 
     elsewhere = tmp_path / "w"  # where there is nothing
     red = rc1("doctor", "--workspace", str(elsewhere))
     assert red.code == 1
-    assert max(map(len, red.out.splitlines())) <= WIDTH
+    *shown, following = red.out.splitlines()
+    assert max(map(len, shown)) <= WIDTH
+    assert following == f"next, once that is fixed: rc1 doctor --workspace {elsewhere}"
+    assert next(line for line in shown if line.startswith("fail: ")).count("ticket") == 1
     assert "there is no ticket" in " ".join(red.out.replace("│", " ").split())
     body = json.loads(rc1("doctor", "--workspace", str(elsewhere), "--json").out)
     assert (body["exit_code"], body["looks"]["ticket"]["red"], body["looks"]["folders"]["red"]) == (1, True, False)

@@ -84,7 +84,7 @@ def test_an_ended_session_goes_on_where_it_was(press: Any, tmp_path: Path) -> No
     assert after[:2] == before
     assert len({json.dumps(one["messages"]) for one in after}) == len(after) == 8
     last = press("g")
-    assert "8 labelled by me" in last.out and "42 are wanted yet, and every dialogue is labelled" in last.out
+    assert "8 labelled by me" in last.out and "42 more labels are wanted" in last.out
     assert len(records(tmp_path / "w" / LABELS)) == 8
 
 
@@ -257,7 +257,7 @@ def test_anybodys_table_is_compared_and_told(rc1: Rc1, tmp_path: Path) -> None:
     scores = {line["score"]: line["figures"]["rank correlation"]["value"] for line in body["agreement"]}
     assert scores["clear"] > 0.9 > scores["mean of dimensions"] > 0.3 > abs(scores["short"])
     shown = rc1("judge-agreement", *flags[:-1])
-    assert "the judge beside people, 80 dialogues" in shown.out
+    assert "80 dialogues; judged is the mean of dimensions" in shown.out
     assert widest_table_line(shown.out) <= 100
 
 

@@ -1,15 +1,14 @@
-"""What a long command says before it starts and when it has ended."""
+"""What a long command says before it starts."""
 
 from __future__ import annotations
 
 import io
-import shlex
 from pathlib import Path
 
 import pytest
 
 from rc1_lib.cli.options import Options
-from rc1_lib.cli.outline import after_preflight, after_training, preflight_outline, training_outline
+from rc1_lib.cli.outline import preflight_outline, training_outline
 from rc1_lib.cli.session import Session
 
 from .conftest import NARROW
@@ -57,30 +56,3 @@ def test_the_seconds_of_the_last_training_take_the_place_of_shares(session: Sess
     assert session.run is not None
     plan = training_outline(session.run, session.run.config.seeds[:1], {"training": 384.2}, evaluate=True)
     assert next(line for line in plan if "training " in line).endswith("last time 384 s")
-
-
-def test_the_next_command_is_typed_as_it_stands(session: Session) -> None:
-    """Workspace, profile and settings are this run's: another configuration would be another run."""
-    run = session.run
-    assert run is not None
-
-    def words(line: str) -> list[str]:
-        return shlex.split(line[line.index("rc1 ") :])
-
-    shared = [
-        "--profile", "local", "--workspace", str(run.workspace.root),
-        "--set", "gates.waivers={judge_agreement: no labels yet}", "--set", 'sources.use="embedded"',
-    ]  # fmt: skip
-    one, seeds = run.config.seeds[:1], run.config.seeds
-    assert words(after_preflight(session, [1, 2], passed=True)) == ["rc1", "train", *shared]
-    assert words(after_preflight(session, [1, 2], passed=False)) == ["rc1", "preflight", *shared]
-    assert words(after_preflight(session, [1], passed=True)) == ["rc1", "round2", *shared]
-    assert words(after_preflight(session, [2], passed=False)) == ["rc1", "round2", *shared]
-    assert words(after_training(session, run, one, evaluate=True, passed=False)) == ["rc1", "preflight", *shared]
-    assert words(after_training(session, run, one, evaluate=True, passed=True)) == [
-        "rc1", "train", "--all-seeds", *shared,
-    ]  # fmt: skip
-    assert words(after_training(session, run, seeds, evaluate=True, passed=True)) == ["rc1", "release", *shared]
-    assert words(after_training(session, run, one, evaluate=False, passed=True)) == [
-        "rc1", "train", "--seed", str(one[0]), *shared,
-    ]  # fmt: skip

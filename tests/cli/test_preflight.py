@@ -52,10 +52,10 @@ def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *how: str) ->
     assert body["ticket"]["files"]["judge_baseline"]["path"] == "data/judge/baseline/judge_baseline.json"
     assert body["failpack"] is None
 
-    assert "valid:" in rc1("ticket", "verify", *place).out
+    assert "pass: ticket valid" in rc1("ticket", "verify", *place).out
     assert f"{dialogues} dialogues, judge rubric" in rc1("judge-baseline", *place).out
     assert rc1("judge-drift", *place).code == 0
-    assert "valid:" in rc1("ticket", "verify", *place).out, "neither command altered what it vouches for"
+    assert "pass: ticket valid" in rc1("ticket", "verify", *place).out, "neither command altered what it vouches for"
     again = rc1("judge-baseline", *place, "--new").out
     assert "a new baseline: it replaces that of" in again and "is refused from now on" in again
     assert "judge_baseline.json has changed" in rc1("ticket", "verify", *place).err
@@ -71,13 +71,17 @@ def test_red_round_exits_2_shows_the_failing_check_and_packs(rc1: Rc1, workspace
     served(workspace)
     done = rc1("round1", "--workspace", workspace, *OPEN, "--set", "gates.length.min_len=300", "--build", "never")
     assert done.code == 2
-    assert "round 1: NOT passed" in done.out
+    assert "round 1: failed" in done.out
     assert "length: shortest is" in done.out
     assert done.out.index("differ from the published ones") < done.out.index("length: shortest is"), (
-        "what is red comes last"
+        "what failed comes last"
     )
-    last = done.out.splitlines()[-1]
-    assert last.startswith(f"next, once what is red is fixed: rc1 round1 --workspace {workspace} --set pool.n=150 ")
+    verdict, *failed, report, following = done.out.splitlines()[-5:]
+    assert verdict.startswith("fail: round 1, ") and "length" in verdict
+    assert failed[0].startswith("  weights: ") and failed[-1].endswith(" more above")
+    assert report == f"report: {workspace}/reports/preflight/round1.json"
+    recorded = workspace / "reports/config_effective.yaml"
+    assert following == f"next, once that is fixed: rc1 round1 --config {recorded} --workspace {workspace}"
     assert "reports/preflight/round1_length_offenders.jsonl" in done.out
     report = json.loads((workspace / "reports/preflight/round1.json").read_text(encoding="utf-8"))
     changed = report["thresholds_changed"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import typer
 
+from rc1_lib.cli.command import CODES
 from rc1_lib.cli.options import COMMON
 from rc1_lib.cli.reference.values import accepted, shown
 
@@ -26,7 +28,7 @@ def commands_page(app: typer.Typer) -> str:
         app: the program.
     """
     root = typer.main.get_command(app)
-    pieces = [HEAD, f"{root.epilog}\n"]
+    pieces = [HEAD, f"{root.epilog} A command that has others says so.\n"]
     common: dict[str, Any] = {}
     for path, command in _walk(root, ("rc1",)):
         pieces.append(_command(path, command))
@@ -51,13 +53,26 @@ def _command(path: tuple[str, ...], command: Any) -> str:
     words = [_argument(param) for param in own if param.param_type_name == "argument"]
     if hasattr(command, "commands"):
         words.append("COMMAND")
-    lines = [f"## {' '.join(path)}", "", f"`{' '.join([*path, '[OPTIONS]', *words])}`", "", command.help.strip(), ""]
+    lines = [f"## {' '.join(path)}", "", f"`{' '.join([*path, '[OPTIONS]', *words])}`", "", _wrapped(command.help), ""]
+    lines += _epilog(command) if len(path) > 1 else []
     text = "\n".join(line.rstrip() for line in lines)
     if own:
         text += "\n" + _table("", own)
     if common:
         text += f"\nCommon options: {', '.join(common)}.\n"
     return text
+
+
+def _wrapped(text: str) -> str:
+    return "\n\n".join(textwrap.fill(part, 118, break_on_hyphens=False) for part in text.strip().split("\n\n"))
+
+
+def _epilog(command: Any) -> list[str]:
+    """The example, and exit codes that are not every command's."""
+    example, _, codes = (command.epilog or "").partition("\n\n")
+    start = "Example: "
+    shown = f"{start}`{example.removeprefix(start)}`" if example else ""
+    return [" ".join(filter(None, [shown, "" if codes == CODES else codes])), ""] if example else []
 
 
 def _table(heading: str, params: list[Any]) -> str:

@@ -1,0 +1,66 @@
+"""The last lines of a command: few, no wider than a page, and with what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rc1_lib.cli.ending import MOST, Ending, Failure, failure_of, judged
+from rc1_lib.cli.session import WIDTH
+from rc1_lib.records import Check, GateResult
+
+REPORT = Path("/w/reports/preflight/round1.json")
+NEXT = "next: rc1 train"
+FINE = Check("tight", 0.61, ">=", 0.60, True)
+BROKEN = Check("shortest", 12, ">=", 64, False, "lengthen the rows, or leave them out")
+
+
+def gate(name: str, *checks: Check, **more: Any) -> dict[str, Any]:
+    return GateResult(name, checks, **more).to_dict()
+
+
+def test_a_pass_is_a_verdict_a_report_and_the_next_command() -> None:
+    gates = [gate("length", FINE), gate("git", waiver="why"), gate("judge", not_applicable="why")]
+    assert judged("round 1", gates, REPORT, after_pass=NEXT, after_fail="no").lines() == [
+        "pass: round 1, 3 gates: 1 passed, 1 waived, 1 not applicable", f"report: {REPORT}", NEXT,
+    ]  # fmt: skip
+    assert judged("length", gates[:1], None).lines() == ["pass: length"]
+
+
+def test_a_fail_names_the_first_failing_check_and_what_to_do() -> None:
+    gates = [gate("git", FINE), gate("length", FINE, BROKEN, BROKEN), gate("mix", error="no such file")]
+    assert judged("round 1", gates, REPORT, after_pass="no", after_fail=NEXT).lines() == [
+        "fail: round 1, 2 of 3 gates: length, mix", "  length: shortest is 12, wanted >= 64; 1 more above",
+        "what to do: lengthen the rows, or leave them out", f"report: {REPORT}", NEXT,
+    ]  # fmt: skip
+    only = judged("round 1", gates[2:] + gates[1:2], REPORT).lines()
+    assert only[1:] == ["  mix: no such file", "  length: shortest is 12, wanted >= 64", f"report: {REPORT}"], (
+        "what to do is said of what stands first"
+    )
+    assert failure_of(gates[2]) == Failure("mix: no such file")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9, 200])
+@pytest.mark.parametrize("length", [3, 60, 99, 100, 101, 500])
+@pytest.mark.parametrize("spaced", [True, False], ids=["words", "one long word"])
+def test_an_ending_fits_however_much_failed(count: int, length: int, spaced: bool) -> None:
+    words = ("word " * length)[:length] if spaced else "字" * length
+    for report, following in ((REPORT, NEXT), (None, NEXT), (None, "")):
+        for advice in (words, ""):
+            failures = [Failure(f"{number}: {words}", advice) for number in range(count)]
+            lines = Ending("fail", words, failures, report, following).lines()
+            assert len(lines) <= MOST and max(map(len, lines)) <= WIDTH
+            shown = [line for line in lines if line.startswith("  ")]
+            assert 1 <= len(shown) <= 3
+            assert (count > len(shown)) == shown[-1].endswith(f"; {count - len(shown)} more above")
+
+
+def test_a_path_and_a_command_are_never_cut() -> None:
+    far, command = Path("/" + "w" * 300), f"next: rc1 train --workspace {'w' * 300}"
+    assert Ending("done", "written", report=far, following=command).lines() == [
+        "done: written",
+        f"report: {far}",
+        command,
+    ]

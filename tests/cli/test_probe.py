@@ -1,0 +1,63 @@
+"""`probe-scorer` where nothing was built yet, and where there is a shadow set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.scoring.probe_dialogues import probe_dialogues
+from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+
+from .conftest import SMALL, Rc1
+from .test_score import judge_at
+
+REPORT = "reports/rc1/probe_scorer.json"
+
+
+def test_the_dialogues_are_different_and_in_both_languages() -> None:
+    own = probe_dialogues()
+    assert len({json.dumps(one) for one in own}) == len(own) == 8
+    texts = ["".join(str(message["content"]) for message in one) for one in own]
+    assert 3 <= sum(not text.isascii() for text in texts) <= 5
+    for one in own:
+        assert [message["role"] for message in one] == ["user", "assistant"] * (len(one) // 2)
+
+
+def test_an_empty_workspace_is_enough_for_a_live_judge(rc1: Rc1, tmp_path: Path) -> None:
+    with running(Behaviour(delay="zero")) as server:
+        done = rc1("probe-scorer", "--workspace", tmp_path, "--live", *judge_at(server))
+        assert server.stats().requests == 8 * 3
+    assert done.code == 0, done.out + done.err
+    assert "asked about 8 of RC1's own dialogues" in done.out
+    assert done.out.splitlines()[-3] == "pass: judge openai"
+    assert json.loads((tmp_path / REPORT).read_text())["asked_about"] == "RC1's own dialogues"
+
+
+def test_a_judge_that_fails_is_said_so_in_five_lines(rc1: Rc1, tmp_path: Path) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 1.0})) as server:
+        done = rc1("probe-scorer", "--workspace", tmp_path, "--n", 2, *judge_at(server))
+    assert done.code == 2
+    assert "fail: judge openai" in done.out.splitlines()[-5:]
+
+
+def test_a_shadow_set_that_is_there_is_asked_about(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4")
+    assert (done.code, "asked about 4 of data/shadow_eval_245.jsonl" in done.out) == (0, True)
+    (workspace / "data/shadow_eval_245.jsonl").write_text("{\n")
+    damaged = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4")
+    assert damaged.code == 2, "a damaged one is not passed over"
+
+
+def test_no_secret_is_in_the_last_lines(rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "sk-word-4711-word-4711")
+    setting = "gates.waivers={judge_agreement: 'nobody, sk-word-4711-word-4711'}"
+    done = rc1("probe-scorer", "--workspace", tmp_path, "--n", "2", "--set", setting)
+    assert (done.code, "--set" in done.out.splitlines()[-1]) == (0, True), done.err
+    assert "4711" not in done.out + done.err
+
+
+def test_more_than_there_are_is_refused(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("probe-scorer", "--workspace", tmp_path, "--n", "9")
+    assert (done.code, "give at most 8, or run rc1 build-pool first" in done.err) == (2, True)
