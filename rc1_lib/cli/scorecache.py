@@ -10,6 +10,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from rc1_lib.cli.ending import Ending, show_ending
+from rc1_lib.cli.following import again
 from rc1_lib.cli.options import overrides
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
@@ -96,10 +98,9 @@ def replay_bad(
         }
     )
     if judged is None:
-        session.show(f"{store_path(run)}: holds no bad replies of the judge as it is set now; nobody was asked")
+        session.show(f"{store_path(run)}")
     else:
         session.show(*[NOTICE] * judged.test_double)
-        session.show(f"{result.asked} bad replies: {result.fixed} fixed, {result.left} left")
         session.show(f"{judged.calls} calls, {traffic_note(judged.traffic, judged.usd)}")
         session.show(*_still_bad(judged.replies))
     if others:
@@ -107,6 +108,12 @@ def replay_bad(
         session.show(f"{others} bad replies of other settings or model versions were left alone: {shown}")
     if judged is not None and judged.stopped:
         print(f"rc1: the judge stopped: {judged.stopped}", file=sys.stderr)
+    if judged is None:
+        words = "no bad replies of the judge as it is set now; nobody was asked"
+    else:
+        words = f"{result.asked} bad replies: {result.fixed} fixed, {result.left} left"
+    following = again(session, "scorecache replay-bad") if result.left else ""
+    show_ending(session, Ending("fail" if result.left else "pass", words, following=following))
     return 2 if result.left else 0
 
 

@@ -120,6 +120,10 @@ def test_a_policy_that_fails_the_gate_is_shown_with_what_failed(ask: Ask, own: R
     assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└" or " ── " in line) <= 100
     for words in ("success, asking needed", "ppo_eval", "checkpoints/rc1/step_00004", "warm start", "the checkpoints"):
         assert words in done.out
+    verdict, why, advice, report, following = done.out.splitlines()[-5:]
+    assert verdict == f"fail: training of seed {own.config.seeds[0]}, ppo_eval" and why.startswith("  ppo_eval: ")
+    assert advice.startswith("what to do: ") and report.startswith(f"report: {own.workspace.root}/reports/ppo_eval_")
+    assert following.startswith("next, with other settings, which is another run: rc1 preflight --config ")
     assert "train: 4/4" in done.err and "Loading weights" not in done.err
     assert packages(own) == 1
     assert own.workspace.path("reports/metrics.jsonl").is_file()
