@@ -71,7 +71,9 @@ class Browser:
             time.sleep(0.2)
 
     def picture(self, *, top: float = 0.0, bottom: float, width: int) -> bytes:
-        """A PNG of the page from `top` to `bottom`, in the page's own pixels."""
+        """A PNG of the page from `top` to `bottom`, in the page's own pixels, once nothing fades in any more."""
+        moving = "one.playState === 'running' && one.effect.getComputedTiming().endTime !== Infinity"
+        self.wait(f"!document.getAnimations().some(one => {moving})", "its end of animations")
         clip = {"x": 0, "y": top, "width": width, "height": bottom - top, "scale": 1}
         found = self._chromium("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip})
         return base64.b64decode(found["data"])

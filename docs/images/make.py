@@ -48,7 +48,7 @@ _CURVES = {
     "objective/scores": "reward of an episode", "env/success": "success",
     "env/success_needed": "success, asking needed",
     "env/asked_needed": "asks where needed", "env/asked_clear": "asks where not needed",
-    "objective/kl_per_token": "KL to the reference, nats",
+    "objective/kl_per_token": "KL per token, nats",
 }  # fmt: skip
 
 
