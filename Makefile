@@ -17,7 +17,7 @@ PROFILE ?= local
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup extras run test test-long serve preflight round1 round2 train resume failpack lint bench clean
+.PHONY: help setup extras run test test-long serve preflight round1 round2 train resume failpack lint bench pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,6 +75,9 @@ bench: $(STAMP) ## benchmarks, each against an alternative in the same run; hour
 		if [ $$code -eq 77 ]; then lacking="$$lacking $$file"; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	done; \
 	for file in $$lacking; do echo "NOT RUN: $$file (above: why, and how to run it)"; done
+
+pictures: $(STAMP) ## the pictures of README and docs, from a finished run (RUN=workspace); wants Chromium
+	$(BIN)/python docs/images/make.py $(RUN)
 
 clean: ## remove caches, never data or reports
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis

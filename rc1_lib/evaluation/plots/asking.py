@@ -21,10 +21,10 @@ def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
     groups = report["groups"]
     some = next(iter(report["modes"].values()))["overall"]["change"]["success"]
     figure = canvas(
-        "When it asks: share of prompts with at least one question to the user, %",
+        "When it asks, before and after training",
         sentence(
             f"n = {groups['need asking']:,} prompts where something is missing, {groups['clear']:,} where nothing is",
-            "'Vague' wording sounds as if something were missing, whether or not it is",
+            "Asked about: with at least one question to the user. 'Vague' words sound as if something were missing",
             interval_caption(some["confidence"]),
             caption,
         ),
@@ -32,8 +32,9 @@ def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
         legend_row=True,
     )
     panels = figure.subplots(1, len(report["modes"]))
-    for axes, (mode, compared) in zip(panels, report["modes"].items(), strict=True):
-        draw_pairs(axes, [_pairs(compared)], (report["before"], report["after"]))
+    for number, (axes, (mode, compared)) in enumerate(zip(panels, report["modes"].items(), strict=True)):
+        words = "" if number else "prompts asked about, %"
+        draw_pairs(axes, [_pairs(compared)], (report["before"], report["after"]), words)
         axes.set_title(mode, fontsize=NORMAL, color=INK)
     legend(figure, panels[0])
     write_png(path, figure)

@@ -31,13 +31,14 @@ class Pair:
     after: Mapping[str, Any]
 
 
-def draw_pairs(axes: Axes, sections: Sequence[Sequence[Pair]], names: tuple[str, str]) -> None:
+def draw_pairs(axes: Axes, sections: Sequence[Sequence[Pair]], names: tuple[str, str], y: str = "") -> None:
     """Draw the pairs on one scale from 0 to 100 %; what is undefined is said to be, not drawn as 0.
 
     Args:
         axes: to draw into.
         sections: of pairs from left to right, with a gap between sections.
         names: of the two policies, for the legend.
+        y: what the axis says.
     """
     pairs = [pair for section in sections for pair in section]
     middles = [place + _GAP * number for place, number in enumerate(_numbers(sections))]
@@ -45,7 +46,7 @@ def draw_pairs(axes: Axes, sections: Sequence[Sequence[Pair]], names: tuple[str,
         found = [getattr(pair, side) for pair in pairs]
         heights = [100.0 * (known(one["value"]) or 0.0) for one in found]
         places = [middle + offset for middle in middles]
-        axes.bar(places, heights, width=_WIDTH - 0.03, color=colour, label=name)
+        axes.bar(places, heights, width=_WIDTH - 0.03, color=colour, label=f"{side} training ({name})")
         for place, one, height in zip(places, found, heights, strict=True):
             low, high = known(one["low"]), known(one["high"])
             top = height
@@ -56,13 +57,12 @@ def draw_pairs(axes: Axes, sections: Sequence[Sequence[Pair]], names: tuple[str,
             axes.annotate(
                 text, (place, top), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=SMALL, color=INK
             )
-    plain(axes)
+    plain(axes, y=y)
     axes.set(ylim=(0, 112.0), xlim=(-0.6, middles[-1] + 0.6))
     axes.set_xticks(middles, [pair.label for pair in pairs])
+    axes.set_yticks([0, 25, 50, 75, 100])
     axes.tick_params(axis="x", length=0)
-    axes.tick_params(axis="y", labelleft=False, length=0)
-    axes.grid(False)
-    axes.spines["left"].set_visible(False)
+    axes.grid(False, axis="x")
 
 
 def interval_caption(confidence: float) -> str:

@@ -36,7 +36,7 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
     sections.append([_group(_in_two(task_spec(name).label), one) for name, one in compared["by"]["task"].items()])
     sections.append([_group(name, one) for name, one in compared["by"]["bucket"].items()])
     figure = canvas(
-        f"Success on held-out prompts, {mode}, %",
+        f"Success on held-out prompts, {mode}",
         sentence(
             "Below each pair: how many prompts it is about. A lucky guess of a missing piece is no success",
             interval_caption(overall["change"]["success"]["confidence"]),
@@ -46,7 +46,7 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
         legend_row=True,
     )
     axes = figure.subplots()
-    draw_pairs(axes, sections, (report["before"], report["after"]))
+    draw_pairs(axes, sections, (report["before"], report["after"]), "prompts solved, %")
     legend(figure, axes)
     write_png(path, figure)
 

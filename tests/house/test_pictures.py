@@ -1,0 +1,117 @@
+"""The pictures of README and docs are as `make pictures` made them, and today's code would draw the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.preflight.gates import gates_of_round
+from rc1_lib.run import open_run
+
+FOLDER = PROJECT_ROOT / "docs/images"
+RECORD: dict[str, Any] = json.loads((FOLDER / "pictures.json").read_text(encoding="utf-8"))
+PAGES = [*PROJECT_ROOT.glob("*.md"), *(PROJECT_ROOT / "docs").rglob("*.md")]
+AGAIN = "make the pictures again: make pictures RUN=WORKSPACE"
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The scripts import each other by their plain names."""
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    yield
+    for name in {"browser", "make", "record"} - before:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def record() -> ModuleType:
+    return import_module("record")
+
+
+@pytest.fixture
+def make() -> ModuleType:
+    return import_module("make")
+
+
+def test_the_record_names_every_picture_and_no_other(record: ModuleType) -> None:
+    assert sorted(path.name for path in FOLDER.glob("*.png")) == sorted(RECORD) == sorted(record.DRAWN_BY)
+
+
+@pytest.mark.parametrize("name", sorted(RECORD))
+def test_a_picture_is_the_one_that_was_made(name: str) -> None:
+    assert hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() == RECORD[name]["sha256"], AGAIN
+
+
+@pytest.mark.parametrize("name", sorted(RECORD))
+def test_a_picture_was_drawn_by_todays_code(name: str, record: ModuleType) -> None:
+    files = record.DRAWN_BY[name]
+    assert record.fingerprint(files) == RECORD[name]["drawn_by"], f"one of {', '.join(files)} has changed; {AGAIN}"
+
+
+def test_what_is_named_in_a_picture_is_todays(tmp_path: Path) -> None:
+    shown = {name: one["shown"] for name, one in RECORD.items()}
+    assert shown["calibration.png"]["criteria"] == list(dimensions(open_run(profile="local", workspace=tmp_path))), (
+        AGAIN
+    )
+    gates = {spec.name for spec in gates_of_round(1)}
+    for name in ("gate_failed.png", "round_failed.png"):
+        assert shown[name]["gates"] and set(shown[name]["gates"]) <= gates, AGAIN
+
+
+@pytest.mark.parametrize("name", sorted(RECORD))
+def test_a_picture_is_as_wide_as_a_page_and_shown_on_one(name: str) -> None:
+    with Image.open(FOLDER / name) as image:
+        assert image.width == 1000
+    assert [page.name for page in PAGES if f"images/{name})" in page.read_text(encoding="utf-8")]
+
+
+def test_statements_count_and_comments_do_not(
+    tmp_path: Path, record: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "ROOT", tmp_path)
+
+    def of(text: str, name: str = "drawing.py") -> str:
+        (tmp_path / name).write_text(text)
+        return str(record.fingerprint([name]))
+
+    first = of('"""Draw."""\n\nWIDTH = 9.0\n')
+    assert of('"""Paint."""\nWIDTH = 9.0  # inches\n"""How wide."""\n') == first
+    assert of('"""Draw."""\n\nWIDTH = 9.5\n') != first
+    assert of('"""Draw."""\n\nHEIGHT = 9.0\n') != first
+    assert of("a {}", "page.css") != of("a { }", "page.css")
+
+
+def test_without_chromium_it_is_said_what_is_missing(
+    make: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert make.main([str(tmp_path)]) == 77
+    said = capsys.readouterr().err
+    assert said.startswith("NOT MADE: ") and "Chromium (chromium, " in said and "apt-get install" in said
+    (tmp_path / "chromium").write_text("")
+    (tmp_path / "chromium").chmod(0o755)
+    assert make.main([str(tmp_path)]) == 77
+    assert "Chromium's driver (chromedriver) is not installed" in capsys.readouterr().err
+
+
+def test_a_workspace_without_a_finished_run_is_refused(
+    make: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name in ("chromium", "chromedriver"):
+        (tmp_path / name).write_text("")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert make.main([str(tmp_path)]) == 2
+    assert "reports/train.json is missing" in capsys.readouterr().err
