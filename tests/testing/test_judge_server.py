@@ -800,7 +800,7 @@ import typer
 from rc1_lib.cli import dev
 from rc1_lib.cli.command import command
 app, group = typer.Typer(), typer.Typer()
-command(group, "judge-server", dev.judge_server, without=("config", "overrides", "as_json"))
+command(group, "judge-server", dev.judge_server, "rc1 dev judge-server", without=("config", "overrides", "as_json"))
 app.add_typer(group, name="dev")
 app()
 """

@@ -141,7 +141,7 @@ def test_the_command_writes_once_within_the_bounds_and_says_the_gap(
     run = tiny()
     assert rc1_dequantizes(run, "--precision", "fp32") == 0
     told = "".join(capsys.readouterr().out.split())
-    assert "models/export/start-fp32" in told and "beside the policy in 4 bits".replace(" ", "") in told
+    assert "models/export/start-fp32" in told and "compared with the policy in 4 bits".replace(" ", "") in told
     assert rc1_dequantizes(run, "--precision", "fp32") == 2
     assert "is there already" in " ".join(capsys.readouterr().err.split())
     assert rc1_dequantizes(run, "--precision", "int4") == 2
