@@ -868,7 +868,7 @@ def test_the_command_is_refused(
     from rc1_lib.cli.command import command as register
 
     app = typer.Typer()
-    register(app, "judge-server", dev.judge_server, without=("config", "overrides", "as_json"))
+    register(app, "judge-server", dev.judge_server, "rc1 dev judge-server", without=("config", "overrides", "as_json"))
     monkeypatch.setenv("RUN_MODE", mode)
     with pytest.raises(SystemExit) as ended:
         app(["--workspace", str(tmp_path), *flags])
