@@ -8,17 +8,15 @@ import polars as pl
 import pytest
 
 from rc1_lib.artifacts import read_manifest
-from rc1_lib.calibration.judge_baseline import record_baseline
-from rc1_lib.calibration.reward_hacking import attack_reward
-from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
-from rc1_lib.calibration.weight_calib import weight_calib
+from rc1_lib.calibration.stages import evaluate_here, of_a_stand_in, run_stages
+from rc1_lib.cli.session import VERIFIED
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.preflight.rounds import write_round
-from rc1_lib.preflight.ticket import issue_ticket
+from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
@@ -41,7 +39,6 @@ def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-NEEDS_WEIGHTS = {"weights", "overclar_ablation"}
 NEEDS_CALIBRATION = {"weights", "reward_hacking", "overclar_ablation"}
 
 
@@ -56,32 +53,36 @@ def test_the_teacher_gets_the_same_words_and_the_same_verdict_in_every_row(real:
     assert check_replay(real) > 50
 
 
-@pytest.mark.long
-def test_public_questions_are_beyond_the_rules_and_the_attack_says_so(real: Run) -> None:
-    """Whoever brings public questions needs a live judge: with the rubric the reward pays an echo, and that is red."""
-    weights = weight_calib(real).body["weights"]
-    red = {check.name for check in attack_reward(real, weights).gate.failures}
-    assert "echo: paid more than the teacher, share" in red
-    assert not {name for name in red if "as trained" in name}
+def test_public_questions_get_a_ticket_by_the_verified_outcome_alone(real: Run) -> None:
+    """No judge is asked and no weights are made; what is left passes, and a changed byte is refused as ever."""
+    run = open_run(workspace=real.workspace.root, overrides=[*real.overrides, *VERIFIED])
+    assert {outcome.gate.name: outcome.gate.status for outcome in run_stages(run, evaluate_here)} == {
+        "shadow_baseline": Status.NOT_APPLICABLE,
+        "calibration": Status.NOT_APPLICABLE,
+        "reward_hacking": Status.PASSED,
+        "overclar_ablation": Status.PASSED,
+        "shadow_run": Status.NOT_APPLICABLE,
+    }
+    for number in (1, 2):
+        write_round(run, number, [evaluate(spec.name, Evidence(run), number) for spec in gates_of_round(number)])
+    ticket = issue_ticket(run)
+    assert verify_ticket(run) == ticket
+    assert set(ticket["waived"]) <= {"git"} and "weights" in ticket["not_applicable"]
+    shadow = Evidence(run).path("shadow")
+    body = shadow.read_bytes()
+    shadow.write_bytes(body.replace(b"a", b"e", 1))
+    try:
+        with pytest.raises(TicketError, match="has changed"):
+            verify_ticket(run)
+    finally:
+        shadow.write_bytes(body)
 
 
 @pytest.mark.long
-def test_nor_is_the_order_of_public_questions_kept_and_whatever_needs_no_weights_is_green(real: Run) -> None:
-    """With the attack waived by name the last comparison of old score and new reward is red: no weights, no ticket."""
-    known = "gates.waivers.reward_hacking=rules do not know public questions; nothing is trained on the score"
-    waived = open_run(workspace=real.workspace.root, overrides=[*real.overrides, known])
-    others = [stage for stage in STAGES if stage.name != "reward_hacking"]
-    *before, last = run_stages(waived, evaluate_here, stages=others)
-    assert [outcome.gate.failures for outcome in before] == [()] * (len(others) - 1)
-    assert last.gate.name == "shadow_run" and "top10_overlap" in {check.name for check in last.gate.failures}
-    record_baseline(waived)
-    evidence = Evidence(waived)
-    for number, lacking in ((1, NEEDS_WEIGHTS), (2, NEEDS_WEIGHTS | {"shadow_run"})):
-        results = [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)]
-        assert {result.name for result in results if result.status in RED} == lacking
-        write_round(waived, number, results)
-    with pytest.raises(RC1Error, match="round 1 has not passed by its own report"):
-        issue_ticket(waived)
+def test_the_local_rubric_is_no_judge_of_public_questions_and_the_way_out_is_named(real: Run) -> None:
+    *_, last = run_stages(real, evaluate_here)
+    assert last.gate.status is Status.FAILED
+    assert "--reward verified" in of_a_stand_in(real, [last.gate])
 
 
 def test_the_manifest_says_what_the_builder_had_to_do(real: Run) -> None:
