@@ -81,7 +81,7 @@ PATHS = (
     BadInput("two files of one name", "config show --set shadow.path=other/rc1_seed.json", "have the same file name"),
     BadInput("a pool that somebody else wrote", "build-pool", "was not written by RC1",
              file("data/rollouts/rc1_seed.jsonl", "{}\n")),
-    BadInput("a folder without templates", "build-pool --templates-dir docs/images", "no template files"),
+    BadInput("a folder without templates", "build-pool --templates-dir docs/how-to", "no template files"),
     BadInput("a template that is a folder", "diversity-report --templates-dir pack", "x.json: cannot be read",
              folder("pack/x.json")),
     BadInput("a template that is a dangling link", "diversity-report --templates-dir pack", "x.json: cannot be read",
