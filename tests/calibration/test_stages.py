@@ -43,6 +43,8 @@ QUICK = (
     "judge.samples=1", "calibration.n=100", "calibration.boot=20", "gates.shadow_run.resamples=20",
     "gates.ablation.resamples=20",
 )  # fmt: skip
+FEW_ROWS = "gates.shadow_run.min_top10=0"
+"""A tenth of 120 dialogues is twelve: with weights of a quick calibration chance decides which."""
 NAMES = [stage.name for stage in STAGES]
 
 
@@ -173,7 +175,7 @@ def test_a_red_ablation_leaves_the_old_weights_in_force(scored_copy: Callable[..
 
 @pytest.mark.long
 def test_a_red_final_shadow_run_leaves_the_old_weights_in_force(scored_copy: Callable[..., Run]) -> None:
-    run = scored_copy(*QUICK, "gates.shadow_run.min_improve_pct=1000")
+    run = scored_copy(*QUICK, FEW_ROWS, "gates.shadow_run.min_improve_pct=1000")
     weights = weights_and_manifest(run)
     done = run_stages(run, evaluate_here)
     assert ended(done) == {**dict.fromkeys(NAMES, "passed"), "shadow_run": "failed"}
@@ -232,7 +234,7 @@ def _whole(run: Run) -> None:
 
 @pytest.mark.long
 def test_killed_while_judging_and_before_adopting_the_next_run_completes(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy(*QUICK)
+    run = fresh_copy(*QUICK, FEW_ROWS)
     weights, reports = weights_and_manifest(run), set(files(run))
     log = run.workspace.path(f"{run.config.judge.store.path}.usage.jsonl")
 
