@@ -1,4 +1,4 @@
-"""The rules on hard pairs by others and on every public gold answer, read in place; both lie beside the project."""
+"""The rules on hard pairs by others and on every public gold answer, read in place; both lie in the shared folder next to the project."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ VERDICTS = {
     ),
     "no": ("no", "No.", "NO", "**No**", "The answer is no.", "False", "It is false.", "No, it is not.", "否", "不是。"),
 }
-no_pairs = pytest.mark.skipif(not PAIRS.exists(), reason="the pairs are not beside the project")
-no_data = pytest.mark.skipif(not DATA.exists(), reason="the public rows are not beside the project")
+no_pairs = pytest.mark.skipif(not PAIRS.exists(), reason="the pairs are not next to the project")
+no_data = pytest.mark.skipif(not DATA.exists(), reason="the public rows are not next to the project")
 
 
 @no_pairs
