@@ -1,4 +1,4 @@
-"""The rules on hard pairs by others and on every public gold answer, read in place; both lie in the shared folder next to the project."""
+"""The rules on hard pairs by others and on every public gold answer, read in place; both lie next to the project."""
 
 from __future__ import annotations
 
