@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from lacking import not_run
 
 from rc1_lib.answer_rules import same_name, same_number, same_verdict
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 ANSWERS = 30_000
 RULES = {"gsm8k": same_number, "hotpotqa": same_name, "strategyqa": same_verdict}

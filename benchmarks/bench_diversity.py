@@ -19,7 +19,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.pool import diversity
-from rc1_lib.text import tokenize
+from rc1_lib.text.tokens import tokenize
 
 
 def corpus(rows: int, seed: int, words: int = 150, vocabulary: int = 4000) -> pl.Series:

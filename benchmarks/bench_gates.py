@@ -28,8 +28,8 @@ from rensa import RMinHash, RMinHashLSH
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rc1_lib.artifacts import write_json
-from rc1_lib.config_data import Difficulty
+from rc1_lib.config.data import Difficulty
+from rc1_lib.config.thresholds import DuplicatesGate
 from rc1_lib.difficulty.buckets import vote
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
@@ -38,13 +38,13 @@ from rc1_lib.gates.duplicates import exact_duplicates, near_duplicates
 from rc1_lib.gates.leakage import question_texts
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
-from rc1_lib.ngrams import contained, ngrams, ngrams_of
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.records import GateResult
 from rc1_lib.rows.frame import texts_of
 from rc1_lib.run import open_run
-from rc1_lib.text import text_length, tokenize, tokens
-from rc1_lib.thresholds import DuplicatesGate
+from rc1_lib.text.ngrams import contained, ngrams, ngrams_of
+from rc1_lib.text.tokens import text_length, tokenize, tokens
+from rc1_lib.workspace.artifacts import write_json
 
 RESULTS = Path(__file__).parent / "results" / "gates.json"
 SEARCHES = ("duplicates", "containment")

@@ -46,7 +46,6 @@ from lacking import not_run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rc1_lib.artifacts import write_json
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.checkpoint.save import save_checkpoint
@@ -62,6 +61,7 @@ from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rollout.vllm.server import Access, Said, Turn, connected
 from rc1_lib.training.spans import Part
 from rc1_lib.training.trial.trial import prepare_trial
+from rc1_lib.workspace.artifacts import write_json
 
 RESULTS = Path(__file__).parent / "results" / "gpu_ppo.json"
 SMOKE = (

@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rc1_lib.artifacts import now, write_json
+from rc1_lib.workspace.artifacts import now, write_json
 from tests.kills.lives import STAGES, Life, Undisturbed
 from tests.kills.worlds import OVERRIDES, PLAN, write_small_base
 

@@ -29,9 +29,9 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace, read_json, write_json, write_text
-from rc1_lib.learners import ENGINES, PLAYED, STRATEGIES, LearnsFrom, names_of
+from rc1_lib.config.engines import ENGINES, PLAYED, STRATEGIES, LearnsFrom, names_of
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, read_json, write_json, write_text
 
 RESULTS = Path(__file__).parent / "results" / "memory.json"
 SHAPE = ("training.trial.narrower=8", "training.trial.layers=4")

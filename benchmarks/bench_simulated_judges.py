@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from lacking import not_run
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
 from rc1_lib.calibration.overclar_ablation import overclar_ablation
 from rc1_lib.calibration.reward_hacking import attack_reward
@@ -41,6 +40,7 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.reward.rank_agreement import spearman, top_overlap
 from rc1_lib.reward.terms import add_old_score
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.calibration.simulated_judge import Simulated
 
 PUBLIC = PROJECT_ROOT.parent / "shared" / "data"

@@ -34,8 +34,8 @@ from lacking import not_run
 from deployments import children
 from deployments.serve import POOL
 from deployments.server import api_of, free_port, healthy, settings
-from rc1_lib.artifacts import PROJECT_ROOT, now, write_json
 from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, now, write_json
 from tests.kills.worlds import OVERRIDES, write_small_base
 
 RESULT = Path(__file__).parent / "results/team.json"

@@ -45,9 +45,9 @@ sys.path.insert(0, str(Path(__file__).parent / "trl_ppo"))
 from job import Job
 from lacking import not_run
 
-from rc1_lib.artifacts import PROJECT_ROOT, write_json
 from rc1_lib.run import open_run
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_json
 
 RESULTS = Path(__file__).parent / "results" / "trl_ppo.json"
 SIDES = Path(__file__).parent / "trl_ppo"

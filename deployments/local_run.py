@@ -20,11 +20,11 @@ from uuid import UUID
 
 from deployments import children
 from deployments.server import ServerFault, free_port, healthy, running_server, settings, start_server
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.progress import tell
-from rc1_lib.proxies import check_proxies
-from rc1_lib.workspace_lock import check_free
+from rc1_lib.runtime.progress import tell
+from rc1_lib.runtime.proxies import check_proxies
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.workspace.lock import check_free
 
 if TYPE_CHECKING:
     from prefect import State

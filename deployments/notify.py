@@ -17,7 +17,7 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound
 from pydantic import SecretStr
 
-from deployments.serve import WEBHOOK
+from deployments.server import WEBHOOK
 from flows.endings import FAULT, RED
 from rc1_lib.errors import ConfigError
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from deployments import children
 from deployments.server import (
+    WEBHOOK,
     ServerFault,
     check_port,
     forget_server,
@@ -28,13 +29,11 @@ from deployments.server import (
     settings,
     start_server,
 )
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import RC1Error
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 PORT = 4200
 POOL = "rc1-local"
-WEBHOOK = "RC1_WEBHOOK_SECRET_URL"
-"""Holds the address that is told of a run that is not green; `SECRET` hides all of its value wherever RC1 writes."""
 _BREATH_S = 2.0
 """Between two looks at the children, and before a worker that died is started again."""
 

@@ -18,15 +18,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from deployments import children
-from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
-from rc1_lib.disk_room import little_room
 from rc1_lib.errors import RC1Error
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
+from rc1_lib.workspace.free_space import little_room
 
 HOST = "127.0.0.1"
 HOME = ".prefect"
 RECORD = f"{HOME}/rc1-server.json"
 LOG = f"{HOME}/server.log"
 START_LIMIT_S = 180.0
+WEBHOOK = "RC1_WEBHOOK_SECRET_URL"
+"""Holds the address that hears of a run that did not pass; `SECRET` hides its value wherever RC1 writes."""
 LITTLE_ROOM = 100 * 2**20
 """Bytes: a new database and its log take less."""
 

@@ -16,7 +16,6 @@ from prefect.states import Completed, Failed
 from flows.data import prepare
 from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, WEIGHTS_ADOPTED
 from flows.failures import leave_failure
-from rc1_lib.build_policy import Build
 from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import (
     CLEARED,
@@ -31,9 +30,10 @@ from rc1_lib.calibration.stages import (
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import check_waivers
+from rc1_lib.provenance.build_policy import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.lock import holding
 from tasks.calibrate import adopt_weights, report_calibration, stage, verdict
 from tasks.endings import REFUSED, outcome
 from tasks.reports import revoke

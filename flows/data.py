@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from prefect.logging import get_run_logger
 
-from rc1_lib.build_policy import Build
+from rc1_lib.provenance.build_policy import Build
 from rc1_lib.run import Run
 from tasks.data import balanced, metrics, seed
 from tasks.endings import REFUSED, outcome

@@ -13,14 +13,13 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.logging.loggers import flow_run_logger
 
 from flows.endings import RED
-from rc1_lib.artifacts import Workspace
-from rc1_lib.error_report import write_error
 from rc1_lib.errors import RC1Error
-from rc1_lib.failpack import write_failpack
+from rc1_lib.failpack import write_error, write_failpack
 from rc1_lib.masking import conceal, secrets
 from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.training.run_paths import LOG
+from rc1_lib.workspace.artifacts import Workspace
 
 
 def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:

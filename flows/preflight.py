@@ -22,20 +22,20 @@ from flows.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, ROUNDS_PASSED, TIC
 from flows.failures import leave_failure
 from flows.rounds import JudgedRound, judge_round
 from flows.shards import Shards, dask_processes
-from rc1_lib.build_policy import Build
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline
 from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
-from rc1_lib.file_hashes import hashes_known
 from rc1_lib.preflight.ahead import ahead
 from rc1_lib.preflight.gates import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
 from rc1_lib.preflight.issuable import check_issuable
 from rc1_lib.preflight.nights import Night, NightOutcome
+from rc1_lib.provenance.build_policy import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run, workspace_at
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.file_hashes import hashes_known
+from rc1_lib.workspace.lock import holding
 from tasks.calibrate import judge_baseline
 from tasks.endings import REFUSED, outcome
 from tasks.reports import issue, report_nightly, report_round, revoke, verify

@@ -13,9 +13,9 @@ from prefect.logging import get_run_logger
 from flows.shards import Shards, may_be_given_away
 from rc1_lib.preflight.gates import as_found_here, gates_of_round, round_title
 from rc1_lib.preflight.rounds import GREEN, round_passed
-from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 from tasks.gates import AllFiles, faulted, files_now, files_read, gate, read_verdict
 
 

@@ -16,16 +16,16 @@ from prefect.states import Completed, Failed
 
 from flows.endings import CONTROL_PASSED, GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_TRAINED, TRIED
 from flows.failures import leave_failure
-from rc1_lib.code import code_sha256
+from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.control import GATE as CONTROL
 from rc1_lib.evaluation.gate import GATE
-from rc1_lib.learners import ControlKind
 from rc1_lib.preflight.rounds import write_git_state
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.lock import holding
 from tasks.calibrate import verdict
 from tasks.control import control as control_task
 from tasks.endings import REFUSED, outcome

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check
-from rc1_lib.uncertainty import CheckInterval
 
 MAX_OFFENDERS = 2000
 """Rows at fault that a gate lists; past that the list only gets longer, not clearer. The counts stay exact."""

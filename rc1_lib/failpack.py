@@ -1,4 +1,6 @@
-"""The failure package: logs, reports and configurations of a run in one archive, and fingerprints of its data.
+"""What a fault leaves for whoever looks into it: its report, and the failure package of the run.
+
+The package holds logs, reports and configurations in one archive, and fingerprints of the data.
 
 The data themselves stay where they are: they are large, and a fingerprint is enough to tell whether two people look at
 the same file. Secrets are replaced by `***` in every file that goes in.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import traceback
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace, atomic_write, now
-from rc1_lib.file_hashes import sha256_file
-from rc1_lib.masking import conceal, conceal_bytes, secrets
+from rc1_lib.masking import conceal, conceal_bytes, conceal_tree, secrets
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, atomic_write, now, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
 
+_LINES = 200
+"""Of the log, in the report of a fault."""
 FOLDER = "reports/rc1"
 _TAKEN = ("logs", "reports", "configs")
 _SUFFIXES_LEFT_OUT = (".tgz", ".pem", ".key", ".tmp")
@@ -48,6 +53,27 @@ def write_failpack(of: Run | Workspace, also: Sequence[Path] = ()) -> Path:
         for name, path in sorted(taken.items()):
             _add(archive, name, path.read_bytes(), hidden)
     return target
+
+
+def write_error(place: Workspace, error: BaseException, log: Path) -> Path:
+    """Write `reports/ERROR_<time>.json`: message, trace and last lines of the log, without secrets; return its path.
+
+    Args:
+        place: where.
+        error: the fault.
+        log: whose last 200 lines are reported; none where it is not there.
+    """
+    path = stamped(place.path("reports"), "ERROR", ".json")
+    body = {
+        "time": now(),
+        "message": str(error) or type(error).__name__,
+        "kind": type(error).__name__,
+        "trace": "".join(traceback.format_exception(error)).splitlines(),
+        "log": log.name,
+        "last_lines": _last_lines(log) if log.is_file() else [],
+    }
+    write_json(path, conceal_tree(body, secrets()))
+    return path
 
 
 def stamped(folder: Path, head: str, suffix: str) -> Path:
@@ -93,3 +119,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes, hidden: Sequence[s
     entry = tarfile.TarInfo(conceal(name, hidden))
     entry.size, entry.mode, entry.mtime = len(clean), 0o644, int(datetime.now(UTC).timestamp())
     archive.addfile(entry, io.BytesIO(clean))
+
+
+def _last_lines(log: Path) -> list[str]:
+    return log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES:]

@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import now, recorded_write, write_json
-from rc1_lib.config_file import departures
+from rc1_lib.config.file import departures
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config
+from rc1_lib.workspace.artifacts import now, recorded_write, write_json
 
 PLOTS = "reports/plots"
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from operator import ge, gt, le, lt
 from typing import Any, Literal, NotRequired, TypedDict
 
-from rc1_lib.uncertainty import CheckInterval
+from rc1_lib.numbers.uncertainty import CheckInterval
 
 Task = str
 """A task's name; `rc1_lib.task_specs` knows which there are."""

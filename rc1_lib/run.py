@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.addresses import VLLM_KEY
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
-from rc1_lib.config import RunConfig
-from rc1_lib.config_file import decisive, decisive_of_growth, dump_config, load_config, read_layers
+from rc1_lib.config.addresses import VLLM_KEY
+from rc1_lib.config.file import decisive, decisive_of_growth, dump_config, load_config, read_layers
+from rc1_lib.config.recorded_opening import check_recorded, head, opening_of
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.masking import secrets
-from rc1_lib.recorded_opening import check_recorded, head, opening_of
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, sha256_json, write_text
+from rc1_lib.workspace.file_hashes import sha256_file
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"

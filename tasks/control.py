@@ -9,9 +9,9 @@ from prefect import State
 from prefect.artifacts import create_table_artifact
 from prefect.logging import get_run_logger
 
+from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE, run_control
-from rc1_lib.learners import ControlKind
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from tasks.endings import retried

@@ -9,17 +9,17 @@ from typing import Any
 
 from prefect.logging import get_run_logger
 
-from rc1_lib.artifacts import FileState, read_manifest
-from rc1_lib.build_policy import Build, needs_build
-from rc1_lib.derived import Artifact
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.steps import write_report
 from rc1_lib.pool.build import Progress
 from rc1_lib.pool.derived import PARTS
 from rc1_lib.pool.diversity_report import write_pack_report
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.progress import tell
+from rc1_lib.provenance.build_policy import Build, needs_build
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
+from rc1_lib.workspace.artifacts import FileState, read_manifest
 from tasks.endings import refusable, retried
 
 Made = dict[str, Any]

@@ -12,12 +12,12 @@ from prefect import State
 from prefect.states import Completed, Failed
 
 from rc1_lib.evidence import Evidence
-from rc1_lib.file_hashes import read_anew
 from rc1_lib.preflight.gates import BY_NAME, evaluate, files_of, gates_of_round, round_title
 from rc1_lib.preflight.rounds import fingerprints
-from rc1_lib.progress import tell
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
+from rc1_lib.workspace.file_hashes import read_anew
 from tasks.endings import retried
 from tasks.keys import provide_scorer_key
 from tasks.sentences import gate_sentence

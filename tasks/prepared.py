@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.artifacts import sha256_json
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import read_spec
 from rc1_lib.training.models import fingerprint_of
 from rc1_lib.training.ppo_run import Prepared, prepare
+from rc1_lib.workspace.artifacts import sha256_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tasks.keys import provide_scorer_key
 
 

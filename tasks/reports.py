@@ -7,13 +7,13 @@ from typing import Any
 
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
-from rc1_lib.artifacts import now, write_json
-from rc1_lib.config_file import departures
+from rc1_lib.config.file import departures
 from rc1_lib.preflight.gates import round_name, round_title
 from rc1_lib.preflight.rounds import round_passed, write_round
 from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config
+from rc1_lib.workspace.artifacts import now, write_json
 from tasks.endings import refusable, retried
 from tasks.run_task import run_task
 from tasks.sentences import amount, gate_sentence, round_sentence

@@ -9,9 +9,9 @@ from prefect import State
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.states import Completed
 
-from rc1_lib.build_policy import Build
-from rc1_lib.progress import tell
+from rc1_lib.provenance.build_policy import Build
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 from rc1_lib.scale_up import record
 from rc1_lib.scale_up.looks import AFTER, BEFORE, STABILITY, Look, judge
 from rc1_lib.scale_up.report import PICTURE, REPORT, table, write_report

@@ -15,7 +15,6 @@ from prefect import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
-from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.evaluation.policies import finished_checkpoint
@@ -31,6 +30,7 @@ from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.ppo_run import check_start, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 from tasks.endings import REFUSED, refusable, retried
 from tasks.keys import provide_scorer_key
 from tasks.prepared import prepared_for

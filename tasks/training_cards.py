@@ -10,8 +10,8 @@ from uuid import UUID
 from prefect.artifacts import create_markdown_artifact, create_progress_artifact, update_progress_artifact
 from prefect.logging import get_run_logger
 
-from rc1_lib.progress import listening
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import listening
 from rc1_lib.training.callbacks.logs import STAGE
 from rc1_lib.training.metrics_log import SECONDS, MetricsLog
 from rc1_lib.training.ppo_run import Prepared

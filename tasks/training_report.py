@@ -10,8 +10,8 @@ from typing import Any
 
 from prefect import State
 
-from rc1_lib.artifacts import now, write_json
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import now, write_json
 from tasks.run_task import run_task
 
 REPORT = "reports/train.json"

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
@@ -24,6 +23,7 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, VERDICTS, Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests import forks, mypy_ahead, own_workspace, pictures
 from tests.forked_workers import fork_workers
 from tests.groups import WITH_SERVER, ByGroup, group_of, turn_of

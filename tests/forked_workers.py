@@ -89,8 +89,8 @@ def _fork(inherited: Collection[int], captured: Collection[int]) -> tuple[int, i
 def fork_workers(config: pytest.Config, specs: Sequence[XSpec]) -> None:
     """Have execnet find these workers forked. One that has to be replaced is an interpreter of its own again."""
     import_tests(config.args)
-    if "rc1_lib.code" in sys.modules:
-        code = importlib.import_module("rc1_lib.code")  # every worker and fork would read and parse all the source
+    if "rc1_lib.provenance.code" in sys.modules:
+        code = importlib.import_module("rc1_lib.provenance.code")
         code.code_sha256()
         code.covered(*code.PACKAGES)
     if "flows" in sys.modules:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 TEST = "tests/house/test_house.py"
 _FOLDER = "RC1_TESTS_MYPY"

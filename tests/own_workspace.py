@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 OWN = (".prefect", "checkpoints", "configs/weights.json", "data", "logs", "outputs", "reports")
 """What runs write below their workspace, by default the project."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 HOW_TO = PROJECT_ROOT / "docs" / "how-to"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)

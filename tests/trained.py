@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import now, write_json
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
@@ -14,6 +13,7 @@ from rc1_lib.preflight.rounds import write_git_state
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.workspace.artifacts import now, write_json
 from tests.evaluation.tables import PPO, SFT, Habits, table
 
 

@@ -13,7 +13,7 @@ from statistics import fmean
 import torch
 from job import Job, Meter, reward
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.run import open_run
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.setups import EpisodeSetup

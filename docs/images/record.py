@@ -43,9 +43,9 @@ def fingerprint(files: Sequence[str]) -> str:
 
 
 def _plain(node: Any) -> Any:
-    """A syntax tree as lists, without its empty fields, docstrings and places."""
+    """A syntax tree as lists, without its empty fields, docstrings, imports and places."""
     if isinstance(node, list):
-        return [_plain(one) for one in node if not _is_docstring(one)]
+        return [_plain(one) for one in node if not (_is_docstring(one) or isinstance(one, ast.Import | ast.ImportFrom))]
     if isinstance(node, ast.AST):
         return [type(node).__name__, *_fields(node)]
     return node if isinstance(node, str | int | float | bool | None) else repr(node)

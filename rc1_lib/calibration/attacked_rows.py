@@ -12,9 +12,9 @@ from rc1_lib.attacks.library import ATTACKS, Attack
 from rc1_lib.attacks.play import played, read_attacks
 from rc1_lib.environment.limits import Limits
 from rc1_lib.errors import ConfigError
-from rc1_lib.file_hashes import sha256_known
 from rc1_lib.records import Row
 from rc1_lib.run import Run
+from rc1_lib.workspace.file_hashes import sha256_known
 
 
 def library(run: Run) -> dict[str, Attack]:

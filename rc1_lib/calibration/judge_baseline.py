@@ -19,14 +19,12 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from rc1_lib.artifacts import FileState, atomic_write, file_state, now, read_json, recorded_write
-from rc1_lib.build_policy import NOT_OURS
-from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gates.judge_drift import AskedAgain, judge_drift_gate
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
+from rc1_lib.provenance.build_policy import NOT_OURS
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.scoring.drift import shifts
@@ -36,6 +34,8 @@ from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.prompt import dialogue_sha256
 from rc1_lib.scoring.test_double_checks import double_checks
+from rc1_lib.workspace.artifacts import FileState, atomic_write, file_state, now, read_json, recorded_write
+from rc1_lib.workspace.file_hashes import sha256_file
 
 _KIND = "judge_baseline"
 _ANEW = "rc1 judge-baseline --new records another one and keeps this one beside it"

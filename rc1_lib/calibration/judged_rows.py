@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.artifacts import sha256_json
 from rc1_lib.checks import at_most
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
@@ -27,6 +26,7 @@ from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double_checks import double_checks
 from rc1_lib.scoring.unbilled import score_unbilled
 from rc1_lib.scoring.unstable_samples import keep_unstable
+from rc1_lib.workspace.artifacts import sha256_json
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rc1_lib.artifacts import FileState, file_state, read_json, sha256_json
 from rc1_lib.checks import equal, info
-from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
 from rc1_lib.pool.derived import TAKES
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import scoring_settings
 from rc1_lib.scoring.test_double_checks import double_checks, said_double
+from rc1_lib.workspace.artifacts import FileState, file_state, read_json, sha256_json
 
 REPORT = "file"
 """The line of a verdict that tells which report it was read from."""

@@ -13,10 +13,10 @@ from rc1_lib.calibration.labelled_rows import OLD, LabelledRows, scored_labels
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.gates.calibration import calibration_gate
 from rc1_lib.labels.label_file import LabelFile
-from rc1_lib.progress import tell
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.verdict_agreement import GOOD_AT
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 
 STAGE = "weights"
 

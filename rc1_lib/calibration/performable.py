@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rc1_lib.config.source_path import are_finished
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
-from rc1_lib.source_place import are_finished
 
 
 def check_performable(run: Run) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.artifacts import atomic_write
 from rc1_lib.attacks.library import Attack
 from rc1_lib.calibration.attacked_rows import (
     attack_store,
@@ -22,18 +21,19 @@ from rc1_lib.calibration.attacked_rows import (
 from rc1_lib.calibration.judged_rows import AsksJudge, JudgedRows, judge_checks, judge_rows, measured_rows, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
-from rc1_lib.derived import Artifact, fingerprint
 from rc1_lib.environment.rewards import RewardSettings, training_rewards
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW, TAKES
 from rc1_lib.pool.takes import by_prompt
+from rc1_lib.provenance.derived import Artifact, fingerprint
 from rc1_lib.records import GateResult
 from rc1_lib.reward import plots
 from rc1_lib.reward.hacking import Earned, best_of_n, earned
 from rc1_lib.reward.terms import NEW
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import atomic_write
 
 DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
 """The dialogues that were paid more than the teacher's, whole, so that they can be read and replayed."""

@@ -8,20 +8,20 @@ from dataclasses import replace
 
 import polars as pl
 
-from rc1_lib.artifacts import atomic_write
 from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, with_reward
 from rc1_lib.calibration.weights_file import read_weights
-from rc1_lib.derived import fingerprint
+from rc1_lib.config.thresholds import ShadowRunGate
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
+from rc1_lib.provenance.derived import fingerprint
 from rc1_lib.records import GateResult
 from rc1_lib.reward import plots
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
-from rc1_lib.thresholds import ShadowRunGate
+from rc1_lib.workspace.artifacts import atomic_write
 
 BASELINE, CALIBRATED, PRE_RUN = "baseline", "calibrated", "pre_run_check"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from rc1_lib.artifacts import FileState
-from rc1_lib.build_policy import Build, needs_build
 from rc1_lib.calibration.overclar_ablation import ABLATION, overclar_ablation
 from rc1_lib.calibration.reward_hacking import HACKING, attack_reward
 from rc1_lib.calibration.shadow_run import CALIBRATED, baseline_run, shadow_run
@@ -19,9 +17,11 @@ from rc1_lib.calibration.weights_file import WEIGHTS, adopt, note_refusal
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import GateReport
 from rc1_lib.pool.derived import TAKES
+from rc1_lib.provenance.build_policy import Build, needs_build
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.scoring.rubric import NAME as RUBRIC
+from rc1_lib.workspace.artifacts import FileState
 
 Weights = Mapping[str, float]
 REPORT = "reports/calibration_stages.json"

@@ -113,7 +113,7 @@ def _read(path: str, run: Run) -> Sample:
     import orjson
 
     from rc1_lib.answer_rules.golds import gold_of, sample
-    from rc1_lib.regular_files import read_regular
+    from rc1_lib.workspace.regular_files import read_regular
 
     place = run.workspace.root / path
     try:

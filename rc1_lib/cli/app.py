@@ -36,7 +36,7 @@ from rc1_lib.cli import (
     world,
 )
 from rc1_lib.cli.command import command
-from rc1_lib.cli.reference.write import reference
+from rc1_lib.cli.reference.write import reference_of
 
 _WHAT = "RC1 decides whether an RL run of a language model has earned its compute, and runs it if so."
 _CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed, 130 interrupted."
@@ -176,5 +176,5 @@ app.add_typer(_scorecache, name="scorecache", rich_help_panel="The judge")
 
 _dev = typer.Typer(no_args_is_help=True, help="For development: a TEST DOUBLE of a judge; the pages of docs/reference.")
 command(_dev, "judge-server", dev.judge_server, "rc1 dev judge-server --port 8901", ("config", "overrides", "as_json"))
-command(_dev, "reference", reference, "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
+command(_dev, "reference", reference_of(app), "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
 app.add_typer(_dev, name="dev", rich_help_panel="Setup and help")

@@ -52,7 +52,7 @@ def build_base(
         show_ending(session, Ending("done", f"base of {record['parameters']:,} parameters"))
         session.document({"exit_code": 0, "folder": str(out), "record": record})
         return 0
-    from rc1_lib.artifacts import read_json
+    from rc1_lib.workspace.artifacts import read_json
 
     place = session.workspace.find(str(out))
     if not (place / RECORD).is_file():
@@ -65,7 +65,7 @@ def build_base(
 
 def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[str, Any]) -> int:
     """Compare the files that lie there, and their record, with what was built."""
-    from rc1_lib.file_hashes import sha256_file
+    from rc1_lib.workspace.file_hashes import sha256_file
 
     lying = {name: sha256_file(place / name) if (place / name).is_file() else None for name in there["files"]}
     table = Table(title="files", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)

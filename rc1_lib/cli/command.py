@@ -20,9 +20,9 @@ from rc1_lib.cli.logbook import logbook
 from rc1_lib.cli.options import Options, shared
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.streams import STDOUT
-from rc1_lib.disk_room import little_room
-from rc1_lib.error_report import write_error
 from rc1_lib.errors import RC1Error
+from rc1_lib.failpack import write_error
+from rc1_lib.workspace.free_space import little_room
 
 Function = Callable[..., int]
 REFUSED, FAULT, INTERRUPTED = 2, 1, 130

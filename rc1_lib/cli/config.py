@@ -16,7 +16,7 @@ _REPORT = "reports/rc1/config_verify.json"
 
 def show(session: Session) -> int:
     """Print the effective configuration: the file, with --set and the environment applied."""
-    from rc1_lib.config_file import dump_config
+    from rc1_lib.config.file import dump_config
     from rc1_lib.masking import mask_tree, secrets
 
     if (small := train_config_file(session)) is not None:
@@ -34,7 +34,7 @@ def verify(session: Session) -> int:
 
     Of a small local configuration (--config configs/train_local.yaml) also that its engine learns from its rows.
     """
-    from rc1_lib.config_file import dump_config
+    from rc1_lib.config.file import dump_config
     from rc1_lib.evidence import Evidence
     from rc1_lib.masking import mask_tree, secrets
     from rc1_lib.preflight.gates import check_waivers

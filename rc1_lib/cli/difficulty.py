@@ -31,7 +31,7 @@ def difficulty_metrics(
     """Measure how difficult every row of the pool is, and sort it into easy, medium or hard."""
     from rc1_lib.difficulty.derived import METRICS
     from rc1_lib.difficulty.steps import read_metrics, write_metrics
-    from rc1_lib.file_hashes import sha256_file
+    from rc1_lib.workspace.file_hashes import sha256_file
 
     flags = overrides({"difficulty.metrics_path": session.inside("--out", out)})
     run = session.open(flags, reading={"pool.path": session.given(pool)})
@@ -61,9 +61,9 @@ def difficulty_bucketize(
     rebuild: Rebuild = False,
 ) -> int:
     """Choose rows of the pool so that easy, medium and hard have their target shares, in every task."""
-    from rc1_lib.artifacts import read_manifest
     from rc1_lib.difficulty.derived import BALANCED
     from rc1_lib.difficulty.steps import write_balanced
+    from rc1_lib.workspace.artifacts import read_manifest
 
     run = session.open(
         overrides(

@@ -21,7 +21,7 @@ def stamps(run: Run, *patterns: str) -> dict[str, int]:
 
 def written_since(run: Run, before: Mapping[str, int], *patterns: str) -> dict[str, Any]:
     """The reports, parsed, that are newer than the stamps taken `before`, by their paths."""
-    from rc1_lib.artifacts import read_json
+    from rc1_lib.workspace.artifacts import read_json
 
     return {
         relative: read_json(run.workspace.path(relative))

@@ -85,9 +85,9 @@ def judge_baseline(
 ) -> int:
     """Record the judge's first scores of some dialogues, with which the nightly compares it later."""
     run = session.open()
-    from rc1_lib.artifacts import FileState
     from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, record_baseline
     from rc1_lib.cli.stages import stages
+    from rc1_lib.workspace.artifacts import FileState
 
     there = JUDGE_BASELINE.state(run) is FileState.FRESH
     with stages():

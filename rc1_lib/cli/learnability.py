@@ -14,7 +14,7 @@ from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.lock import holding
 
 _RED = 2
 

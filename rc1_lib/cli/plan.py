@@ -19,7 +19,7 @@ from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.stages import stages
 from rc1_lib.errors import ConfigError
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.lock import holding
 
 if TYPE_CHECKING:
     from rc1_lib.forecast.bill import Bill, CapVerdict
@@ -62,11 +62,11 @@ def plan(
 
     run = replace(run, vouched=vouched_by(verify_ticket(run)))
     quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
-    from rc1_lib.artifacts import now, write_json
     from rc1_lib.forecast.bill import beside_cap, evaluation_bill, training_bill
     from rc1_lib.forecast.judge_rates import judge_rates
     from rc1_lib.forecast.pilot import run_pilot
     from rc1_lib.training.ppo_run import prepare
+    from rc1_lib.workspace.artifacts import now, write_json
 
     with holding(run.workspace, "a pilot of training"), stages():
         pilot = run_pilot(prepare(run), run.config.seeds[0], timed)

@@ -75,10 +75,10 @@ def build_pool(
 
 
 def _build(session: Session, run: Run, rebuild: bool) -> int:
-    from rc1_lib.artifacts import read_manifest
     from rc1_lib.pool.derived import PARTS
     from rc1_lib.pool.seed import build_due
     from rc1_lib.rows.playable import about_unplayable
+    from rc1_lib.workspace.artifacts import read_manifest
 
     paths = {part: artifact.where(run) for part, artifact in PARTS.items()}
     with session.progress("building the pool") as report:
@@ -172,7 +172,7 @@ def report_diversity(
     seed: Seed = None,
 ) -> int:
     """Measure how varied the wording is: distinct-1/2, type-token ratio, 3-gram KL, Zipf slope, coverage."""
-    from rc1_lib.artifacts import write_json
+    from rc1_lib.workspace.artifacts import write_json
 
     target = session.report("--out", out, ("measured",)) or _DIVERSITY
     run = session.open(

@@ -142,9 +142,9 @@ def verify(
     Needs no network and no workspace; rc1_lib/release/verifier.py does the same by itself, with Python alone. With
     --model-key the policies of a package that is whole are copied to a temporary folder, for the library to read.
     """
-    from rc1_lib.regular_files import read_regular
     from rc1_lib.release import verifier
     from rc1_lib.release.model_signature import model_faults
+    from rc1_lib.workspace.regular_files import read_regular
 
     try:
         public = None if key is None else read_regular(key, 1 << 16)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TextIO, overload
 
 from rich.console import Console, RenderableType
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace
 from rc1_lib.cli.options import Options, overrides, source
 from rc1_lib.errors import ConfigError
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -178,7 +178,7 @@ def _holds(path: Path, keys: Collection[str]) -> bool:
     """Whether a file is a JSON object with these keys, or begins with a line that is one."""
     import orjson
 
-    from rc1_lib.regular_files import open_regular
+    from rc1_lib.workspace.regular_files import open_regular
 
     try:
         with open_regular(path) as stream:

@@ -69,9 +69,9 @@ def shadow_run(
 
 
 def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in_place: bool) -> dict[str, Any]:
-    from rc1_lib.artifacts import read_json, write_json
     from rc1_lib.pool.derived import SAMPLE_MANIFEST, SHADOW
     from rc1_lib.pool.seed import build_seed
+    from rc1_lib.workspace.artifacts import read_json, write_json
 
     path = run.config.shadow.path
     with session.progress("writing the shadow set"):

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from rc1_lib.progress import PASSING_NOTES, REPEATED, listening
+from rc1_lib.runtime.progress import PASSING_NOTES, REPEATED, listening
 
 _BAR = 12
 _EVERY_S = 10.0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import BUCKETS, Check
-from rc1_lib.uncertainty import margin
 
 if TYPE_CHECKING:
     from rc1_lib.release.report.changes import Change

@@ -22,9 +22,9 @@ from rc1_lib.cli.quiet import quieten
 from rc1_lib.cli.session import Session, root_of
 from rc1_lib.cli.stages import stages
 from rc1_lib.cli.train_config import train_config_file
+from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ControlKind
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.lock import holding
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -153,7 +153,7 @@ def _train(session: Session, run: Run, seeds: list[int], resume_from: str | None
 
 def _last_seconds(run: Run) -> dict[str, float]:
     """Stage -> seconds of the latest training in this workspace; nothing where it left no report."""
-    from rc1_lib.artifacts import read_json
+    from rc1_lib.workspace.artifacts import read_json
 
     try:
         return {str(stage): float(took) for stage, took in read_json(run.workspace.path(_REPORT))["seconds"].items()}

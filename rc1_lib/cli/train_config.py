@@ -21,7 +21,7 @@ def train_config_file(session: Session) -> Path | None:
     given = session.options.config
     if given is None:
         return None
-    from rc1_lib.config_file import merged, read_layers
+    from rc1_lib.config.file import merged, read_layers
     from rc1_lib.training.train_config import is_train_config
 
     path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))

@@ -60,9 +60,9 @@ def conclude(
         after_pass: the last line where all passed: the next command.
         after_fail: the last line where one failed.
     """
-    from rc1_lib.artifacts import now, write_json
-    from rc1_lib.config_file import departures
+    from rc1_lib.config.file import departures
     from rc1_lib.run import published_config
+    from rc1_lib.workspace.artifacts import now, write_json
 
     gates = []
     for result in results:
@@ -155,7 +155,7 @@ def _write_offenders(run: Run, out: str, result: GateResult) -> str | None:
     """Write the rows at fault next to the report and return the file's name; without any, remove an earlier one."""
     import orjson
 
-    from rc1_lib.artifacts import atomic_write
+    from rc1_lib.workspace.artifacts import atomic_write
 
     relative = Path(out).with_name(f"{Path(out).stem}_{result.name}_offenders.jsonl").as_posix()
     path = run.workspace.path(relative)

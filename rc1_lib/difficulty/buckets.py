@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from rc1_lib.config_data import Difficulty
+from rc1_lib.config.data import Difficulty
 from rc1_lib.errors import RowError
 from rc1_lib.records import BUCKETS, Bucket, Task
 

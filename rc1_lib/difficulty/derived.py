@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rc1_lib.derived import Artifact, file_input
+from rc1_lib.provenance.derived import Artifact, file_input
 from rc1_lib.run import Run
 
 

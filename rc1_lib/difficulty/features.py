@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from rc1_lib.config_data import Difficulty
+from rc1_lib.config.data import Difficulty
 from rc1_lib.difficulty import lexicon
 from rc1_lib.difficulty.buckets import vote
-from rc1_lib.ngrams import jaccard_by_row
-from rc1_lib.row_parts import in_parts
 from rc1_lib.rows.frame import METRIC_TYPES, with_texts
-from rc1_lib.text import TOKEN_PATTERN, length
+from rc1_lib.runtime.batches import in_parts
+from rc1_lib.text.ngrams import jaccard_by_row
+from rc1_lib.text.tokens import TOKEN_PATTERN, length
 
 MEASURED = ("id", "task", "messages", "support", "needs_clarification")
 """The columns of a row that `measure` reads."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from rc1_lib.config_data import Difficulty
+from rc1_lib.config.data import Difficulty
 
 _KNOWN: dict[str, tuple[Difficulty, pl.DataFrame]] = {}
 

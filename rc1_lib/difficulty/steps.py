@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.artifacts import recorded_write, write_json
 from rc1_lib.difficulty.buckets import balance
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.features import measure
@@ -18,6 +17,7 @@ from rc1_lib.rows.frame import METRIC_TYPES, know_part, read_rows
 from rc1_lib.rows.lines import lines_kept, seen
 from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import recorded_write, write_json
 
 REPORT = "reports/rc1/difficulty_report.json"
 

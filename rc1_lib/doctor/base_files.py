@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from rc1_lib.artifacts import read_json
+from rc1_lib.config.hub_name import check_pinned, name_and_commit
 from rc1_lib.errors import ConfigError
-from rc1_lib.hub_name import check_pinned, name_and_commit
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import read_json
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.engines import ENGINES, adapts_head, own_name
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.doctor.base_files import BaseFiles
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, adapts_head, own_name
 
 FLOAT = 4
 """Bytes of a trained number, of its two moments in AdamW, and of a weight of the warm start: all are fp32."""

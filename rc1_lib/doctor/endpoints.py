@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from dataclasses import replace
 
-from rc1_lib.addresses import KEY_VARIABLE, VLLM_KEY, read_address
+from rc1_lib.config.addresses import KEY_VARIABLE, VLLM_KEY, read_address
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.errors import RC1Error

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
-from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.disk_room import nearest
+from rc1_lib.config.step_metrics import SIGNS_OF_COLLAPSE, measured, unseen
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.run import Run
-from rc1_lib.step_metrics import SIGNS_OF_COLLAPSE, measured, unseen
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.free_space import nearest
 
 _WRITTEN = ("data", "reports", "logs", "checkpoints", "configs", ".prefect")
 _CONSTRAINTS = "constraints.txt"

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, own_name
 from rc1_lib.doctor.finding import Finding
-from rc1_lib.learners import ENGINES, STRATEGIES, Learner, own_name
 from rc1_lib.run import Run
 
 _ENGINE = ("setup", "train_step", "eval_step", "state_dict", "load_state_dict")

@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rc1_lib.answer_rules.message import MARK, OTHER_MARK
-from rc1_lib.calculator import CalculatorError, calculate
 from rc1_lib.environment.user import asks_for
+from rc1_lib.numbers.calculator import CalculatorError, calculate
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.rows.counts import ASK
 from rc1_lib.task_specs import is_right, task_names

@@ -13,7 +13,7 @@ from rc1_lib.environment.world import World
 from rc1_lib.records import Message, Row, ToolCall
 from rc1_lib.rows.counts import counts_of
 from rc1_lib.task_specs import answer_in
-from rc1_lib.text import text_length
+from rc1_lib.text.tokens import text_length
 
 FORMAT_NOTE = "format"
 """The name of the message that tells a model why its turn is malformed."""

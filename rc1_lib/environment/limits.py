@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from rc1_lib.config_episodes import EpisodeLimits
+from rc1_lib.config.episodes import EpisodeLimits
 
 
 @dataclass(frozen=True, slots=True)

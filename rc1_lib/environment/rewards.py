@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 import polars as pl
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.environment.outcome import EpisodeOutcome
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import Bucket

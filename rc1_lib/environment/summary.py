@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from rc1_lib.config.step_metrics import ANSWERED, SAME_ANSWER
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
-from rc1_lib.step_metrics import ANSWERED, SAME_ANSWER
 
 
 def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:

@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 
 from rc1_lib.records import Language, UserReplies
-from rc1_lib.text import tokenize
+from rc1_lib.text.tokens import tokenize
 
 MOST_TOKENS = 60
 """Of a question that is still listened to; the pool's teacher needs 21 at most."""

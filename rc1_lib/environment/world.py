@@ -10,11 +10,11 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rc1_lib.calculator import CalculatorError, calculate
 from rc1_lib.environment.calls import CheckedCall
 from rc1_lib.environment.markers import defused
 from rc1_lib.environment.user import SimulatedUser
 from rc1_lib.errors import RowError
+from rc1_lib.numbers.calculator import CalculatorError, calculate
 from rc1_lib.records import Language, Message, Row, Task
 from rc1_lib.rows.counts import ASK, count_calls
 from rc1_lib.rows.playable import UNPLAYABLE, is_playable

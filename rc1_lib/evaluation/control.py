@@ -12,6 +12,8 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.checks import at_least, at_most, info
+from rc1_lib.config.engines import ControlKind
+from rc1_lib.config.thresholds import ControlGate
 from rc1_lib.evaluation.answers import episodes_of
 from rc1_lib.evaluation.episodes import EpisodeRecord, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE
@@ -20,12 +22,10 @@ from rc1_lib.evaluation.policies import player_of
 from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.gates.shadow_run import interval_in_words
-from rc1_lib.learners import ControlKind
-from rc1_lib.progress import tell
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import Run
-from rc1_lib.thresholds import ControlGate
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.control import Control

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rc1_lib.artifacts import read_json
-from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import read_json
 
 KIND = "ppo_eval"
 TRAINING_REPORT = "reports/train.json"

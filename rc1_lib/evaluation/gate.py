@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rc1_lib.checks import at_least, at_most, equal, info
+from rc1_lib.config.thresholds import EvaluationGate
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.intervals import Interval
-from rc1_lib.thresholds import EvaluationGate
 
 GATE = "ppo_eval"
 PROMPTS = "held-out prompts of a seed, fewest"

@@ -15,18 +15,16 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.artifacts import atomic_write, now, read_json, sha256_json, write_json
-from rc1_lib.build_policy import NOT_OURS
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.answers import played_by
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.episodes import IDENTITY, MODES, EpisodeRecord, episode_frame, read_episodes, records_of
 from rc1_lib.evaluation.evaluate import TRAINED, evaluate
 from rc1_lib.evaluation.prompts import prompts_sha256
-from rc1_lib.file_hashes import sha256_file
-from rc1_lib.progress import tell
+from rc1_lib.provenance.build_policy import NOT_OURS
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.breakdown import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.chat_format import ChatFormat, format_of
@@ -41,6 +39,8 @@ from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Plays
 from rc1_lib.training.rows import select_rows
+from rc1_lib.workspace.artifacts import atomic_write, now, read_json, sha256_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 STAGE = "evaluate"
 RECORDED = "recorded"

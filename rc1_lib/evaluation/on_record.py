@@ -2,9 +2,10 @@
 
 Seeds and repeats begin with the same start, and a training that is started again ends with the same policies. Their
 answers are kept under all that decides them, the policy's own bytes included, in a folder of the user's own
-(`rc1_lib.own_folder`): an easy start, or a policy that is better than it is, would make anything an improvement, and
-whoever can merely write the workspace puts neither there. What decides an answer beside that, say the processor, is
-found out by prompts that nobody can foresee, which are asked again each time; one other answer, and the record is void.
+(`rc1_lib.provenance.own_folder`): an easy start, or a policy that is better than it is, would make anything an
+improvement, and whoever can merely write the workspace puts neither there. What decides an answer beside that, say the
+processor, is found out by prompts that nobody can foresee, which are asked again each time; one other answer, and the
+record is void.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from rc1_lib.artifacts import sha256_json
 from rc1_lib.evaluation.answers import Answers, Played, Watch, answers_in, answers_of, unwatched
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.episodes import MODES, Mode
 from rc1_lib.evaluation.prompts import prompts_sha256
-from rc1_lib.own_folder import keep, kept
+from rc1_lib.provenance.own_folder import keep, kept
 from rc1_lib.records import MeasuredRow
 from rc1_lib.task_specs import added
 from rc1_lib.training.device import get_device
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.process import process_values
+from rc1_lib.workspace.artifacts import sha256_json
 
 START = "start"
 """In place of a checkpoint's fingerprint: the policy that is started from."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import STAGE, Answers, Played, Watch
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
@@ -23,9 +23,9 @@ from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.evaluation.proxy import Beside, Point, ProxyTruth, proxy_checks, side_by_side
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
-from rc1_lib.progress import tell
 from rc1_lib.records import Message
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.breakdown import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint

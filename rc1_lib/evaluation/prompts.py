@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rc1_lib.artifacts import sha256_json
 from rc1_lib.evaluation.episodes import EvaluationError
 from rc1_lib.records import Row
+from rc1_lib.workspace.artifacts import sha256_json
 
 
 def check_held_out(prompts: Iterable[Row], trained: Iterable[Row]) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.artifacts import atomic_write, sha256_json, write_text
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation import plots
 from rc1_lib.evaluation.derived import EVALUATION, KIND
@@ -17,11 +16,12 @@ from rc1_lib.evaluation.episodes import IDENTITY, checked
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.proxy import ProxyTruth
 from rc1_lib.evaluation.tables import figures_rows, groups_rows, proxy_rows, statuses_rows
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
-from rc1_lib.progress import tell
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
+from rc1_lib.workspace.artifacts import atomic_write, sha256_json, write_text
+from rc1_lib.workspace.file_hashes import sha256_file
 
 
 @dataclass(frozen=True, slots=True)

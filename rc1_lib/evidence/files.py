@@ -8,14 +8,14 @@ from pathlib import Path
 
 import polars as pl
 
-from rc1_lib.derived import Artifact
 from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence.registry import DATA, bound, described
-from rc1_lib.file_hashes import sha256_known
 from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
+from rc1_lib.workspace.file_hashes import sha256_known
 
 _ROWS: dict[str, Artifact] = {one.name: one for one in DATA}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rc1_lib.config_course import Cap
+from rc1_lib.config.curriculum import Cap
 from rc1_lib.evaluation.auditing import judged_episodes, played_episodes
 from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
 from rc1_lib.forecast.judge_rates import JudgeRates

@@ -11,23 +11,23 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rc1_lib.apportion import apportion
 from rc1_lib.checks import at_least, at_most, info
+from rc1_lib.config.thresholds import LearnabilityGate
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.forecast.estimate import CONFIDENCE, Estimate
 from rc1_lib.forecast.power import smallest_effect_pp
 from rc1_lib.forecast.takes import Takes, groups_of, learnable
 from rc1_lib.gate_report import GateReport, write_report
-from rc1_lib.progress import tell
+from rc1_lib.numbers.apportion import apportion
+from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult, MeasuredRow
+from rc1_lib.runtime.progress import tell
 from rc1_lib.task_specs import task_spec
-from rc1_lib.thresholds import LearnabilityGate
 from rc1_lib.training.checkpoint.names import steps
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.run_paths import paths_of
-from rc1_lib.uncertainty import CheckInterval
 
 GATE = "learnability"
 REPORT = "reports/learnability.json"

@@ -14,9 +14,9 @@ import polars as pl
 from rc1_lib.answer_rules.check import Offence, Rate, Rule, RuleReport, ask_rule
 from rc1_lib.answer_rules.golds import Form, Gold, Sample, spread
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
+from rc1_lib.config.thresholds import AnswerRuleGate
+from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult, Task
-from rc1_lib.thresholds import AnswerRuleGate
-from rc1_lib.uncertainty import CheckInterval
 
 GATE = "answer_rule"
 _SHOWN = 300

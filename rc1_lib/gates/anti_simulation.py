@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from rc1_lib.checks import above, at_least, at_most, below, equal, info, number, offenders
-from rc1_lib.config_values import Round
+from rc1_lib.config.thresholds import AntiSimulationGate
+from rc1_lib.config.values import Round
 from rc1_lib.records import Check, GateResult
 from rc1_lib.scoring.usage_lines import SCORINGS, AttemptOutcome
-from rc1_lib.thresholds import AntiSimulationGate
 
 _NAME = "anti_simulation"
 _MS = 1e-3

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from rc1_lib.checks import above, at_least, at_most, equal, info
+from rc1_lib.config.thresholds import CalibrationGate, WeightsGate
 from rc1_lib.gates.shadow_run import constant_shown, gain_wanted, interval_in_words, none_stuck, pairs_for, room_shown
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
-from rc1_lib.thresholds import CalibrationGate, WeightsGate
 
 _FOLDS = (
     "undefined, because some fold's scores or outcomes are all the same: lower calibration.cv, or judge more dialogues "

@@ -15,17 +15,17 @@ import numpy as np
 import polars as pl
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
+from rc1_lib.config.thresholds import ConsistencyGate
 from rc1_lib.environment.column_replay import are_right, confirmed_rows, sums_of
 from rc1_lib.environment.markers import MARKER_PATTERN, has_marker
 from rc1_lib.environment.replay import inconsistencies
-from rc1_lib.garbage import uncollected
 from rc1_lib.pool.as_asked import Questions, are_as_asked, as_asked
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import unplayable
 from rc1_lib.rows.spoken import places, spoken
+from rc1_lib.runtime.gc_paused import uncollected
 from rc1_lib.task_specs import task_names, task_spec
-from rc1_lib.thresholds import ConsistencyGate
 
 _ADVICE = "drop the rows listed, or build anew with --rebuild: the builder writes none such"
 _SLICE = 4000

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from rc1_lib.checks import at_least, at_most, equal, number, offenders, parts
+from rc1_lib.config.thresholds import DifficultyGate, MixGate
 from rc1_lib.gates.mix import share_checks
 from rc1_lib.records import Check, GateResult, Task
-from rc1_lib.thresholds import DifficultyGate, MixGate
 
 # The original's list of quick diagnoses, in this project's keys.
 _HARD = (

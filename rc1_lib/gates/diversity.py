@@ -11,15 +11,15 @@ from collections.abc import Sequence
 import polars as pl
 
 from rc1_lib.checks import at_least, info, parts
-from rc1_lib.folded_text import undisguised
+from rc1_lib.config.thresholds import DiversityGate
 from rc1_lib.pool.diversity import Words, distinct_n, kl_divergence, windowed_distinct
 from rc1_lib.pool.rewording import reworded
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import Check, GateResult
-from rc1_lib.row_parts import in_parts
 from rc1_lib.rows.frame import texts_of
+from rc1_lib.runtime.batches import in_parts
 from rc1_lib.task_specs import CLARIFICATION, task_names, task_spec, template_kinds
-from rc1_lib.thresholds import DiversityGate
+from rc1_lib.text.normalization import undisguised
 
 _WORDING = "add templates to the pack or paraphrase more: the same phrases come back too often"
 _REFERENCE = "reword the templates: the pool reads like the old pack"

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from rensa import RMinHash
 
 from rc1_lib.checks import at_most, info, number, offenders, parts
-from rc1_lib.coded_words import CodedTexts
-from rc1_lib.folded_text import undisguised
-from rc1_lib.ngrams import in_chunks, ngrams
+from rc1_lib.config.thresholds import DuplicatesGate
 from rc1_lib.records import GateResult
-from rc1_lib.row_parts import in_parts
 from rc1_lib.rows.frame import texts_of
-from rc1_lib.thresholds import DuplicatesGate
+from rc1_lib.runtime.batches import in_parts
+from rc1_lib.text.ngrams import in_chunks, ngrams
+from rc1_lib.text.normalization import undisguised
+from rc1_lib.text.token_ids import CodedTexts
 
 _SEED = 42
 _MIXER = np.uint64(0x9E3779B97F4A7C15)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rc1_lib.artifacts import FileState
 from rc1_lib.checks import equal
 from rc1_lib.records import GateResult
+from rc1_lib.workspace.artifacts import FileState
 
 _ADVICE = {
     FileState.MISSING: "build it: rc1 preflight does so when it is missing",

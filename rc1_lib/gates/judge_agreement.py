@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rc1_lib.checks import at_least, at_most, info
+from rc1_lib.config.thresholds import JudgeAgreementGate
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.intervals import Interval
-from rc1_lib.thresholds import JudgeAgreementGate
 
 GATE = "judge_agreement"
 LABELLED = "labelled dialogues of this judge"

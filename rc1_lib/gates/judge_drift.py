@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from rc1_lib.checks import at_least, at_most, equal, info, within
+from rc1_lib.config.thresholds import DriftGate
 from rc1_lib.records import Check, GateResult
 from rc1_lib.scoring.drift import Shift
 from rc1_lib.scoring.usage_lines import AttemptOutcome
-from rc1_lib.thresholds import DriftGate
 
 GATE = "judge_drift"
 _MOVED = (

@@ -1,11 +1,11 @@
 """Leakage: no row of the pool repeats a question of the shadow set, in whatever template it is wrapped.
 
-Everything that a row says is searched, folded as `rc1_lib.folded_text` has it, by two measures. Containment: the share
-of a shadow question's word n-grams that stand anywhere in the row. Unlike a similarity of whole texts it does not fall
-when the leaked question is embedded in a long dialogue; n-grams of template text are left out on both sides. And
-retelling (`rc1_lib.retelling`): how much of it stands in one place in order, which edits hardly lower. Beside them, a
-shadow row's id or source may stand nowhere. Of a word problem the story belongs to the question: "How much did she
-earn?" alone says nothing.
+Everything that a row says is searched, normalised by `rc1_lib.text.normalization`, by two measures. Containment: the
+share of a shadow question's word n-grams that stand anywhere in the row. Unlike a similarity of whole texts it does not
+fall when the leaked question is embedded in a long dialogue; n-grams of template text are left out on both sides. And
+retelling (`rc1_lib.text.fuzzy_containment`): how much of it stands in one place in order, which edits hardly lower.
+Also, a shadow row's id or source may stand nowhere. Of a word problem the story belongs to the question: "How much did
+she earn?" alone says nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 import polars as pl
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, equal, info, offenders, parts
-from rc1_lib.folded_text import folded, hashed, words, words_of_many
-from rc1_lib.ngrams import ngrams_of
-from rc1_lib.read_texts import ReadTexts
+from rc1_lib.config.thresholds import LeakageGate
 from rc1_lib.records import Check, GateResult
-from rc1_lib.retelling import common, retold
-from rc1_lib.row_parts import slices
 from rc1_lib.rows.spoken import places, spoken
-from rc1_lib.search import Search, Spelled
+from rc1_lib.runtime.batches import slices
 from rc1_lib.task_specs import task_names, task_spec
-from rc1_lib.thresholds import LeakageGate
+from rc1_lib.text.fuzzy_containment import common, retold
+from rc1_lib.text.ngrams import ngrams_of
+from rc1_lib.text.normalization import folded, hashed, words, words_of_many
+from rc1_lib.text.search import Search, Spelled
+from rc1_lib.text.tokenized_texts import ReadTexts
 
 _ADVICE = "drop the rows listed, or rebuild: the builder holds shadow questions back, so a leak came from elsewhere"
 _ID_WORDS = 3

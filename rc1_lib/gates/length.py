@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from rc1_lib.checks import at_least, at_most, info, number, offenders, parts
+from rc1_lib.config.thresholds import LengthGate
 from rc1_lib.records import GateResult
-from rc1_lib.row_parts import in_parts
 from rc1_lib.rows.frame import texts_of
-from rc1_lib.text import length
-from rc1_lib.thresholds import LengthGate
+from rc1_lib.runtime.batches import in_parts
+from rc1_lib.text.tokens import length
 
 _TOKEN = 12
 """Characters that a row's tokens have on average at most. Of text they have four or five; where there are more, it is
@@ -19,7 +19,7 @@ full of what the estimate takes for one word, or for nothing at all, and no mode
 
 
 def length_gate(rows: pl.DataFrame, thresholds: LengthGate, by_task: Sequence[str]) -> GateResult:
-    """Judge the shortest and the longest row (tokens of the whole dialogue, as `rc1_lib.text.length` estimates)."""
+    """Judge the shortest and the longest row, in tokens of the whole dialogue (`rc1_lib.text.tokens.length`)."""
     lengths = in_parts(rows, _lengths)
     checks = []
     for suffix, part in parts(lengths, by_task):

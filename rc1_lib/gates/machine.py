@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rc1_lib.checks import above, equal, info
-from rc1_lib.disk_room import free_bytes
+from rc1_lib.config.thresholds import GitGate, ResourcesGate
 from rc1_lib.records import GateResult
-from rc1_lib.thresholds import GitGate, ResourcesGate
+from rc1_lib.workspace.free_space import free_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from rc1_lib.checks import equal, number, within
+from rc1_lib.config.thresholds import MixGate
 from rc1_lib.records import Check, GateResult, Task
-from rc1_lib.thresholds import MixGate
 
 
 def mix_gate(rows: pl.DataFrame, thresholds: MixGate, mix: Mapping[Task, float]) -> GateResult:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rc1_lib.checks import at_least, at_most, info
+from rc1_lib.config.thresholds import AblationGate
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.ablation import Ablation, Figures
 from rc1_lib.reward.intervals import Interval
-from rc1_lib.thresholds import AblationGate
 
 _DIFFER = "prompts whose dialogues differ in needless asking"
 

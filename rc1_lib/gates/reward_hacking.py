@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from rc1_lib.checks import at_least, at_most, equal, info
+from rc1_lib.config.thresholds import RewardHackingGate
 from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.hacking import Earned, Undeserved
-from rc1_lib.thresholds import RewardHackingGate
 
 GATE = "reward_hacking"
 _COVERAGE, _POLICIES = "scored, share", "worthless policies"

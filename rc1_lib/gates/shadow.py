@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from rc1_lib.apportion import apportion
 from rc1_lib.checks import equal, info, number
+from rc1_lib.numbers.apportion import apportion
 from rc1_lib.records import GateResult, Task
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rc1_lib.checks import above, at_least, at_most, equal, info
+from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate
+from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
-from rc1_lib.thresholds import CalibrationGate, ShadowRunGate
-from rc1_lib.uncertainty import CheckInterval
 
 _JUDGE = "see the report for why dialogues are unscored, fix the judge, and score them again"
 _CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weight-calib"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rc1_lib.checks import at_least, equal, info, within
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.records import Check, GateResult
 
 

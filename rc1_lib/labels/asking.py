@@ -13,11 +13,11 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import atomic_write, now
 from rc1_lib.labels.keys import Keyboard
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.records import Message
 from rc1_lib.scoring.prompt import canonical, dialogue_sha256
+from rc1_lib.workspace.artifacts import atomic_write, now
 
 VERDICTS = {"g": True, "b": False}
 SKIP, UNDO, QUIT = "s", "u", "q"

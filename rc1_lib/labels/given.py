@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rc1_lib.derived import Given
+from rc1_lib.provenance.derived import Given
 from rc1_lib.run import Run
 
 GATE = "judge_agreement"

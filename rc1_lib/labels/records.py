@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.errors import RowError, SourceError
-from rc1_lib.regular_files import read_regular
 from rc1_lib.sources.json_files import read_records
+from rc1_lib.workspace.regular_files import read_regular
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON = (".jsonl", ".json")

@@ -10,12 +10,12 @@ import polars as pl
 
 from rc1_lib.answer_rules.check import RuleReport
 from rc1_lib.answer_rules.golds import gold_of, sample
+from rc1_lib.config.thresholds import AnswerRuleGate
 from rc1_lib.errors import RowError
 from rc1_lib.gates.answer_rule import judged, reports_of
 from rc1_lib.notebook.cards import Card, Shown
 from rc1_lib.notebook.verdicts import Verdicts
 from rc1_lib.run import published_config
-from rc1_lib.thresholds import AnswerRuleGate
 
 _KINDS = {
     "kind": pl.String, "sentence": pl.String, "right": pl.Boolean, "asked": pl.Int64, "failed": pl.Int64,

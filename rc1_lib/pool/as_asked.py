@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from rc1_lib.artifacts import Workspace
-from rc1_lib.config import RunConfig
-from rc1_lib.garbage import uncollected
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.pool.prompting import take_out
 from rc1_lib.records import Question, Row
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
+from rc1_lib.runtime.gc_paused import uncollected
 from rc1_lib.sources import load_questions
+from rc1_lib.workspace.artifacts import Workspace
 
 Questions = Mapping[tuple[str, str], Question]
 """Source and id -> the question."""

@@ -10,10 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.config import RunConfig
-from rc1_lib.config_data import Pool
-from rc1_lib.folded_text import folded, words, words_of_many
-from rc1_lib.ngrams import ngrams_of
+from rc1_lib.config.data import Pool
+from rc1_lib.config.run_config import RunConfig
+from rc1_lib.config.thresholds import LeakageGate
 from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages
 from rc1_lib.pool.plan import PlannedRow, held_text, plan_pool, plan_shadow, split_shadow
@@ -22,11 +21,12 @@ from rc1_lib.pool.templates import Pack
 from rc1_lib.pool.temporary_lines import Place, TemporaryLines
 from rc1_lib.pool.variants import Variant, pose_variants
 from rc1_lib.records import Question, Task
-from rc1_lib.retelling import retold
-from rc1_lib.row_parts import slices
 from rc1_lib.rows.playable import is_playable
-from rc1_lib.search import Search
-from rc1_lib.thresholds import LeakageGate
+from rc1_lib.runtime.batches import slices
+from rc1_lib.text.fuzzy_containment import retold
+from rc1_lib.text.ngrams import ngrams_of
+from rc1_lib.text.normalization import folded, words, words_of_many
+from rc1_lib.text.search import Search
 
 Progress = Callable[[int, int], None]
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import polars as pl
 
-from rc1_lib.derived import Artifact
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.errors import RowError
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.pool.derived import POOL
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_balanced, check_rows
 from rc1_lib.run import Run
+from rc1_lib.workspace.file_hashes import sha256_file
 
 
 def rows_of(run: Run, artifact: Artifact) -> pl.DataFrame:

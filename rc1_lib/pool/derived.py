@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal
 
-from rc1_lib.artifacts import read_json, read_manifest, sha256_tree
-from rc1_lib.derived import Artifact, Given, Input
-from rc1_lib.file_hashes import sha256_known
+from rc1_lib.provenance.derived import Artifact, Given, Input
 from rc1_lib.run import Run
 from rc1_lib.sources import sources_sha256
+from rc1_lib.workspace.artifacts import read_json, read_manifest, sha256_tree
+from rc1_lib.workspace.file_hashes import sha256_known
 
 Part = Literal["shadow", "takes", "pool"]
 SAMPLE_MANIFEST = "reports/rc1/sample_manifest.json"

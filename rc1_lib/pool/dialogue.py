@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from rc1_lib.config_data import Pool
+from rc1_lib.config.data import Pool
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.prompting import Posed, pose
 from rc1_lib.pool.teacher import Call, Performance, ask_chance, perform

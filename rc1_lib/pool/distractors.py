@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rc1_lib.config_data import Pool
+from rc1_lib.config.data import Pool
 from rc1_lib.records import Passage, Question, Task
 from rc1_lib.task_specs import task_spec
 

@@ -1,6 +1,6 @@
 """How varied a corpus is: distinct-n, type-token ratio, Zipf slope, and how far it stands from a reference.
 
-All functions are pure and read texts through `rc1_lib.text`. Words are coded as integers once and n-grams are
+All functions are pure and read texts through `rc1_lib.text.tokens`. Words are coded as integers once and n-grams are
 whole-array arithmetic on the codes. N-grams never cross from one text into the next.
 
 Sources: distinct-n is Li et al. 2016 (A Diversity-Promoting Objective Function for Neural Conversation Models); Zipf
@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from rc1_lib.coded_words import CodedTexts
 from rc1_lib.errors import RowError
-from rc1_lib.row_parts import in_parts, slices
-from rc1_lib.text import tokens
+from rc1_lib.runtime.batches import in_parts, slices
+from rc1_lib.text.token_ids import CodedTexts
+from rc1_lib.text.tokens import tokens
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

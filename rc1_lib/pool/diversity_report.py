@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.artifacts import write_json
 from rc1_lib.errors import RC1Error
 from rc1_lib.pool.derived import REFERENCE_TEMPLATES, TEMPLATES
 from rc1_lib.pool.diversity import (
@@ -23,7 +22,8 @@ from rc1_lib.pool.diversity import (
 )
 from rc1_lib.pool.templates import Pack, load_pack, pieces
 from rc1_lib.run import Run
-from rc1_lib.text import tokenize, tokens
+from rc1_lib.text.tokens import tokenize, tokens
+from rc1_lib.workspace.artifacts import write_json
 
 DIVERSITY = "reports/diversity_report.json"
 

@@ -10,13 +10,13 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rc1_lib.apportion import apportion
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import SourceError
+from rc1_lib.numbers.apportion import apportion
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.shadow_counts import shadow_counts
 from rc1_lib.task_specs import task_spec
-from rc1_lib.text import tokenize
+from rc1_lib.text.tokens import tokenize
 
 
 @dataclass(frozen=True, slots=True)

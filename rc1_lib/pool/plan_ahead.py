@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from rc1_lib.build_policy import Build
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import RC1Error
-from rc1_lib.garbage import uncollected
 from rc1_lib.pool.build import Plans, plan
 from rc1_lib.pool.derived import POOL
+from rc1_lib.provenance.build_policy import Build
 from rc1_lib.run import Run
+from rc1_lib.runtime.gc_paused import uncollected
 from rc1_lib.sources import load_questions
 
 _PLANNED: list[tuple[RunConfig, Plans]] = []

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rc1_lib.config_data import Recipe
+from rc1_lib.config.data import Recipe
 from rc1_lib.pool.quotation import quote
 from rc1_lib.pool.templates import Template
 from rc1_lib.records import Passage, Question, Slot

@@ -11,11 +11,11 @@ import random
 import re
 from collections.abc import Sequence
 
-from rc1_lib.config_data import Recipe
-from rc1_lib.memo import of_short_texts
+from rc1_lib.config.data import Recipe
 from rc1_lib.pool.templates import Template
 from rc1_lib.records import Passage, Question
-from rc1_lib.text import tokenize
+from rc1_lib.runtime.cache import of_short_texts
+from rc1_lib.text.tokens import tokenize
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _MOST_OTHERS = 3

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from rc1_lib.artifacts import read_manifest, recorded_write, write_json
 from rc1_lib.difficulty.known_metrics import know_metrics
-from rc1_lib.garbage import uncollected
 from rc1_lib.pool.build import BuildReport, Plans, Progress, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
@@ -18,7 +16,9 @@ from rc1_lib.pool.takes import TakesReport, write_takes
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.rows.lines import seen
 from rc1_lib.run import Run
+from rc1_lib.runtime.gc_paused import uncollected
 from rc1_lib.sources import held_out_beside, load_questions
+from rc1_lib.workspace.artifacts import read_manifest, recorded_write, write_json
 
 
 def build_seed(

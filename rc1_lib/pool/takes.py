@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.pool.build import chosen_variants
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow

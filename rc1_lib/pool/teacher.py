@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rc1_lib.calculator import CalculatorError, calculate
-from rc1_lib.config_data import Pool, Recipe, Teacher
+from rc1_lib.config.data import Pool, Recipe, Teacher
+from rc1_lib.numbers.calculator import CalculatorError, calculate
 from rc1_lib.pool.prompting import Posed
 from rc1_lib.records import Question, Step, Tool
 from rc1_lib.task_specs import task_spec

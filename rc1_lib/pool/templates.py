@@ -21,9 +21,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from rc1_lib.errors import TemplateError
 from rc1_lib.pool.template_faults import describe
 from rc1_lib.records import Language
-from rc1_lib.regular_files import read_regular
 from rc1_lib.task_specs import template_kinds
-from rc1_lib.text import tokenize
+from rc1_lib.text.tokens import tokenize
+from rc1_lib.workspace.regular_files import read_regular
 
 # The builder writes the answer itself, behind these marks; a phrase with one would be read as the answer.
 _ANSWER_MARKS = ("answer:", "答案：", "答案:")

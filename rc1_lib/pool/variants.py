@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import orjson
 import polars as pl
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.difficulty.features import MEASURED, measure
-from rc1_lib.garbage import uncollected
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
 from rc1_lib.records import BUCKETS, Bucket
 from rc1_lib.rows.frame import ROW_COLUMNS
-from rc1_lib.worker_process import worker_processes
+from rc1_lib.runtime.gc_paused import uncollected
+from rc1_lib.runtime.workers import worker_processes
 
 _CHUNK = 500
 

@@ -18,7 +18,7 @@ from rc1_lib.pool.derived import POOL, SHADOW, TAKES
 from rc1_lib.preflight.gates import GateSpec, evaluate, gates_of_round
 from rc1_lib.preflight.known_verdicts import Known, adopt, newest
 from rc1_lib.run import Run
-from rc1_lib.worker_process import worker_processes
+from rc1_lib.runtime.workers import worker_processes
 
 _THERE = {POOL.name, SHADOW.name, TAKES.name, *(one.name for one in GIVEN)}
 """What there is as soon as the pool is written."""

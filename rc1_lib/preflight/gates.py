@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from rc1_lib.artifacts import PROJECT_ROOT, FileState, sha256_json
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
 from rc1_lib.calibration.judged_rows import dimensions, scores_sha256
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.reward_hacking import hacking_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, left_by, shadow_run
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
-from rc1_lib.code import code_sha256
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import DATA, described
-from rc1_lib.file_hashes import sha256_known, stamps
 from rc1_lib.gates.answer_rule import answer_rule_gate
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.gates.difficulty import difficulty_gate
@@ -34,12 +31,15 @@ from rc1_lib.pool.as_asked import known_questions
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
 from rc1_lib.preflight.known_verdicts import Known, adopt, newest, recall, remember
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double_checks import double_checks, said_double
 from rc1_lib.task_specs import task_spec
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, sha256_json
+from rc1_lib.workspace.file_hashes import sha256_known, stamps
 
 Round = int
 NIGHTLY: Round = 0
@@ -290,9 +290,9 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
     """Evaluate one gate, with the fingerprints of what it read.
 
     A gate that reads files alone is a function of their bytes, the configuration and the code. Its files are hashed
-    (`rc1_lib.file_hashes`); where all three are what they were when it passed, that verdict is given again: the second
-    round asks whether anything has changed since the first, and the next preflight since this one. So is that of a gate
-    which tells what of the world decides it, where this and all that it has written are the same too.
+    (`rc1_lib.workspace.file_hashes`); where all three are what they were when it passed, that verdict stands: the
+    second round asks whether anything has changed since the first, and the next preflight since this one. So is that of
+    a gate which tells what of the world decides it, where this and all that it has written are the same too.
 
     User errors (a missing or damaged file) become a result whose status is ERROR; anything else rises.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rc1_lib.hub_name import check_pinned
+from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.run import Run
 from rc1_lib.training.derived import BASE

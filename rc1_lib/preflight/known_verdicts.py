@@ -1,7 +1,8 @@
 """Green verdicts that are given again on the same bytes, under the same configuration, by the same code.
 
-They are known to this process, and kept for the next in a folder of the user's own (`rc1_lib.own_folder`). What is
-read from it is judged again as far as it can be: its comparisons, and that all that decided it is what it is now.
+They are known to this process, and kept for the next in a folder of the user's own (`rc1_lib.provenance.own_folder`).
+What is read from it is judged again as far as it can be: its comparisons, and that all that decided it is what it is
+now.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from rc1_lib.artifacts import Workspace, sha256_json
 from rc1_lib.errors import RC1Error
-from rc1_lib.own_folder import keep, kept
+from rc1_lib.provenance.own_folder import keep, kept
 from rc1_lib.records import GateResult, Status
 from rc1_lib.task_specs import added
+from rc1_lib.workspace.artifacts import Workspace, sha256_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from typing import IO, Any, Self
 import orjson
 import polars as pl
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.calibration.judge_baseline import asked_store
 from rc1_lib.errors import RC1Error
 from rc1_lib.masking import conceal_tree, secrets
@@ -30,6 +29,7 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_store
 from rc1_lib.scoring.usage_figures import usage_figures
 from rc1_lib.scoring.usage_lines import LOG_SCHEMA
+from rc1_lib.workspace.artifacts import Workspace
 
 NIGHTS = "reports/preflight/nights.jsonl"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rc1_lib.artifacts import sha256_json
-from rc1_lib.code import code_sha256
-from rc1_lib.config_file import departures
+from rc1_lib.config.file import departures
 from rc1_lib.preflight.gates import BY_NAME, gates_of_round, not_applicable
 from rc1_lib.preflight.rounds import report_passed
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.run import Run, published_config
+from rc1_lib.workspace.artifacts import sha256_json
 
 
 def round_faults(run: Run, report: Mapping[str, Any], number: int, files: Mapping[str, Any]) -> list[str]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import PROJECT_ROOT, atomic_write, now, read_json, write_json, write_text
-from rc1_lib.code import code_sha256
-from rc1_lib.config_file import departures
+from rc1_lib.config.file import departures
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.machine import read_git
 from rc1_lib.preflight.gates import gates_of_round
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
 from rc1_lib.run import Run, published_config
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, atomic_write, now, read_json, write_json, write_text
 
 PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
 FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}

@@ -13,22 +13,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from rc1_lib.artifacts import PROJECT_ROOT, now, read_json, sha256_json, write_json
-from rc1_lib.code import code_sha256
-from rc1_lib.config_file import departures, flatten
-from rc1_lib.derived import Described
+from rc1_lib.config.file import departures, flatten
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.evidence.registry import NAMES, bound, described
-from rc1_lib.file_hashes import read_anew, sha256_file
 from rc1_lib.gates.machine import read_git
 from rc1_lib.preflight.issuable import check_base, check_issuable
 from rc1_lib.preflight.round_validation import round_faults
 from rc1_lib.preflight.rounds import PASSED, fingerprints, read_round
 from rc1_lib.preflight.ticket_key import envelope_of, revoke_for_good, signature_causes
+from rc1_lib.provenance.code import code_sha256
+from rc1_lib.provenance.derived import Described
+from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run, published_config, without_time
 from rc1_lib.scoring.identity import judge_identity
-from rc1_lib.vouched import check_vouched
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, now, read_json, sha256_json, write_json
+from rc1_lib.workspace.file_hashes import read_anew, sha256_file
 
 TICKET = "reports/preflight/ticket.json"
 _VERSION = 1

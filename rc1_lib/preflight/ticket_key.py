@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from rc1_lib.dsse import holds, key_id, read_private, read_public, sign
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.provenance.signatures import holds, key_id, read_private, read_public, sign
 from rc1_lib.run import TICKET_KEY, Run
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from typing import Any
 import orjson
 import yaml
 
-from rc1_lib.artifacts import checksum_line
 from rc1_lib.calibration.keyed_report import REPORT
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.calibration.weights_file import WEIGHTS
+from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evidence.registry import DERIVED
@@ -27,10 +27,10 @@ from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.release.ready import Ready, name_of
 from rc1_lib.run import EFFECTIVE, Run, without_time
-from rc1_lib.strict_yaml import parse_yaml
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.names import step_of
 from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.workspace.artifacts import checksum_line
 
 REPORTS_OF = (EVALUATION, HACKING, ABLATION)
 """Derived files that are packed whole, with all that bears their name."""

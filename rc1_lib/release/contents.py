@@ -12,21 +12,21 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.calibration.weights_file import WEIGHTS
-from rc1_lib.derived import Artifact
 from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.evidence.registry import DERIVED, bound
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET
+from rc1_lib.provenance.derived import Artifact
+from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.release.consistency import REPORTS_OF
 from rc1_lib.release.ready import Ready, name_of
 from rc1_lib.run import EFFECTIVE, Run
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.run_paths import LEDGER, paths_of
-from rc1_lib.vouched import check_vouched
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.file_hashes import sha256_file
 
 _GIVEN = ("judge_spec", "templates", "reference_templates")
 _TOLD_BY_HAND = (

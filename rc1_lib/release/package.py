@@ -10,11 +10,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import orjson
 
-from rc1_lib.artifacts import recorded_write
 from rc1_lib.errors import RC1Error
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.masking import conceal_bytes, secrets
-from rc1_lib.regular_files import read_regular
 from rc1_lib.release.consistency import check_consistent
 from rc1_lib.release.contents import LOCK, installed, key_artifacts, packed
 from rc1_lib.release.ready import Ready
@@ -30,6 +27,9 @@ from rc1_lib.release.verifier import (
     header,
     text_of,
 )
+from rc1_lib.workspace.artifacts import recorded_write
+from rc1_lib.workspace.file_hashes import sha256_file
+from rc1_lib.workspace.regular_files import read_regular
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

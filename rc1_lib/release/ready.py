@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json
-from rc1_lib.build_policy import NOT_OURS
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, KIND, TRAINING_REPORT
 from rc1_lib.evaluation.gate import CHECK_OF, GATE, PROMPTS
 from rc1_lib.preflight.ticket import verify_ticket, vouched_by
+from rc1_lib.provenance.build_policy import NOT_OURS
 from rc1_lib.records import GateResult, Status
 from rc1_lib.release.report.shapes import RELEASED, TRAINING, check_shape
 from rc1_lib.release.verifier import fault_of_name
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import read_verified
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
 
 _AGAIN = "train again: rc1 train"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rc1_lib.dsse import read_private, sign
+from rc1_lib.provenance.signatures import read_private, sign
 from rc1_lib.release.verifier import PAYLOAD_TYPE, statement_of, text_of
 
 if TYPE_CHECKING:

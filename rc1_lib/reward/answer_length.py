@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from rc1_lib.reward.rank_agreement import Vector, spearman
-from rc1_lib.text import length
+from rc1_lib.text.tokens import length
 
 
 def add_answer_length(frame: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rc1_lib.checks import defined
-from rc1_lib.uncertainty import CheckInterval
+from rc1_lib.numbers.uncertainty import CheckInterval
 
 Vector = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from rc1_lib.rows.chat import spread_messages
 from rc1_lib.rows.counts import ASK
 from rc1_lib.scoring.figures import figures
 from rc1_lib.scoring.transcript import CALC, Call, Transcript, read
-from rc1_lib.text import tokenize
+from rc1_lib.text.tokens import tokenize
 
 LONGEST_ANSWER = 10
 """Tokens of a definite answer; more is an essay, or a list of guesses."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rc1_lib.checks import at_least, at_most, equal, info, within
+from rc1_lib.config.thresholds import WeightsGate
 from rc1_lib.records import Check
-from rc1_lib.thresholds import WeightsGate
 
 _ADVICE = "calibrate the weights: rc1 weight-calib"
 

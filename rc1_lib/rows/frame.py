@@ -17,10 +17,10 @@ import polars as pl
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import Row
-from rc1_lib.regular_files import open_regular
-from rc1_lib.row_parts import in_parts
 from rc1_lib.rows.counts import add_counts
 from rc1_lib.rows.texts_only import TextsOnly
+from rc1_lib.runtime.batches import in_parts
+from rc1_lib.workspace.regular_files import open_regular
 
 _PLAIN: dict[Any, type[pl.DataType]] = {str: pl.String, int: pl.Int64, bool: pl.Boolean}
 

@@ -15,9 +15,9 @@ import polars as pl
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import BUCKETS
-from rc1_lib.row_parts import in_parts
 from rc1_lib.rows.conventions import ARGUMENT_OF
 from rc1_lib.rows.counts import ASK
+from rc1_lib.runtime.batches import in_parts
 from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rc1_lib.artifacts import now, write_json
-from rc1_lib.config_file import departures, departures_of_growth
+from rc1_lib.config.file import departures, departures_of_growth
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.records import Check, waivers_of
 from rc1_lib.run import Run, published_config
 from rc1_lib.scale_up import plot
 from rc1_lib.scale_up.looks import Look
 from rc1_lib.scale_up.record import look_body
+from rc1_lib.workspace.artifacts import now, write_json
 
 REPORT = "reports/scale_up.json"
 PICTURE = f"{PLOTS}/scale_up.png"

@@ -12,18 +12,18 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from rc1_lib.apportion import apportion
-from rc1_lib.artifacts import recorded_write
-from rc1_lib.build_policy import Build
-from rc1_lib.derived import Artifact, Input
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.steps import write_report
 from rc1_lib.errors import RowError
+from rc1_lib.numbers.apportion import apportion
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import POOL
+from rc1_lib.provenance.build_policy import Build
+from rc1_lib.provenance.derived import Artifact, Input
 from rc1_lib.rows.lines import lines_kept
 from rc1_lib.run import Run
 from rc1_lib.scale_up.sizes import sized
+from rc1_lib.workspace.artifacts import recorded_write
 
 _KIND = "rows of a size"
 

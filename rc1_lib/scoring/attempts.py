@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from rc1_lib.config_judge import Judge as JudgeConfig
+from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.masking import mask, secrets
 from rc1_lib.records import Message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from rc1_lib.config_judge import Budget, Prices
+from rc1_lib.config.judge import Budget, Prices
 from rc1_lib.scoring.calls import Ask
 
 _BYTES_A_TOKEN = 2

@@ -11,7 +11,7 @@ import orjson
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import Message
-from rc1_lib.regular_files import open_regular
+from rc1_lib.workspace.regular_files import open_regular
 
 _CALL = ("name", "arguments")
 _SHOWN = 10

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rc1_lib.artifacts import sha256_json
-from rc1_lib.config_judge import Judge as JudgeConfig
+from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.masking import mask, secrets
-from rc1_lib.progress import tell
+from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.records import Message
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 from rc1_lib.scoring import rubric
 from rc1_lib.scoring.attempts import Desk, Got, Stopped, Wanted, replayed
 from rc1_lib.scoring.budget import Spending
@@ -32,7 +32,7 @@ from rc1_lib.scoring.recent_rates import RecentRates
 from rc1_lib.scoring.store import Reply, Store
 from rc1_lib.scoring.test_double import is_test_double
 from rc1_lib.scoring.usage_lines import Line
-from rc1_lib.vouched import read_vouched
+from rc1_lib.workspace.artifacts import sha256_json
 
 STAGE = "judge"
 _LOG = logging.getLogger("rc1.judge")

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.column_sums import sum_in_order
-from rc1_lib.config_judge import Judge as JudgeConfig
+from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
+from rc1_lib.numbers.column_sums import sum_in_order
 from rc1_lib.scoring.attempts import Got, Wanted
 from rc1_lib.scoring.noise import SCORE_SCHEMA, medians_and_variances
 from rc1_lib.scoring.prompt import JudgeSpec

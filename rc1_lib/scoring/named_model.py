@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rc1_lib.config_file import Layer, merged, read_yaml
+from rc1_lib.config.file import Layer, merged, read_yaml
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.records import Message
-from rc1_lib.strict_yaml import parse_yaml
 
 _FILE = Path(__file__).with_name("probe_dialogues.yaml")
 

@@ -16,12 +16,12 @@ import orjson
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
-from rc1_lib.artifacts import sha256_json
-from rc1_lib.config_values import Section
+from rc1_lib.config.strict_yaml import parse_yaml
+from rc1_lib.config.values import Section
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Message
-from rc1_lib.regular_files import read_regular
-from rc1_lib.strict_yaml import parse_yaml
+from rc1_lib.workspace.artifacts import sha256_json
+from rc1_lib.workspace.regular_files import read_regular
 
 FOLDER = "configs/judge"
 REASON = "reason"

@@ -15,7 +15,7 @@ from rc1_lib.records import Message
 from rc1_lib.rows.conventions import ARGUMENT_OF
 from rc1_lib.rows.counts import ASK
 from rc1_lib.scoring.transcript import Call, Transcript, read
-from rc1_lib.text import tokenize
+from rc1_lib.text.tokens import tokenize
 
 NAME = "rubric"
 BILLABLE = False

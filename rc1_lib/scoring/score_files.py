@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.artifacts import atomic_write, now, write_json
 from rc1_lib.checks import defined
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
@@ -21,6 +20,7 @@ from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.noise import OVERALL, pooled
 from rc1_lib.scoring.unstable_samples import UNSTABLE, keep_unstable
 from rc1_lib.scoring.usage_lines import AttemptOutcome
+from rc1_lib.workspace.artifacts import atomic_write, now, write_json
 
 SCORES = "reports/rc1/scores.jsonl"
 

@@ -16,7 +16,7 @@ from rc1_lib.records import Message
 from rc1_lib.rows.conventions import ANSWER_MARK
 from rc1_lib.rows.counts import count
 from rc1_lib.scoring.figures import figures
-from rc1_lib.text import tokenize
+from rc1_lib.text.tokens import tokenize
 
 CALC = "calc"
 """The tool that does sums and compares."""

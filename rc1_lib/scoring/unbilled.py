@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from rc1_lib.config_judge import Judge as JudgeConfig
+from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RowError
 from rc1_lib.records import Message
 from rc1_lib.scoring.attempts import Got, Wanted

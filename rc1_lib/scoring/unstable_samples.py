@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import Workspace, atomic_write
 from rc1_lib.scoring.judged import Judged
+from rc1_lib.workspace.artifacts import Workspace, atomic_write
 
 UNSTABLE = "reports/rc1/unstable_samples.jsonl"
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from rc1_lib.apportion import apportion
-from rc1_lib.artifacts import Workspace, sha256_tree
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
+from rc1_lib.config.source_path import is_rows, source_path
 from rc1_lib.errors import SourceError
-from rc1_lib.file_hashes import sha256_known
+from rc1_lib.numbers.apportion import apportion
 from rc1_lib.records import Question, Task
-from rc1_lib.source_place import is_rows, source_path
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub
 from rc1_lib.sources.local import load_local
 from rc1_lib.sources.rows import load_rows, read_questions
 from rc1_lib.sources.shadow_counts import shadow_counts
+from rc1_lib.workspace.artifacts import Workspace, sha256_tree
+from rc1_lib.workspace.file_hashes import sha256_known
 
 _SPARE = 1.2
 """Embedded questions generated beyond those needed, so that a few may be left out as too long or too alike."""

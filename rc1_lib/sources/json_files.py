@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.errors import SourceError
-from rc1_lib.regular_files import read_regular
+from rc1_lib.workspace.regular_files import read_regular
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")

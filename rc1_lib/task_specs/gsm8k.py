@@ -10,7 +10,7 @@ from typing import Any
 
 from rc1_lib.answer_rules import same_number
 from rc1_lib.answer_rules.numbers import last_number
-from rc1_lib.calculator import CalculatorError, evaluate, format_number
+from rc1_lib.numbers.calculator import CalculatorError, evaluate, format_number
 from rc1_lib.records import Passage, Question, Step
 from rc1_lib.task_specs import record_fields
 from rc1_lib.task_specs.gsm8k_slot import number_slot

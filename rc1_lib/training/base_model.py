@@ -18,12 +18,12 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from rc1_lib.artifacts import sha256_folder
+from rc1_lib.config.hub_name import name_and_commit
 from rc1_lib.errors import ConfigError
-from rc1_lib.hub_name import name_and_commit
 from rc1_lib.training.device import Precision, to_device
 from rc1_lib.training.shortage import shortage
 from rc1_lib.training.train_config import ModelSection
+from rc1_lib.workspace.artifacts import sha256_folder
 
 _MISFITS = {
     "missing_keys": "lack tensors that the model needs",

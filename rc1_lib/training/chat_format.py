@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
-from rc1_lib.config_training import Training
+from rc1_lib.config.training import Training
 from rc1_lib.environment.markers import CALL, CALL_END, defused
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import Message

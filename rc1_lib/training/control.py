@@ -13,7 +13,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from rc1_lib.learners import ControlKind
+from rc1_lib.config.engines import ControlKind
 from rc1_lib.run import Run
 from rc1_lib.training.api import Engine, Strategy
 from rc1_lib.training.run_paths import CONTROLS

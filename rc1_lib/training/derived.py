@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import FileState, sha256_folder
-from rc1_lib.derived import Artifact, Given, Input, file_input
+from rc1_lib.errors import RC1Error
+from rc1_lib.provenance.derived import Artifact, Given, Input, file_input
+from rc1_lib.provenance.pinned_files import reading_vouched
 from rc1_lib.run import Run
 from rc1_lib.training.run_paths import CHECKPOINTS, SFT
+from rc1_lib.workspace.artifacts import FileState, read_json, sha256_folder
+from rc1_lib.workspace.file_hashes import sha256_file
+
+RECORD = "warm_start.json"
+"""In a warm start's folder: what it was made from, and its files."""
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -26,10 +35,30 @@ def _base(run: Run) -> str:
     return fingerprint_of(run.config, base_name(run.config, run.workspace))
 
 
-def _look(run: Run) -> FileState:
-    from rc1_lib.training.warm_start import reference_state
+def reference_state(run: Run) -> FileState:
+    """What became of the warm start; which rows of the pool it learned from is not looked at here."""
+    return state_of(REFERENCE.path(run), REFERENCE.inputs(run))
 
-    return reference_state(run)
+
+def state_of(folder: Path, inputs: Mapping[str, str]) -> FileState:
+    """What became of a warm start in `folder` that is to be made from `inputs`: missing, fresh, stale, altered."""
+    if not folder.exists():
+        return FileState.MISSING
+    try:
+        record = read_json(folder / RECORD)
+        files = dict(record["files"])
+        made_from = {name: record["inputs"].get(name) for name in inputs}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return FileState.FOREIGN
+    try:
+        whole = {path.name for path in folder.iterdir()} == {RECORD, *files} and all(
+            sha256_file(folder / name) == digest for name, digest in files.items()
+        )
+    except (OSError, RC1Error):
+        whole = False
+    if not whole:
+        return FileState.ALTERED
+    return FileState.FRESH if made_from == inputs else FileState.STALE
 
 
 def _look_at_latest(run: Run) -> FileState:
@@ -46,12 +75,29 @@ def _look_at_latest(run: Run) -> FileState:
     return FileState.FRESH if values.get("code") == CHECKPOINT.code else FileState.STALE
 
 
+@contextmanager
+def vouched_base(run: Run) -> Iterator[str]:
+    """The base by the name that transformers takes, compared with the ticket before it is read and when it was.
+
+    Raises:
+        ConfigError: when it is not there.
+        TicketError: when it is not what the ticket vouches for.
+    """
+    from rc1_lib.training.models import base_name
+
+    if not BASE.applies(run) and BASE.name not in (run.vouched or {}):
+        yield base_name(run.config, run.workspace)
+        return
+    with reading_vouched(run, BASE.name, BASE.path(run), BASE.hashed):
+        yield base_name(run.config, run.workspace)
+
+
 BASE = Given("base", lambda run: run.config.base_model, sha256_folder, only_folders=True)
 """A base that is on the hub has no bytes here; its commit is among the facts of every checkpoint."""
 REFERENCE = Artifact(
     "reference", lambda _: SFT, _settings, "rc1_lib.training.warm_start.reference_of", "rc1 train",
     (Input("base", _base), file_input("balanced", lambda run: run.config.seed_pool)),
-    reached_by_name=("rc1_lib.training.engines",), look=_look,
+    reached_by_name=("rc1_lib.training.engines",), look=reference_state,
 )  # fmt: skip
 """Which rows of the pool it learned from stands in its record too; a model's own tokenizer decides that."""
 CHECKPOINT = Artifact(

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
 from rc1_lib.errors import ConfigError, RC1Error
@@ -31,6 +30,7 @@ from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.reward_log import RewardLog
 from rc1_lib.scoring.unbilled import score_unbilled
 from rc1_lib.training.callbacks.cap import USD
+from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 
 REPLIES = "replies.sqlite"
 STEPS = "steps"

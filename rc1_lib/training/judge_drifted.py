@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rc1_lib.artifacts import FileState, sha256_json
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
 from rc1_lib.errors import RC1Error
-from rc1_lib.file_hashes import sha256_file
+from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
 from rc1_lib.scoring.providers import LIVE
-from rc1_lib.vouched import check_vouched
+from rc1_lib.workspace.artifacts import FileState, sha256_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 CHECKS = "checks"
 """The folder of what was asked so, beside the replies about episodes: a store for every run, which tells its cost."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from heapq import merge
 from itertools import groupby, islice
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.training.checkpoint.keep_rule import KeepRule
 
 

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 from transformers import PretrainedConfig
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.engines import ENGINES, own_name
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.training.base_model import base_config, model_without_weights
 from rc1_lib.training.memory import free_bytes, held_bytes
 from rc1_lib.training.setups import SupervisedSetup

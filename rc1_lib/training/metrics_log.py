@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import atomic_write
 from rc1_lib.errors import RowError
+from rc1_lib.workspace.artifacts import atomic_write
 
 SECONDS = "sec_per_step"
 NAMED = ("step", "loss", "kl", "ratio", "lr", "mem_used_mb", SECONDS)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from rc1_lib.artifacts import Workspace
-from rc1_lib.config import RunConfig
+from rc1_lib.config.hub_name import check_pinned, reads_like_folder
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.hub_name import check_pinned, reads_like_folder
-from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_fingerprint, refuse_lookalike
-from rc1_lib.training.derived import BASE
 from rc1_lib.training.train_config import LoraSection, ModelSection
-from rc1_lib.vouched import reading_vouched
+from rc1_lib.workspace.artifacts import Workspace
 
 METHODS = ("lora", "qlora")
 
@@ -73,21 +67,6 @@ def resolved_base(name: str, workspace: Workspace, key: str) -> str:
         raise ConfigError(f"{key}: {folder} is not there; build it with `rc1 build-base`, or name another model")
     refuse_lookalike(name, key)
     return name
-
-
-@contextmanager
-def vouched_base(run: Run) -> Iterator[str]:
-    """The base by the name that transformers takes, compared with the ticket before it is read and when it was.
-
-    Raises:
-        ConfigError: when it is not there.
-        TicketError: when it is not what the ticket vouches for.
-    """
-    if not BASE.applies(run) and BASE.name not in (run.vouched or {}):
-        yield base_name(run.config, run.workspace)
-        return
-    with reading_vouched(run, BASE.name, BASE.path(run), BASE.hashed):
-        yield base_name(run.config, run.workspace)
 
 
 def fingerprint_of(config: RunConfig, base: str) -> str:

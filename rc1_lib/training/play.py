@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from transformers import PreTrainedModel
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.rewards import RewardSettings, RewardTerms, reward_terms

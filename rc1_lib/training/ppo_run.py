@@ -16,14 +16,14 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from rc1_lib.artifacts import sha256_json, sha256_tree
-from rc1_lib.config_course import EarlyStopping
+from rc1_lib.config.curriculum import EarlyStopping
+from rc1_lib.config.engines import ENGINES, own_name
+from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.pool.derived import TEMPLATES
+from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
 from rc1_lib.scoring.paid import paid_in
-from rc1_lib.step_metrics import HELD_OUT
 from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import base_config, load_tokenizer
@@ -46,13 +46,13 @@ from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
-from rc1_lib.training.derived import CHECKPOINT
+from rc1_lib.training.derived import CHECKPOINT, vouched_base
 from rc1_lib.training.device import get_device
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.judge_drifted import check_grades, checks_of
 from rc1_lib.training.kept_checkpoints import keep_rule_of
 from rc1_lib.training.memory_estimate import check_memory, check_warm_start, estimate_memory
-from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
+from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.process import process_values
 from rc1_lib.training.ranks.processes import on_one_device, processes_of, start_early
 from rc1_lib.training.registry import make_engine, make_strategy
@@ -64,7 +64,7 @@ from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.training.usable import check_usable
 from rc1_lib.training.warm_start import Reference, reference_of, warm_start_due
-from rc1_lib.vouched import check_vouched
+from rc1_lib.workspace.artifacts import sha256_json, sha256_tree
 
 _FREE = (
     "cap", "checkpoints", "collapse", "control", "eval_shadow", "held_out", "learnability", "parity", "processes",

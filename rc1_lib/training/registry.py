@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
 from rc1_lib.training.api import Engine, Strategy
 from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 
@@ -39,7 +39,7 @@ def make_engine(name: str, takes: type[KnownSetup], say: Callable[[str], None] |
     if made.takes is not takes:
         raise TypeError(
             f"{place}: takes {made.takes.__name__}, but is registered as learning from {learner.learns_from}, "
-            f"and such an engine takes {takes.__name__}; correct its line in rc1_lib.learners.ENGINES"
+            f"and such an engine takes {takes.__name__}; correct its line in rc1_lib.config.engines.ENGINES"
         )
     return cast("Engine[KnownSetup]", made)
 

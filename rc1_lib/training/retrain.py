@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import NAME, read_verified
@@ -21,6 +20,7 @@ from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.ppo_run import Prepared, advance, resumable
 from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.workspace.artifacts import Workspace
 
 _BESIDE = ".retrained"
 

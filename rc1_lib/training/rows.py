@@ -16,17 +16,17 @@ from typing import Any
 import orjson
 import polars as pl
 
-from rc1_lib.config import RunConfig
-from rc1_lib.config_training import Training
+from rc1_lib.config.run_config import RunConfig
+from rc1_lib.config.training import Training
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
-from rc1_lib.garbage import uncollected
-from rc1_lib.memo import Memo
+from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
+from rc1_lib.runtime.cache import Memo
+from rc1_lib.runtime.gc_paused import uncollected
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.vouched import read_vouched
 
 NO_REPLIES = "without user_replies (rows of an older form, or from elsewhere)"
 """Why rows that are sound are left out: they cannot be played, since they do not hold what their user says."""

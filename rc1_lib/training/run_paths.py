@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import Workspace
 
 CHECKPOINTS = "checkpoints/rc1"
 SFT = "checkpoints/sft"

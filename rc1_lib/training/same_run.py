@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rc1_lib.artifacts import Workspace
-from rc1_lib.config_file import flatten
-from rc1_lib.learners import own_name
+from rc1_lib.config.engines import own_name
+from rc1_lib.config.file import flatten
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.named import resolve_named
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.process import restore_process
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.train_config import TrainConfig
+from rc1_lib.workspace.artifacts import Workspace
 
 _FREE = ("run.output_dir", "run.log_file", "run.save_steps", "run.save_minutes", "run.keep_last", "run.max_steps")
 """Keys that a resumed run may change: they do not change what any step learns."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rc1_lib.config import RunConfig
-from rc1_lib.learners import OF_RUNS, LearnsFrom
+from rc1_lib.config.engines import OF_RUNS, LearnsFrom
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.training.device import Precision
 from rc1_lib.training.train_config import EngineSection, ModelSection
 

@@ -8,8 +8,6 @@ import re
 import torch
 from safetensors import SafetensorError
 
-from rc1_lib.training.ranks.link import FollowerError, LostError
-
 DISK, MEMORY = "the disk is full", "memory is full"
 
 _NUMBERS = {errno.ENOSPC: DISK, errno.EDQUOT: DISK, errno.EFBIG: DISK, errno.ENOMEM: MEMORY}
@@ -19,9 +17,19 @@ _NO_MEMORY = re.compile(r"can(?:not|'t) allocate memory|DefaultCPUAllocator|out 
 """What torch says where it has no error of its own for it: its allocator on a CPU, a file that it maps, MPS."""
 
 
+class WorkerShortage(Exception):
+    """An error of a worker process that may have come of a shortage there.
+
+    Attributes:
+        lacking: what had run out, in the words of `shortage`; "" where something else failed.
+    """
+
+    lacking: str
+
+
 def shortage(error: BaseException) -> str:
     """What has run out, `DISK` or `MEMORY`; "" where it is something else."""
-    if isinstance(error, FollowerError | LostError):
+    if isinstance(error, WorkerShortage):
         return error.lacking
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return MEMORY

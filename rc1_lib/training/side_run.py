@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import Workspace
 
 
 def side_run(run: Run, folder: str, steps: int, **changed: Any) -> Run:

@@ -6,14 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from rc1_lib.artifacts import write_json
 from rc1_lib.errors import ConfigError
-from rc1_lib.progress import tell
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.spans import Part, Timing
+from rc1_lib.workspace.artifacts import write_json
 
 STAGE = "profile"
 REPORT = "reports/step_profile.json"

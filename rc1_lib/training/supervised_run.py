@@ -11,8 +11,6 @@ from typing import Any
 import yaml
 from transformers import PreTrainedTokenizerBase
 
-from rc1_lib.artifacts import Workspace, write_text
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.breakdown import FROM_ROWS, naming_breakdowns
 from rc1_lib.training.callbacks.build import build_callbacks
@@ -34,7 +32,9 @@ from rc1_lib.training.train_config import ModelSection, TrainConfig
 from rc1_lib.training.train_config_file import load_train_config
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.artifacts import Workspace, write_text
+from rc1_lib.workspace.file_hashes import sha256_file
+from rc1_lib.workspace.lock import holding
 
 EFFECTIVE = "reports/config_effective.yaml"
 _NOTHING_LEFT = "No checkpoint was written: the list of callbacks has none that does"

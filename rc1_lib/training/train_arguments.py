@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from rc1_lib.config.engines import ENGINES, PLAYED, ControlKind, names_of
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, PLAYED, ControlKind, names_of
 from rc1_lib.run import Run
 from rc1_lib.training.run_paths import LEDGER, paths_of
 

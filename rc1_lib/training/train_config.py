@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from rc1_lib.config_course import Tracking
-from rc1_lib.config_values import MetricName, Positive, Section, Seed, WrittenPath
-from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
-from rc1_lib.step_metrics import CLIPPED, HELD_OUT, unmeasured
+from rc1_lib.config.curriculum import Tracking
+from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
+from rc1_lib.config.step_metrics import CLIPPED, HELD_OUT, unmeasured
+from rc1_lib.config.values import MetricName, Positive, Section, Seed, WrittenPath
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The linear layers of a Qwen3 block: all of attention and of the feed-forward part."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rc1_lib.config_file import read_model
+from rc1_lib.config.file import read_model
 from rc1_lib.training.train_config import TrainConfig
 
 

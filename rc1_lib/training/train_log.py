@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rc1_lib.artifacts import now
 from rc1_lib.masking import conceal, secrets
+from rc1_lib.workspace.artifacts import now
 
 
 class TrainLog:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 from transformers import PretrainedConfig
 
-from rc1_lib.config import RunConfig
+from rc1_lib.config.engines import HEAD, adapts_head
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import HEAD, adapts_head
 from rc1_lib.training.base_model import model_without_weights, refuse_attention_dropout, refuse_strange_targets
 from rc1_lib.training.rollout.decoding import check_decoding, check_shape
 from rc1_lib.training.rollout.settings import Decoding

@@ -15,30 +15,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rc1_lib.artifacts import FileState, read_json, sha256_json, write_json
-from rc1_lib.errors import RC1Error
-from rc1_lib.file_hashes import sha256_file
-from rc1_lib.progress import tell
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.api import Scheduled
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.breakdown import WARMING_UP, naming_breakdowns
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.derived import REFERENCE
+from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_of, vouched_base
 from rc1_lib.training.device import ORDER, Precision, get_device, wanted_precision
 from rc1_lib.training.diverged import naming_step
 from rc1_lib.training.embedded.recorded import check_recorded
-from rc1_lib.training.models import fingerprint_of, model_section, vouched_base
+from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow
 from rc1_lib.training.readers.shuffled import ShuffledRows
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.train_config import EngineSection
+from rc1_lib.workspace.artifacts import FileState, sha256_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
-RECORD = "warm_start.json"
 ENGINE = "trl_sft"
 _NOTHING_LEFT = "Nothing of a warm start is kept before it is done"
 
@@ -65,7 +63,7 @@ def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Ref
         if not config.training.warm_start.steps:
             return Reference(base, fingerprint_of(config, base))
         inputs = {**REFERENCE.inputs(run), "rows": sha256_json([row["id"] for row in rows])}
-        if _state_of(folder, inputs) is not FileState.FRESH:
+        if state_of(folder, inputs) is not FileState.FRESH:
             with naming_breakdowns(_NOTHING_LEFT, WARMING_UP), atomic_folder.replaced_folder(folder) as temporary:
                 _make(temporary, run, base, rows, form, inputs)
     return Reference(str(folder), fingerprint_of(config, str(folder)))
@@ -74,31 +72,6 @@ def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Ref
 def warm_start_due(run: Run) -> bool:
     """Whether a training would begin with a warm start: one is asked for, and what it makes is not there yet."""
     return bool(run.config.training.warm_start.steps) and reference_state(run) is not FileState.FRESH
-
-
-def reference_state(run: Run) -> FileState:
-    """What became of the warm start; which rows of the pool it learned from is not looked at here."""
-    return _state_of(REFERENCE.path(run), REFERENCE.inputs(run))
-
-
-def _state_of(folder: Path, inputs: dict[str, str]) -> FileState:
-    if not folder.exists():
-        return FileState.MISSING
-    try:
-        record = read_json(folder / RECORD)
-        files = dict(record["files"])
-        made_from = {name: record["inputs"].get(name) for name in inputs}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return FileState.FOREIGN
-    try:
-        whole = {path.name for path in folder.iterdir()} == {RECORD, *files} and all(
-            sha256_file(folder / name) == digest for name, digest in files.items()
-        )
-    except (OSError, RC1Error):
-        whole = False
-    if not whole:
-        return FileState.ALTERED
-    return FileState.FRESH if made_from == inputs else FileState.STALE
 
 
 def _make(

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.regular_files import read_regular
 from rc1_lib.run import Run
+from rc1_lib.workspace.regular_files import read_regular
 from rc1_lib.worlds.package import world_package
 from rc1_lib.worlds.spec import MANIFEST, OWN, Part, read_manifest
 

@@ -13,14 +13,14 @@ import orjson
 import yaml
 
 from rc1_lib import __version__
-from rc1_lib.code import code_sha256
 from rc1_lib.difficulty.derived import BALANCED
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.pool.derived import TEMPLATES
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.rows.conventions import ARGUMENT_OF
 from rc1_lib.run import Run
 from rc1_lib.training.handover.destination import absent_folder, check_absent
+from rc1_lib.workspace.file_hashes import sha256_file
 from rc1_lib.worlds.rows import check_fresh, rows_bytes, world_rows
 from rc1_lib.worlds.spec import MANIFEST, NAME, OWN, ROWS, Part, WorldSpec
 

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import orjson
 
-from rc1_lib.artifacts import FileState
-from rc1_lib.config import RunConfig
-from rc1_lib.derived import Artifact
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.difficulty.derived import METRICS
 from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import Bucket, MeasuredRow, Row
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
 from rc1_lib.training.rows import is_kept_back
+from rc1_lib.workspace.artifacts import FileState
 from rc1_lib.worlds.spec import Part
 
 _NEEDED = ("id", "source_id", "task", "lang", "messages", "answer", "needs_clarification", "solved")

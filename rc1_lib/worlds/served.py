@@ -16,9 +16,9 @@ from rc1_lib.environment.rewards import RewardTerms, reward_terms
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow, Message
-from rc1_lib.regular_files import read_regular
 from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.rows.counts import ASK
+from rc1_lib.workspace.regular_files import read_regular
 from rc1_lib.worlds.spec import ROWS, WorldSpec
 
 

@@ -11,15 +11,15 @@ from typing import Any, Self, TypeVar, get_type_hints
 
 import yaml
 
+from rc1_lib.config.strict_yaml import fault_line, parse_yaml
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.rewards import RewardSettings
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import BUCKETS
-from rc1_lib.regular_files import read_regular
 from rc1_lib.reward.difficulty_factor import difficulty_factor
 from rc1_lib.reward.overclarification import over_clarification_penalty
 from rc1_lib.run import Run
-from rc1_lib.strict_yaml import fault_line, parse_yaml
+from rc1_lib.workspace.regular_files import read_regular
 
 NAME = "rc1-dialogue-world"
 MANIFEST, ROWS = "openenv.yaml", "rows.jsonl"

@@ -10,7 +10,7 @@ import pytest
 
 from rc1_lib.answer_rules.check import RuleReport
 from rc1_lib.answer_rules.golds import Form
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 PAGE = PROJECT_ROOT / "docs/experiments/rules-of-others.md"
 needs_reasoning_gym = pytest.mark.skipif(

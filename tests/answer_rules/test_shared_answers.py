@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.task_specs import is_right, task_names
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 SHARED = PROJECT_ROOT.parent / "shared"
 PAIRS = SHARED / "answer_pairs" / "pairs.jsonl"

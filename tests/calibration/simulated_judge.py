@@ -22,7 +22,7 @@ from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.scoring.transcript import read
-from rc1_lib.text import tokenize
+from rc1_lib.text.tokens import tokenize
 
 Floats = NDArray[np.float64]
 QUOTED, CALLS, WORDS = 8.0, 3.0, 60.0

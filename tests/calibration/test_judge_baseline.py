@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline, drift_verdict, record_baseline
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
@@ -18,6 +17,7 @@ from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.judge import open_store
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
+from rc1_lib.workspace.artifacts import FileState, read_json
 from tests.conftest import SMALL, copied_pool
 
 N, K = 20, 3

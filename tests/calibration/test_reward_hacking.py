@@ -12,7 +12,6 @@ import orjson
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.attacks.library import ATTACKS
 from rc1_lib.calibration.attacked_rows import hedges, library
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
@@ -24,6 +23,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gate_report import GateReport
 from rc1_lib.gates.reward_hacking import hacking_checks
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import FileState, read_json
 from tests.conftest import SMALL
 
 FEW = ("gates.reward_hacking.prompts=24", "gates.reward_hacking.min_prompts=4", "gates.reward_hacking.resamples=50")

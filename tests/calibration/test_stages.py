@@ -14,7 +14,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import (
@@ -35,6 +34,7 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.gates import evaluate
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import FileState, read_json
 from tests.conftest import SMALL
 from tests.forks import Fork, this_interpreter
 

@@ -9,17 +9,17 @@ from typing import Any
 import orjson
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT, FileState, read_json, write_json
-from rc1_lib.build_policy import Build
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.gates import evaluate
+from rc1_lib.provenance.build_policy import Build
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL
 
 OF_REPORT, NAMED = "weights are those of the report", "the report is the one named"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.run import PUBLISHED
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 KEY = "sk-planted-4711"
 """A key that is given where none belongs: nothing may repeat it."""

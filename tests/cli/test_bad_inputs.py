@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.gates.damages import Damage
 from tests.gates.damages_by_gate import NO_ROWS
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import yaml
 
-from rc1_lib.artifacts import read_json
+from rc1_lib.workspace.artifacts import read_json
 
 from .conftest import Rc1
 

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import Workspace, write_text
 from rc1_lib.cli.command import run_command
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_failpack
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.masking import conceal, mask, secrets
+from rc1_lib.workspace.artifacts import Workspace, write_text
+from rc1_lib.workspace.file_hashes import sha256_file
 
 from .conftest import Rc1
 
@@ -84,7 +84,7 @@ def test_a_fault_on_a_full_disk_says_so_whoever_found_it_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], free: int, told: bool
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr("rc1_lib.disk_room.shutil.disk_usage", lambda path: usage._replace(free=free))
+    monkeypatch.setattr("rc1_lib.workspace.free_space.shutil.disk_usage", lambda path: usage._replace(free=free))
     assert run_command(broken, options(tmp_path), {}) == 1
     said = capsys.readouterr().err
     assert "is on fire" in said

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.labels.label_file import read_labels
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.scoring.bench import dialogues
 
 from .conftest import Done, Rc1

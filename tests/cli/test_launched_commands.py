@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import Verdicts
 from tests.ticketed import copy_with_base, ticketed
 from tests.training.ranks import launches

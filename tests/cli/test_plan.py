@@ -9,7 +9,6 @@ from multiprocessing import Pipe
 import pytest
 import torch
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.cli import main
 from rc1_lib.cli.plan import _timed_steps
 from rc1_lib.errors import ConfigError
@@ -18,6 +17,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.ranks import launched
 from rc1_lib.training.ranks.launched import LaunchedCrew
 from rc1_lib.training.ranks.processes import gpus_of
+from rc1_lib.workspace.artifacts import read_json
 
 from .conftest import Rc1
 from .test_train import own

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import Workspace
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.artifacts import Workspace
+from rc1_lib.workspace.lock import holding
 
 from .conftest import SMALL, Rc1
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.artifacts import read_json
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import read_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 from .conftest import NARROW, Done, Rc1, Served, fits
 

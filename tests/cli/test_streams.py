@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 
 from .conftest import call

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from rc1_lib.cli.tables import figure, gates_table, notes, red_lines, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
+from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult
-from rc1_lib.uncertainty import CheckInterval
 
 
 def gate(*checks: Check, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import prefect.server.api
 import yaml
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 DEPLOYMENTS = PROJECT_ROOT / "deployments"
 POOLS = {"process": "prefect", "docker": "prefect-docker", "kubernetes": "prefect-kubernetes"}

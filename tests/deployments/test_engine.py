@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 _ENGINE = """
 import logging, runpy

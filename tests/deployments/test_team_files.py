@@ -19,7 +19,7 @@ from prefect.utilities.templating import apply_values
 from rich.console import Console
 
 from deployments.server import settings
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 from .team_files import (
     DEPLOYMENTS,

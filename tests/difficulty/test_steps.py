@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from rc1_lib.config_data import Difficulty
+from rc1_lib.config.data import Difficulty
 from rc1_lib.difficulty import known_metrics, steps
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.pool.seed import build_seed

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from deployments.server import free_port
-from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.doctor import endpoints, machine
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.checkpoint_size import checkpoint_bytes, trained_parameters
@@ -21,7 +20,6 @@ from rc1_lib.doctor.finding import Finding
 from rc1_lib.doctor.looks import LOOKS, examined
 from rc1_lib.doctor.signatures import misfits, policy_fault
 from rc1_lib.errors import ConfigError
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.training import memory
@@ -34,6 +32,8 @@ from rc1_lib.training.kept_checkpoints import count_saved, keep_rule_of, most_at
 from rc1_lib.training.ppo_run import configured_facts
 from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
 from rc1_lib.training.setups import EpisodeSetup
+from rc1_lib.workspace.artifacts import read_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.training.vllm_double import served
 
 from .conftest import with_settings

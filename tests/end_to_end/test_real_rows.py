@@ -7,7 +7,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import read_manifest
 from rc1_lib.calibration.stages import evaluate_here, of_a_stand_in, run_stages
 from rc1_lib.cli.session import VERIFIED
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
@@ -19,6 +18,7 @@ from rc1_lib.preflight.rounds import write_round
 from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import read_manifest
 from tests.conftest import SMALL
 from tests.environment.replays import check_replay
 

@@ -11,11 +11,11 @@ import orjson
 import polars as pl
 import pytest
 
-from rc1_lib.calculator import CalculatorError, calculate
 from rc1_lib.environment.column_replay import confirmed_rows, sums_of, values_of
 from rc1_lib.environment.replay import inconsistencies, sums
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
+from rc1_lib.numbers.calculator import CalculatorError, calculate
 from rc1_lib.pool.as_asked import Questions, are_as_asked, as_asked, known_questions
 from rc1_lib.records import Row
 from rc1_lib.rows.frame import read_rows

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.policies import _missing
@@ -20,6 +19,7 @@ from rc1_lib.evaluation.report import Provenance, evaluation_markdown, write_eva
 from rc1_lib.evaluation.tables import proxy_rows
 from rc1_lib.records import Check
 from rc1_lib.run import open_run, published_config
+from rc1_lib.workspace.artifacts import read_json
 from tests.evaluation.tables import SFT, Habits, episode_frame, table
 from tests.evaluation.tables import episode as one
 

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from rich.console import Console
 
-from rc1_lib.artifacts import FileState, file_state, read_json
+from rc1_lib.config.step_metrics import measured
 from rc1_lib.environment.summary import summary
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation import plots
@@ -25,14 +25,14 @@ from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate
 from rc1_lib.evaluation.plots.curves import PANELS, SUPERVISED, panels_of
 from rc1_lib.evaluation.report import Provenance, evaluation_key, evaluation_markdown, write_evaluation
 from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, statuses_rows
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gate_report import GateReport
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.step_metrics import measured
 from rc1_lib.training.episode_judge import EpisodeScores
 from rc1_lib.training.ppo.update import ppo_update
 from rc1_lib.training.updates.batch import collate
+from rc1_lib.workspace.artifacts import FileState, file_state, read_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.evaluation.tables import PPO, SFT, outcome, table
 from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib import code
-from rc1_lib.artifacts import PROJECT_ROOT, FileState
-from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence.registry import DATA, DERIVED, GIVEN, bound, described, read_code_ahead
 from rc1_lib.pool.derived import POOL
+from rc1_lib.provenance import code
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState
 from tests.evidence import building
 from tests.forks import Forks, this_interpreter
 from tests.once import copy_of
@@ -44,7 +44,7 @@ def copied_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def source(copied_source: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Fingerprints are taken of a copy of the source; `source("rc1_lib/text.py")` changes one byte of it."""
+    """Fingerprints are taken of a copy of the source; `source("rc1_lib/text/tokens.py")` changes one byte of it."""
     monkeypatch.setattr(code, "PROJECT_ROOT", copied_source)
     code.forget()
     sizes: dict[Path, int] = {}
@@ -90,13 +90,13 @@ def test_what_was_built_is_fresh(artifact: Artifact, built: Run) -> None:
 
 
 DEEP = {
-    "shadow": ("rc1_lib/pool/teacher.py", "rc1_lib/sources/embedded/stories.py", "rc1_lib/config.py"),
-    "takes": ("rc1_lib/pool/takes.py", "rc1_lib/pool/teacher.py", "rc1_lib/text.py"),
-    "pool": ("rc1_lib/pool/dialogue.py", "rc1_lib/difficulty/features.py", "rc1_lib/ngrams.py"),
-    "metrics": ("rc1_lib/difficulty/lexicon.py", "rc1_lib/text.py", "rc1_lib/rows/frame.py"),
+    "shadow": ("rc1_lib/pool/teacher.py", "rc1_lib/sources/embedded/stories.py", "rc1_lib/config/run_config.py"),
+    "takes": ("rc1_lib/pool/takes.py", "rc1_lib/pool/teacher.py", "rc1_lib/text/tokens.py"),
+    "pool": ("rc1_lib/pool/dialogue.py", "rc1_lib/difficulty/features.py", "rc1_lib/text/ngrams.py"),
+    "metrics": ("rc1_lib/difficulty/lexicon.py", "rc1_lib/text/tokens.py", "rc1_lib/rows/frame.py"),
     "balanced": ("rc1_lib/difficulty/buckets.py", "rc1_lib/rows/schema.py"),
-    "weights": ("rc1_lib/text.py", "rc1_lib/reward/rules.py", "rc1_lib/scoring/rubric.py", "rc1_lib/checks.py"),
-    "overclar_ablation": ("rc1_lib/text.py", "rc1_lib/reward/ablation.py", "rc1_lib/gates/overclar_ablation.py"),
+    "weights": ("rc1_lib/text/tokens.py", "rc1_lib/reward/rules.py", "rc1_lib/scoring/rubric.py", "rc1_lib/checks.py"),
+    "overclar_ablation": ("rc1_lib/text/tokens.py", "rc1_lib/reward/ablation.py", "rc1_lib/gates/overclar_ablation.py"),
 }
 
 

@@ -20,7 +20,6 @@ from prefect.client.schemas.sorting import FlowRunSort
 
 from flows.calibrate import calibrate
 from flows.preflight import preflight
-from rc1_lib.artifacts import read_json
 from rc1_lib.calibration.stages import REPORT, STAGES, STAND_IN
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
@@ -29,6 +28,7 @@ from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.testing.judge_server import Behaviour, running
+from rc1_lib.workspace.artifacts import read_json
 from tasks.reports import NIGHTLY
 from tests.cli.conftest import NARROW, call, fits, serving
 from tests.shares import share

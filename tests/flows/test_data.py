@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.run import open_run
+from rc1_lib.workspace.artifacts import read_json
 from tasks.data import seed
 from tasks.endings import outcome
 from tests.conftest import SMALL

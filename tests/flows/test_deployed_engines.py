@@ -25,9 +25,9 @@ from prefect.settings import PREFECT_API_URL
 
 from deployments.register import create_pool, register
 from deployments.server import settings
-from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.learners import ENGINES, OF_RUNS
+from rc1_lib.config.engines import ENGINES, OF_RUNS
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import Verdicts
 from tests.ticketed import ticketed
 

@@ -32,7 +32,7 @@ from flows.preflight import preflight
 from flows.release import release
 from flows.scale_up import scale_up
 from flows.train import train
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
 def program(body: str, *arguments: str) -> subprocess.Popen[str]:

@@ -17,8 +17,8 @@ from flows.failures import leave_failure
 from flows.preflight import preflight
 from flows.scale_up import scale_up
 from flows.train import train
-from rc1_lib.artifacts import read_json
 from rc1_lib.preflight.nights import NIGHTS, parse_nights
+from rc1_lib.workspace.artifacts import read_json
 
 
 def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters: Any) -> list[str]:

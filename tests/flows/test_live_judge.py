@@ -14,7 +14,6 @@ from prefect import State
 from prefect.blocks.system import Secret
 from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.errors import TicketError
 from rc1_lib.failpack import write_failpack
@@ -23,6 +22,7 @@ from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.scoring.judge import open_store
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
+from rc1_lib.workspace.artifacts import read_json
 from tasks.keys import SECRET, provide_scorer_key
 
 KEY = "sk-planted-6f0e1d2c3b4a"

@@ -12,7 +12,7 @@ import pytest
 from prefect import State
 from prefect.artifacts import Artifact
 
-from rc1_lib.artifacts import read_json
+from rc1_lib.config.thresholds import ResourcesGate
 from rc1_lib.errors import TicketError
 from rc1_lib.gates.machine import resources_gate
 from rc1_lib.preflight.gates import BY_NAME, gates_of_round
@@ -20,8 +20,8 @@ from rc1_lib.preflight.nights import NIGHTS, KeptNight, parse_nights
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
-from rc1_lib.thresholds import ResourcesGate
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.artifacts import read_json
+from rc1_lib.workspace.lock import holding
 from tasks.reports import NIGHTLY
 
 from .shown import task_runs

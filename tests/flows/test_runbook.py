@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.run_paths import paths_of
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 from .trainings import Ended
 

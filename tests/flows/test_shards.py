@@ -17,11 +17,11 @@ import pytest
 from deployments import children
 from flows.endings import GATES_FAILED, ROUNDS_PASSED
 from flows.shards import Found, Shards, dask_processes, may_be_given_away
-from rc1_lib.artifacts import read_json
 from rc1_lib.errors import ConfigError
 from rc1_lib.preflight import gates
 from rc1_lib.preflight.gates import BY_NAME, gates_of_round
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import read_json
 
 from .conftest import start
 

@@ -18,8 +18,8 @@ from deployments.crashed_runs import NAME, watch_heartbeats
 from deployments.register import check_served_here, create_pool, join_pool, register
 from deployments.server import joined_server
 from flows.preflight import preflight
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import RC1Error
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 POOL = "rc1-team"
 

@@ -14,7 +14,6 @@ from prefect.artifacts import Artifact
 import tasks.evaluation
 import tasks.prepared
 from flows.train import spans
-from rc1_lib.artifacts import read_json
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
@@ -23,7 +22,8 @@ from rc1_lib.preflight.ticket import revoke_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.metrics_log import MetricsLog
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.artifacts import read_json
+from rc1_lib.workspace.lock import holding
 from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT, Habits, table
 from tests.ticketed import ticketed

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.manifest import write_manifest
 from rc1_lib.training.checkpoint.retention import prune
 from rc1_lib.training.run_paths import LEDGER
+from rc1_lib.workspace.artifacts import read_json, write_json
 from tasks.train import segment_key
 from tests.shares import share
 

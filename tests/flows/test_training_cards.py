@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rc1_lib.step_metrics import measured
+from rc1_lib.config.step_metrics import measured
 from tasks.training_cards import steps_table
 from tasks.trial import figures_table
 

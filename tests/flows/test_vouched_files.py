@@ -12,10 +12,8 @@ import pytest
 
 import flows.train
 import tasks.evaluation
-from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.cli import main
 from rc1_lib.evidence.registry import described
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.gate_report import GateReport
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
@@ -24,6 +22,8 @@ from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.warm_start import RECORD
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import Verdicts
 from tests.evaluation.tables import PPO, SFT
 from tests.shares import share

@@ -11,10 +11,10 @@ from typing import Any
 from prefect import State
 
 from flows.train import train
-from rc1_lib.artifacts import read_json
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.workspace.artifacts import read_json
 from tests.flows.workers import at_the_server
 
 RUN = "checkpoints/rc1"

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import polars as pl
 import pytest
 
-from rc1_lib.config_course import Cap, ShadowLook
+from rc1_lib.config.curriculum import Cap, ShadowLook
 from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.bill import Bill, beside_cap, evaluation_bill, training_bill
 from rc1_lib.forecast.estimate import NOTHING, Estimate, exactly, mean_of

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.learnability import REPORT, check_learnable, run_learnability, sample
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
+from rc1_lib.workspace.artifacts import read_json
 
 Tiny = Callable[..., Run]
 FEW = ("gates.learnability.min_prompts=1",)

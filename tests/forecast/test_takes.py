@@ -9,13 +9,13 @@ from statistics import NormalDist, fmean, stdev
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.config_file import load_config
+from rc1_lib.config.file import load_config
 from rc1_lib.forecast.learnability import learnability_gate
 from rc1_lib.forecast.power import smallest_effect_pp
 from rc1_lib.forecast.takes import Takes, groups_of, learnable, pass_at
 from rc1_lib.records import BUCKETS
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 THRESHOLDS = load_config(PROJECT_ROOT / "configs/local.yaml").gates.learnability
 

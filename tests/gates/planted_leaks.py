@@ -17,7 +17,7 @@ import polars as pl
 import regex
 
 from rc1_lib.gates.leakage import question_texts
-from rc1_lib.text import TOKEN_PATTERN
+from rc1_lib.text.tokens import TOKEN_PATTERN
 
 Row = dict[str, Any]
 Edit = Callable[[str, random.Random], str]

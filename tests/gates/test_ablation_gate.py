@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from rc1_lib.config.thresholds import AblationGate
 from rc1_lib.gates.overclar_ablation import ablation_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.ablation import ablate
-from rc1_lib.thresholds import AblationGate
 
 THRESHOLDS = AblationGate(
     min_coverage=0.98,

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from rc1_lib.answer_rules.check import Rule
+from rc1_lib.config.thresholds import AnswerRuleGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.answer_rule import answer_rule_gate, pool_golds
 from rc1_lib.preflight.gates import BY_NAME, evaluate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.task_specs import gsm8k, registered, task_spec
-from rc1_lib.thresholds import AnswerRuleGate
 from tests.answer_rules import plain_rules as rules
 
 SOUND: Mapping[str, Rule] = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate, WeightsGate
 from rc1_lib.gates.calibration import calibration_gate
 from rc1_lib.gates.shadow_run import baseline_gate, interval_in_words, shadow_run_gate
 from rc1_lib.records import GateResult, Status
@@ -16,7 +17,6 @@ from rc1_lib.reward.calibration import Calibration
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.reward.top_ties import Border, TopTies
-from rc1_lib.thresholds import CalibrationGate, ShadowRunGate, WeightsGate
 
 SHADOW = ShadowRunGate(
     min_coverage=0.98, min_outcomes=10, min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0, min_corr_new=0.0,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT, FileState
-from rc1_lib.config_file import departures
+from rc1_lib.config.file import departures
+from rc1_lib.config.thresholds import GitGate, ResourcesGate, WeightsGate
 from rc1_lib.gates.integrity import integrity_gate
 from rc1_lib.gates.machine import GitState, git_gate, resources_gate
 from rc1_lib.gates.training import penalty_gate, training_gate
@@ -15,7 +15,7 @@ from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.weight_shape import shape_checks
 from rc1_lib.run import open_run, published_config
-from rc1_lib.thresholds import GitGate, ResourcesGate, WeightsGate
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState
 
 WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib import row_parts
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
@@ -25,6 +24,7 @@ from rc1_lib.pool.templates import Pack, Template, load_pack
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import open_run
+from rc1_lib.runtime import batches
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.conftest import SMALL
 from tests.gates.damages_by_gate import cyrillic, disguised, thin
@@ -106,7 +106,7 @@ def test_verdicts_are_the_same_however_few_rows_are_read_at_a_time(
     near = user_said(few.head(9), pl.format("{} Please.", "prompt"))
     repeated = pl.concat([few, few.tail(9), near])
     at_once = gates.judge(repeated)
-    monkeypatch.setattr(row_parts, "AT_ONCE", 7)
+    monkeypatch.setattr(batches, "AT_ONCE", 7)
     assert gates.judge(repeated.clone()) == at_once
     assert {each["reason"] for each in at_once["duplicates"].offenders} == {"duplicate"}
     assert len({each["similarity"] for each in at_once["duplicates"].offenders}) > 2

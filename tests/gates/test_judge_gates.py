@@ -12,13 +12,13 @@ from typing import get_args
 import polars as pl
 import pytest
 
-from rc1_lib.config_values import Round
+from rc1_lib.config.thresholds import AntiSimulationGate, ProbeGate, StabilityGate
+from rc1_lib.config.values import Round
 from rc1_lib.gates.anti_simulation import anti_simulation_gate
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.scoring.usage_lines import AttemptOutcome, Line
-from rc1_lib.thresholds import AntiSimulationGate, ProbeGate, StabilityGate
 from tests.gates.usage_logs import (
     DIMENSIONS,
     NOW,

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from rc1_lib import telling_places
-from rc1_lib.coded_words import CodedTexts, Vocabulary, different, ranges
 from rc1_lib.evidence import Evidence
-from rc1_lib.folded_text import folded, letters, read_folded, words, words_of_many
 from rc1_lib.gates.leakage import question_texts
-from rc1_lib.kin import Kin
-from rc1_lib.ngrams import contained, ngrams_of
-from rc1_lib.retelling import word_weights
 from rc1_lib.rows.spoken import spoken
-from rc1_lib.search import Search, Spelled
+from rc1_lib.text import candidate_windows
+from rc1_lib.text.fuzzy_containment import word_weights
+from rc1_lib.text.ngrams import contained, ngrams_of
+from rc1_lib.text.normalization import folded, letters, read_folded, words, words_of_many
+from rc1_lib.text.search import Search, Spelled
+from rc1_lib.text.template_neighbours import Kin
+from rc1_lib.text.token_ids import CodedTexts, Vocabulary, different, ranges
 from tests.gates.planted_leaks import planted
 from tests.shares import share
 
@@ -124,12 +124,12 @@ def test_units_are_found_and_counted_where_they_stand(
     asked = vocabulary.coded(held)
     sought = np.unique([unit for text in range(len(asked.ends)) for unit in plain_units(asked.of(text), vocabulary)])
     assert (sought >= vocabulary.size).any()
-    monkeypatch.setattr(telling_places, "_AT_ONCE", 7)
-    seen = [pair for places, found in telling_places._seen(coded, sought, vocabulary)
+    monkeypatch.setattr(candidate_windows, "_AT_ONCE", 7)
+    seen = [pair for places, found in candidate_windows._seen(coded, sought, vocabulary)
             for pair in zip(places.tolist(), sought[found].tolist(), strict=True)]  # fmt: skip
     wanted = set(sought.tolist())
     assert seen == [(place, unit) for place, unit in enumerate(units) if unit in wanted]
-    often = telling_places._counted(coded, sought, vocabulary)
+    often = candidate_windows._counted(coded, sought, vocabulary)
     counted = Counter(units)
     assert dict(zip(sought.tolist(), often.tolist(), strict=True)) == {unit: counted[unit] for unit in sought.tolist()}
 
@@ -140,19 +140,19 @@ def test_places_are_the_same_where_numbers_for_them_are_few(
     vocabulary, own = Vocabulary(held), words(folded(question_texts(evidence.rows("pool"))))
     coded = vocabulary.coded(words(folded(damaged)), len(damaged))
     weights = word_weights(own, held)
-    found = telling_places.windows(coded, held, weights, vocabulary, 0.3)
+    found = candidate_windows.windows(coded, held, weights, vocabulary, 0.3)
     assert found.height > 50
-    monkeypatch.setattr(telling_places, "_ROOM", 10**8)
-    assert_frame_equal(telling_places.windows(coded, held, weights, vocabulary, 0.3), found)
+    monkeypatch.setattr(candidate_windows, "_ROOM", 10**8)
+    assert_frame_equal(candidate_windows.windows(coded, held, weights, vocabulary, 0.3), found)
 
 
 def test_windows_hold_the_share_of_the_units_that_stand_in_them() -> None:
     """Units of weights 3 and 1 of a text of four words, at word 9 and at words 4 and 10 of the searched one."""
     units = pl.DataFrame({"held": [0, 0], "step": [4, 4], "share": [0.75, 0.25]}).cast({"held": pl.UInt32})
     places = (np.array([2, 2, 2]), np.array([4, 9, 10]), np.array([1, 0, 1]))
-    found = telling_places._dense(*places, units, 0.25)
+    found = candidate_windows._dense(*places, units, 0.25)
     assert found.rows() == [(2, 0, 0, 8), (2, 0, 4, 12), (2, 0, 8, 16)]
-    assert telling_places._dense(*places, units, 1.0).rows() == [(2, 0, 4, 12), (2, 0, 8, 16)]
+    assert candidate_windows._dense(*places, units, 1.0).rows() == [(2, 0, 4, 12), (2, 0, 8, 16)]
 
 
 @given(st.lists(st.integers(-5, 5)))

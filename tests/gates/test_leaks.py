@@ -10,21 +10,22 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from rc1_lib import retelling, row_parts
 from rc1_lib.evidence import Evidence
-from rc1_lib.folded_text import folded, words
 from rc1_lib.gates.leakage import leakage_gate, question_texts
-from rc1_lib.ngrams import ngrams_of
 from rc1_lib.pool.build import decontaminate, plan
 from rc1_lib.pool.plan import held_text
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import GateResult, Passage, Question, Status
-from rc1_lib.retelling import common, retold
 from rc1_lib.rows.spoken import places, spoken
 from rc1_lib.run import open_run
-from rc1_lib.search import Search, Spelled
+from rc1_lib.runtime import batches
 from rc1_lib.sources import load_questions
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
+from rc1_lib.text import fuzzy_containment
+from rc1_lib.text.fuzzy_containment import common, retold
+from rc1_lib.text.ngrams import ngrams_of
+from rc1_lib.text.normalization import folded, words
+from rc1_lib.text.search import Search, Spelled
 from tests.conftest import SHARED_DATA
 from tests.gates.planted_leaks import EDITS, KINDS, PLACES, SURE, SURE_PLACES, Planted, planted
 
@@ -202,10 +203,10 @@ def test_words_weigh_the_same_however_few_questions_are_counted_at_a_time(
     evidence: Evidence, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, held = (words(folded(question_texts(of))) for of in (rows.head(100), evidence.rows("shadow")))
-    at_once = retelling.word_weights(own, held)
+    at_once = fuzzy_containment.word_weights(own, held)
     assert (at_once["kin"] > 0).any()
-    monkeypatch.setattr(row_parts, "AT_ONCE", 7)
-    assert_frame_equal(retelling.word_weights(own, held), at_once, check_exact=True)
+    monkeypatch.setattr(batches, "AT_ONCE", 7)
+    assert_frame_equal(fuzzy_containment.word_weights(own, held), at_once, check_exact=True)
 
 
 def test_the_question_of_a_word_problem_holds_its_story(rows: pl.DataFrame) -> None:

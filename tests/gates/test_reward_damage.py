@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.calibration.judged_rows import dimensions, judge_rows, with_reward
 from rc1_lib.calibration.weight_calib import calibration_rows, weight_calib
 from rc1_lib.calibration.weights_file import read_weights
@@ -26,6 +25,7 @@ from rc1_lib.reward.ablation import ablate
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import read_json
 
 SHARE = "scored, share"
 LENGTH_OLD = "old score follows the answers' length, rank correlation"

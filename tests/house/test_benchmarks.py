@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 FOLDER = PROJECT_ROOT / "benchmarks"
 BENCHMARKS = sorted(path.name for path in FOLDER.glob("bench_*.py"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.preflight.gates import PREFLIGHT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 EXPERIMENTS = PROJECT_ROOT / "docs" / "experiments"
 PAGES = sorted(page for page in EXPERIMENTS.glob("*.md") if page.name != "README.md")

@@ -10,9 +10,9 @@ from fnmatch import fnmatch
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests import mypy_ahead
-from tests.house.test_arrows import imports
+from tests.imports import imports
 from tests.own_workspace import is_own
 
 

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from rc1_lib import thresholds
-from rc1_lib.config_values import Section, Share
+from rc1_lib.config import thresholds
+from rc1_lib.config.values import Section, Share
 from rc1_lib.environment.replay import inconsistencies
 from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.file_hashes import sha256_file
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.file_hashes import sha256_file
 
 APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
 """SHA-256 of https://www.apache.org/licenses/LICENSE-2.0.txt."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.own_workspace import OWN, SHIPPED, everything, watched
 
 

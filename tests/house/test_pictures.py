@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.preflight.gates import gates_of_round
 from rc1_lib.run import open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 FOLDER = PROJECT_ROOT / "docs/images"
 RECORD: dict[str, Any] = json.loads((FOLDER / "pictures.json").read_text(encoding="utf-8"))

@@ -7,33 +7,34 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.cli.app import app
 from rc1_lib.cli.options import shared
 from rc1_lib.cli.reference import write
 from rc1_lib.cli.reference.keys import DOCUMENTS, parts
 from rc1_lib.cli.reference.values import accepted, given
-from rc1_lib.cli.reference.write import FOLDER, pages
+from rc1_lib.cli.reference.write import FOLDER, pages, reference_of
 from rc1_lib.cli.session import Session
-from rc1_lib.config import RunConfig
-from rc1_lib.config_file import flatten, load_config, merged, read_layers
-from rc1_lib.config_values import Positive, Range, Share, WrittenPath
+from rc1_lib.config.file import flatten, load_config, merged, read_layers
+from rc1_lib.config.run_config import RunConfig
+from rc1_lib.config.values import Positive, Range, Share, WrittenPath
 from rc1_lib.errors import RC1Error
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
 @pytest.mark.parametrize("name", ["configuration.md", "commands.md"])
 def test_a_page_is_what_the_code_gives(name: str) -> None:
-    assert (PROJECT_ROOT / FOLDER / name).read_text(encoding="utf-8") == pages()[name], "rc1 dev reference --write"
+    assert (PROJECT_ROOT / FOLDER / name).read_text(encoding="utf-8") == pages(app)[name], "rc1 dev reference --write"
 
 
 def test_a_page_that_is_out_of_date_is_named_and_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write, "PROJECT_ROOT", tmp_path)
-    session = Session(shared(), sys.stdout)
-    assert write.reference(session, write=True) == 0
-    assert write.reference(session) == 0
+    session, reference = Session(shared(), sys.stdout), reference_of(app)
+    assert reference(session, write=True) == 0
+    assert reference(session) == 0
     page = tmp_path / FOLDER / "commands.md"
     page.write_text(page.read_text(encoding="utf-8").replace("rc1 preflight", "rc1 postflight"), encoding="utf-8")
     with pytest.raises(RC1Error, match=r"^docs/reference/commands\.md: found another text"):
-        write.reference(session)
+        reference(session)
 
 
 def test_every_key_says_what_it_is() -> None:

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rc1_lib.artifacts import FileState, read_json
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence.registry import DATA
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.run_paths import CHECKPOINTS, METRICS
+from rc1_lib.workspace.artifacts import FileState, read_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 _OF_THE_MACHINE = re.compile(r"latency|free|commit|changed files")
 """Checks whose value is a time, the disk, or the repository."""

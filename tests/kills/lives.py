@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployments import children
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.kills.ends import End, data, ending, foreign, holds
 
 PREFLIGHT, TRAIN = "preflight", "train"

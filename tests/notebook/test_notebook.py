@@ -13,10 +13,10 @@ import pytest
 
 import rc1_lib
 from rc1_lib import notebook
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError, RC1Error, RowError, TicketError
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.answer_rules import plain_rules
 from tests.pages import BLOCK, HOW_TO, run
 

@@ -8,13 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.apportion import apportion
-from rc1_lib.artifacts import FileState, read_json
-from rc1_lib.calculator import calculate
-from rc1_lib.config_data import Teacher
+from rc1_lib.config.data import Teacher
 from rc1_lib.errors import SourceError
 from rc1_lib.evidence import Evidence
-from rc1_lib.file_hashes import sha256_file
+from rc1_lib.numbers.apportion import apportion
+from rc1_lib.numbers.calculator import calculate
 from rc1_lib.pool.derived import POOL
 from rc1_lib.pool.plan import plan_pool
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
@@ -23,6 +21,8 @@ from rc1_lib.records import Question, Task
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
 from rc1_lib.task_specs import is_right
+from rc1_lib.workspace.artifacts import FileState, read_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL
 
 TEACHER = Teacher(cue_rate=0.35, cue_pull=6.0, need_pull=1.0, skip_tool_rate=0.0, repeat_tool_rate=0.0)

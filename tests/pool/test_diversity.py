@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rc1_lib import row_parts
 from rc1_lib.errors import RowError
 from rc1_lib.pool.diversity import (
     Words,
@@ -24,7 +23,8 @@ from rc1_lib.pool.diversity import (
     windowed_distinct,
     zipf_slope,
 )
-from rc1_lib.text import tokenize
+from rc1_lib.runtime import batches
+from rc1_lib.text.tokens import tokenize
 
 corpora = st.lists(
     st.lists(st.sampled_from("abcdef"), min_size=3, max_size=12).map(" ".join), min_size=1, max_size=20
@@ -210,5 +210,5 @@ def test_words_read_once_give_the_figures_of_any_choice_of_texts(texts: pl.Serie
     at_once = distinct_n(chosen, n), windowed_distinct(chosen, n, 7, seed=3)
     assert (distinct_n(taken, n), windowed_distinct(taken, n, 7, seed=3)) == at_once
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_parts, "AT_ONCE", 2)
+        patch.setattr(batches, "AT_ONCE", 2)
         assert (distinct_n(mixed.gather(places), n), windowed_distinct(chosen, n, 7, seed=3)) == at_once

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.build_policy import Build
 from rc1_lib.errors import SourceError
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.pool import plan_ahead as ahead
 from rc1_lib.pool import seed
 from rc1_lib.pool.build import Plans
 from rc1_lib.pool.plan_ahead import plan_ahead, planned_ahead
 from rc1_lib.pool.seed import build_seed
+from rc1_lib.provenance.build_policy import Build
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL
 
 FEW = (*SMALL, "pool.n=200", "shadow.n=40")

@@ -10,7 +10,7 @@ import pytest
 from rc1_lib.pool.diversity_report import diversity_report, pack_texts
 from rc1_lib.pool.templates import Pack, Template, load_pack, pieces
 from rc1_lib.task_specs import template_kinds
-from rc1_lib.text import tokenize
+from rc1_lib.text.tokens import tokenize
 
 KINDS = template_kinds()
 

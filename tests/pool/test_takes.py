@@ -8,9 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import FileState, read_manifest
 from rc1_lib.difficulty.features import measure
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.pool.build import chosen_variants, plan
 from rc1_lib.pool.derived import PARTS as DERIVED
 from rc1_lib.pool.derived import TAKES, Part
@@ -23,6 +21,8 @@ from rc1_lib.rows.schema import check_rows
 from rc1_lib.run import Run, open_run
 from rc1_lib.sources import load_questions
 from rc1_lib.task_specs import is_right
+from rc1_lib.workspace.artifacts import FileState, read_manifest
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL
 
 PARTS: tuple[Part, ...] = ("shadow", "takes", "pool")

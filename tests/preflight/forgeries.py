@@ -14,12 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.evidence.registry import described
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, revoke_ticket, stated
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 Body = dict[str, Any]
 Change = Callable[[Body], object]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 from .forgeries import EVERY, Forgery
 

@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 import pytest
 
-from rc1_lib.artifacts import FileState, read_json, write_json
 from rc1_lib.calibration.judged_rows import JudgedRows, judge_checks, judge_rows
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.stages import is_due
@@ -19,6 +18,7 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.preflight.gates import evaluate
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import FileState, read_json, write_json
 from tests.conftest import SMALL
 
 CHECK = {"name": "ok", "value": 1, "op": ">=", "threshold": 0, "passed": True, "advice": ""}

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.errors import TicketError
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import read_json
 from tests.conftest import Verdicts
 from tests.forks import Forks, this_interpreter
 

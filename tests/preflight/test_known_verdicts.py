@@ -12,12 +12,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib import file_hashes
-from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.calibration import judged_rows
 from rc1_lib.errors import TicketError
 from rc1_lib.evidence import Evidence
-from rc1_lib.file_hashes import hashes_known
 from rc1_lib.preflight import known_verdicts
 from rc1_lib.preflight.gates import BY_NAME, as_found_here, evaluate, gates_of_round
 from rc1_lib.preflight.ticket import issue_ticket
@@ -26,6 +23,9 @@ from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import VERDICTS, Run, open_run
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.task_specs import registered, task_spec
+from rc1_lib.workspace import file_hashes
+from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
+from rc1_lib.workspace.file_hashes import hashes_known
 from tasks.gates import files_now, files_read
 from tasks.sentences import gate_sentence
 from tests.conftest import SMALL, Verdicts

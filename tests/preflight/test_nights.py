@@ -12,14 +12,14 @@ from typing import Any
 import orjson
 import pytest
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.checks import at_least, info
 from rc1_lib.errors import RC1Error
+from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.preflight.nights import NIGHTS, KeptNight, Night, NightOutcome, parse_nights
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
-from rc1_lib.uncertainty import CheckInterval
+from rc1_lib.workspace.artifacts import Workspace
 from tests.forks import this_interpreter
 
 NEAR = CheckInterval(0.6, 0.8, 0.95, 400, "rows")

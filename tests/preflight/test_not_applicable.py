@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import read_json, sha256_json, write_json
 from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
 from rc1_lib.cli.session import VERIFIED
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.gates import NIGHTLY, PREFLIGHT, evaluate, gates_of_round, not_applicable
 from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, stated, verify_ticket
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 ON_SCORE = {
     "weights", "judge_probe", "anti_simulation", "judge_stability", "judge_agreement", "shadow_run", "judge_drift",

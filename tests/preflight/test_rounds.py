@@ -20,7 +20,7 @@ from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.worker_process import worker_processes
+from rc1_lib.runtime.workers import worker_processes
 from tests.conftest import SMALL
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.preflight.issuable import check_issuable
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.run import TICKET_KEY, Run
+from rc1_lib.workspace.artifacts import read_json
 
 _A_SECOND = 1.1
 """Tickets know whole seconds."""

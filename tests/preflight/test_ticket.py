@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
@@ -18,6 +17,7 @@ from rc1_lib.preflight.rounds import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, read_ticket, revoke_ticket, verify_ticket
 from rc1_lib.records import GateResult
 from rc1_lib.run import OF_TIME_ALONE, Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
 
 BOUND = ("pool", "shadow", "balanced", "metrics")
 

@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from rc1_lib import artifacts
-from rc1_lib.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence.registry import bound, described
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import TICKET, check_unchanged, verify_ticket, vouched_by
+from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.judge import read_spec
-from rc1_lib.training.models import base_name, vouched_base
-from rc1_lib.vouched import read_vouched
+from rc1_lib.training.derived import vouched_base
+from rc1_lib.training.models import base_name
+from rc1_lib.workspace import artifacts
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
 
 GIVEN = (
     "configs/local.yaml", "configs/ppo_scale.yaml", "configs/judge/v1.yaml", "templates/pack_v1", "templates/pack_v2",

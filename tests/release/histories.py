@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.checks import at_least
 from rc1_lib.preflight.nights import NIGHTS, KeptNight, parse_nights
 from rc1_lib.records import GateResult
+from rc1_lib.workspace.artifacts import Workspace
 
 FIRST = datetime(2026, 11, 1, 3, 0, 5, tzinfo=UTC)
 Gates = Mapping[str, GateResult | float]

@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 import pytest
 
-from rc1_lib.artifacts import Workspace, read_json, write_json
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.rounds import PASSED
@@ -21,6 +20,7 @@ from rc1_lib.release.contents import packed
 from rc1_lib.release.ready import Ready, _evaluation, _training, check_ready
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import read_verified
+from rc1_lib.workspace.artifacts import Workspace, read_json, write_json
 
 Files = dict[str, bytes]
 CHECKPOINT = "checkpoints/rc1/step_00004"

@@ -8,15 +8,15 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.errors import RC1Error, TicketError
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.contents import LOCK
 from rc1_lib.release.package import write_package
 from rc1_lib.release.ready import check_ready
 from rc1_lib.release.verifier import MANIFEST, verify
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import read_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.evaluation.tables import PPO
 from tests.trained import evaluated
 

@@ -12,16 +12,16 @@ from pathlib import Path
 import orjson
 import pytest
 
-from rc1_lib.artifacts import write_json
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import TRAINING_REPORT
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.report import charts, data, policy, reward
 from rc1_lib.release.report.book import Book
 from rc1_lib.release.report.page import PAGE, Page, _steps, write_page
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.evaluation.tables import PPO
 from tests.trained import evaluated
 

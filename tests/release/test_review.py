@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.checks import at_most
 from rc1_lib.cli import main
-from rc1_lib.file_hashes import sha256_file
+from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.preflight.nights import NIGHTS
 from rc1_lib.records import GateResult
 from rc1_lib.release.report.review import PAGE, write_review
 from rc1_lib.run import open_run
-from rc1_lib.uncertainty import CheckInterval
+from rc1_lib.workspace.artifacts import Workspace
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.release.histories import night, values, write
 from tests.release.test_report import HOSTILE, Tags
 

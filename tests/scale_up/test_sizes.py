@@ -10,7 +10,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
@@ -19,6 +18,7 @@ from rc1_lib.scale_up.looks import AFTER, BEFORE, GROWTH, Look, judge
 from rc1_lib.scale_up.report import REPORT, measures, table, write_report
 from rc1_lib.scale_up.rows import grow
 from rc1_lib.scale_up.sizes import Step, sized, steps
+from rc1_lib.workspace.artifacts import read_json
 from tests.conftest import copied_pool
 
 SIZES = ("scale_up.sizes=[300, 600, 1200]", "scale_up.judged=6")

@@ -7,7 +7,7 @@ from collections import Counter
 import polars as pl
 import pytest
 
-from rc1_lib.config_judge import Budget, Prices
+from rc1_lib.config.judge import Budget, Prices
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring.budget import Spending
 from rc1_lib.scoring.calls import Ask, Sampling

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.scoring.dialogues import misfit
 from rc1_lib.scoring.prompt import JudgeSpec, canonical, dialogue_sha256, load_spec, write_prompt
@@ -21,6 +20,7 @@ from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, running
 from rc1_lib.testing.judge_server.grading import graded
 from rc1_lib.testing.judge_server.wire import Prompt as Received
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.scoring.bench import NUMBERS, PROVIDERS, Bench, dialogue
 from tests.shares import share
 

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.unstable_samples import UNSTABLE, keep_unstable
+from rc1_lib.workspace.artifacts import Workspace
 
 JUDGE = {"provider": "openai", "model": "m"}
 

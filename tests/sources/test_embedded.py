@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
-from rc1_lib.calculator import calculate
 from rc1_lib.errors import SourceError
+from rc1_lib.numbers.calculator import calculate
 from rc1_lib.records import Language, Question, Task
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.sources.embedded import generate, multihop_kinds

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.calculator import calculate
+from rc1_lib.numbers.calculator import calculate
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.loaded import Loaded
 from rc1_lib.sources.local import load_local

@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 from rc1_lib import task_specs
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.world import World
@@ -32,6 +31,7 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.local import load_local
 from rc1_lib.task_specs import SHIPPED, register, registered, task_names, task_spec
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.environment.worlds import LIMITS, call
 from tests.task_specs.musique import SPEC, parse
 

@@ -28,7 +28,6 @@ from google.genai import errors as gemini_errors
 from google.genai import types
 from openai.types.chat import ChatCompletion
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, Stats, running
@@ -36,6 +35,7 @@ from rc1_lib.testing.judge_server.faults import drawn, latency_s
 from rc1_lib.testing.judge_server.limits import TokenBucket
 from rc1_lib.testing.judge_server.tokens import cut, tokens
 from rc1_lib.testing.judge_server.wire import seconds
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 
 AT_ONCE = Behaviour(delay="zero")

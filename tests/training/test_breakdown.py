@@ -17,10 +17,9 @@ import torch
 from pydantic import BaseModel
 from safetensors import SafetensorError
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace
-from rc1_lib.config import RunConfig
+from rc1_lib.config.engines import ENGINES
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.evaluation.policies import evaluate_run
-from rc1_lib.learners import ENGINES
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.breakdown import (
     FROM_ROWS,
@@ -49,6 +48,7 @@ from rc1_lib.training.shortage import DISK, MEMORY, shortage
 from rc1_lib.training.supervised_run import train_small
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.trial.trial import prepare_trial
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.training.tiny import write_base
 
 LEARNING = while_learning("training.ppo")

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 import rc1_lib.evaluation.control as control_module
-from rc1_lib.artifacts import read_json
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.limits import Limits
 from rc1_lib.environment.world import World
@@ -30,6 +29,7 @@ from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.control import Control, Controlled
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.ppo_run import Prepared, advance, prepare, resumable
+from rc1_lib.workspace.artifacts import read_json
 from tests.training.tiny_world import tiny_run
 
 SMALL = ("gates.control.min_prompts=1", "gates.control.resamples=20", "training.control.steps=3")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.config import PrioritySampling
+from rc1_lib.config.run_config import PrioritySampling
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.curriculum import Curriculum
 

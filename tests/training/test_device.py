@@ -7,10 +7,10 @@ import ast
 import pytest
 import torch
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.training import device
 from rc1_lib.training.device import Precision, get_device, get_precision, to_device
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
 @pytest.fixture

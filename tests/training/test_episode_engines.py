@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 import rc1_lib.training.rollout.roll_out as roll_out_module
+from rc1_lib.config.step_metrics import OF_ENGINES
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
-from rc1_lib.step_metrics import OF_ENGINES
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_grpo import TorchGRPO

@@ -17,7 +17,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.calibration.judged_rows import judge_rows, with_reward
 from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.limits import Limits
@@ -25,7 +24,6 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.judge import open_judge, open_store, read_spec
 from rc1_lib.scoring.paid import paid_in
@@ -34,6 +32,8 @@ from rc1_lib.scoring.unbilled import score_unbilled
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.episode_judge import EpisodeJudge
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.forks import Forks
 from tests.scoring.bench import dialogues, overrides
 from tests.scoring.gateway import Reply, completion, running_gateway

@@ -15,7 +15,6 @@ import pytest
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict, record_baseline
 from rc1_lib.checks import at_most
 from rc1_lib.errors import RC1Error, TicketError
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.scoring.given import JUDGE_SPEC
@@ -23,6 +22,7 @@ from rc1_lib.scoring.judge import open_store
 from rc1_lib.scoring.paid import paid_in
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from rc1_lib.training.judge_drifted import check_grades
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL, copied_pool
 from tests.forks import Forks
 from tests.training.killed import LOOKED

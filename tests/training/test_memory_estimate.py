@@ -11,7 +11,6 @@ import trl.kernels.chunked_logprob as tiles
 import trl.trainer.utils as theirs
 from transformers import PretrainedConfig
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import open_run
 from rc1_lib.training import memory_estimate
@@ -27,6 +26,7 @@ from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.supervised_run import setup_of
 from rc1_lib.training.train_config_file import load_train_config
 from rc1_lib.training.trial.shapes import shape_of
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.training.tiny import write_base
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.config_file import load_config
+from rc1_lib.config.file import load_config
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training import base_model
@@ -17,6 +16,7 @@ from rc1_lib.training.base_model import base_fingerprint, load_base, load_tokeni
 from rc1_lib.training.derived import BASE
 from rc1_lib.training.device import Precision
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 Tiny = Callable[..., Run]
 

@@ -13,12 +13,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace
-from rc1_lib.config_file import load_config
+from rc1_lib.config.engines import ALIASES, ENGINES, OF_RUNS, PLAYED, STRATEGIES, Learner, LearnsFrom, names_of
+from rc1_lib.config.file import load_config
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.evaluate import BASE, TRAINED
 from rc1_lib.evaluation.policies import evaluate_run
-from rc1_lib.learners import ALIASES, ENGINES, OF_RUNS, PLAYED, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -27,6 +26,7 @@ from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 from rc1_lib.training.supervised_run import setup_of, train_small
 from rc1_lib.training.train_config_file import load_train_config
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.shares import share
 from tests.training.tiny import write_base
 from tests.training.tiny_world import RUNS

@@ -58,7 +58,7 @@ def test_words_in_the_metrics_are_never_more_than_the_embedded_tokenizers_tokens
     form: ChatFormat, mixed_pool: list[dict[str, Any]]
 ) -> None:
     """Rows with too many words are left out without being tokenised, which is right only then."""
-    from rc1_lib.text import text_length
+    from rc1_lib.text.tokens import text_length
 
     for row in mixed_pool:
         words = sum(text_length(message["content"]) for message in row["messages"])

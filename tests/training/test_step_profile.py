@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from rc1_lib.artifacts import read_json
+from rc1_lib.config.engines import ENGINES, Learner, LearnsFrom
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, Learner, LearnsFrom
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.spans import Part, span, start_timing, stop_timing
 from rc1_lib.training.step_profile import REPORT, REST, TRACE, profile_step
+from rc1_lib.workspace.artifacts import read_json
 from tests.shares import share
 
 Tiny = Callable[..., Run]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from rc1_lib.config.step_metrics import JUDGED, OF_STRATEGIES, REWARD_TERMS
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
-from rc1_lib.step_metrics import JUDGED, OF_STRATEGIES, REWARD_TERMS
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.curriculum import Curriculum

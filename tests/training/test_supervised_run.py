@@ -12,10 +12,9 @@ import pytest
 import torch
 import yaml
 
-from rc1_lib.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
+from rc1_lib.config.step_metrics import CLIPPED, measured
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.learners import ENGINES, LearnsFrom, names_of
-from rc1_lib.step_metrics import CLIPPED, measured
 from rc1_lib.training.checkpoint.diff import diff_checkpoints
 from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.ledger import read_ledger
@@ -27,7 +26,8 @@ from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.supervised_run import SmallResult, train_small
-from rc1_lib.workspace_lock import holding
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
+from rc1_lib.workspace.lock import holding
 from tests.forks import Forks
 from tests.shares import share
 from tests.training.tiny import write_base

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.checkpoint.diff import diff_checkpoints

@@ -10,7 +10,6 @@ import pytest
 import torch
 from bitsandbytes.nn import Linear4bit
 
-from rc1_lib.artifacts import read_json
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.load import load_checkpoint
@@ -27,6 +26,7 @@ from rc1_lib.training.trial.shapes import shape_of
 from rc1_lib.training.trial.trial import REPORT, prepare_trial
 from rc1_lib.training.updates.own_tokens import own_tokens
 from rc1_lib.training.updates.reading import logprobs_of
+from rc1_lib.workspace.artifacts import read_json
 from tests.forks import Forks
 from tests.training.tried import published
 

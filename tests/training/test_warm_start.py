@@ -14,10 +14,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from rc1_lib import derived
-from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.errors import ConfigError
-from rc1_lib.file_hashes import sha256_file
+from rc1_lib.provenance import derived
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
@@ -28,6 +26,8 @@ from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.warm_start import RECORD, Reference, reference_of
+from rc1_lib.workspace.artifacts import read_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.forks import Forks
 from tests.shares import share
 from tests.training.killed import until_done

@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.artifacts import recorded_write
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.features import measure
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import recorded_write
 from tests.environment.worlds import CLEAR, SHIP, STORY
 
 PROMPT = STORY["messages"][:2]

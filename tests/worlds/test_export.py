@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.code import covered
 from rc1_lib.environment.episode import Episode
 from rc1_lib.errors import RC1Error
+from rc1_lib.provenance.code import covered
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.worlds import package
 from rc1_lib.worlds.check import differences, named_pool
 from rc1_lib.worlds.package import export_world
 from rc1_lib.worlds.served import ServedWorld, opened, paid, reference_turns, replayed
 from rc1_lib.worlds.spec import MANIFEST, Part, WorldSpec
 from tests.environment.worlds import call, qwen_text
-from tests.house.test_arrows import imports
+from tests.imports import imports
 from tests.worlds.small import ROWS, WORTH, pool_of, small_run, turns_of
 
 

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.worlds.served import ServedWorld, replayed
 from rc1_lib.worlds.spec import MANIFEST
 from tests.worlds.small import ROWS, WORTH, turns_of

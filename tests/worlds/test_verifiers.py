@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.worlds.package import export_world
 from rc1_lib.worlds.served import ServedWorld, replayed
 from rc1_lib.worlds.spec import MANIFEST, Part

@@ -12,14 +12,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.cli.reference.values import accepted, given, sections_in, shown
-from rc1_lib.config import RunConfig
-from rc1_lib.config_file import merged, read_layers
+from rc1_lib.config.file import merged, read_layers
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.run import CONFIG_OF_PROFILE, ENVIRONMENT
 from rc1_lib.scoring.prompt import JudgeSpec
 from rc1_lib.training.embedded.recipe import Recipe
 from rc1_lib.training.train_config import TrainConfig
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 HEAD = """# Configuration keys
 

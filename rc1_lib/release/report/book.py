@@ -14,9 +14,9 @@ from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.regular_files import read_regular
 from rc1_lib.release.report.shapes import SHAPES, check_shape
 from rc1_lib.run import Run
+from rc1_lib.workspace.regular_files import read_regular
 
 UNDEFINED = "undefined"
 Format = Callable[[float], str]

@@ -14,11 +14,11 @@ from datetime import timedelta
 from itertools import pairwise
 from statistics import fmean, stdev
 
+from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.preflight.nights import KeptGate, KeptNight
 from rc1_lib.records import Check, Status
 from rc1_lib.release.report.book import is_number
 from rc1_lib.release.report.policy import said
-from rc1_lib.uncertainty import margin
 
 RED = (Status.FAILED, Status.ERROR)
 MIN_NIGHTS = 5

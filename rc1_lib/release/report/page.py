@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rc1_lib.artifacts import atomic_write, write_text
 from rc1_lib.evaluation.derived import TRAINING_REPORT
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.release.report.book import Book
 from rc1_lib.release.report.data import data
@@ -17,6 +15,8 @@ from rc1_lib.release.report.policy import evaluation_of, policy, tiles, training
 from rc1_lib.release.report.reward import attacks, judge, reward
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.names import step_of
+from rc1_lib.workspace.artifacts import atomic_write, write_text
+from rc1_lib.workspace.file_hashes import sha256_file
 
 FOLDER = "reports/release"
 PAGE = f"{FOLDER}/report.html"

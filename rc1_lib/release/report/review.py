@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rc1_lib.artifacts import write_text
 from rc1_lib.errors import RC1Error
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.preflight.nights import NIGHTS, KeptNight, NightOutcome, parse_nights
 from rc1_lib.release.report.book import Book
 from rc1_lib.release.report.changes import Change, changes, day
@@ -15,6 +13,8 @@ from rc1_lib.release.report.course import courses, within
 from rc1_lib.release.report.frame import Head, render
 from rc1_lib.release.report.nights import changed, gates, history, traffic
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import write_text
+from rc1_lib.workspace.file_hashes import sha256_file
 
 PAGE = "reports/release/review.html"
 _VERDICT = 400

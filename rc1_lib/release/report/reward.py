@@ -9,8 +9,8 @@ from typing import Any
 
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
-from rc1_lib.derived import Artifact
 from rc1_lib.errors import RC1Error
+from rc1_lib.provenance.derived import Artifact
 from rc1_lib.release.report.book import Book, Cited, Source, dollars, json_lines, percent, plain, two
 from rc1_lib.release.report.charts import Chart, dots, draw, reliability, scatter
 from rc1_lib.release.report.gates import rounds_of

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import Message
 from rc1_lib.reward.rated import Rated, rated
@@ -21,7 +22,6 @@ from rc1_lib.scoring.judge import Judge, check_judge, open_judge, open_store, re
 from rc1_lib.scoring.judged import Judged
 from rc1_lib.scoring.prompt import JudgeSpec
 from rc1_lib.scoring.reward_log import RewardLog
-from rc1_lib.thresholds import Gates
 
 _T = TypeVar("_T")
 STAGE = "scoring"

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from rc1_lib.artifacts import atomic_write
+from rc1_lib.workspace.artifacts import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

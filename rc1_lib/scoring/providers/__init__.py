@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from rc1_lib.addresses import KEY_VARIABLE
+from rc1_lib.config.addresses import KEY_VARIABLE
 from rc1_lib.errors import ConfigError
-from rc1_lib.proxies import check_proxies
+from rc1_lib.runtime.proxies import check_proxies
 from rc1_lib.scoring.calls import Provider
 from rc1_lib.scoring.providers.settings import ProviderSettings, endpoint
 

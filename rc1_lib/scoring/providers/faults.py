@@ -15,7 +15,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from rc1_lib.addresses import KEY_VARIABLE
+from rc1_lib.config.addresses import KEY_VARIABLE
 from rc1_lib.scoring.calls import CallFailedError, CallFault
 from rc1_lib.scoring.providers.redaction import LONGEST, Redactor
 from rc1_lib.scoring.providers.settings import ProviderSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from rc1_lib.addresses import KEY_VARIABLE
+from rc1_lib.config.addresses import KEY_VARIABLE
 from rc1_lib.masking import HIDDEN, in_base64, mask, secrets
 
 LONGEST = 300

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from dataclasses import dataclass, field
 
-from rc1_lib.addresses import KEY_VARIABLE, read_address
+from rc1_lib.config.addresses import KEY_VARIABLE, read_address
 from rc1_lib.errors import ConfigError
 
 PLACEHOLDER_KEY = "no-key"

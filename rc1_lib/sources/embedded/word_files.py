@@ -14,8 +14,8 @@ from pathlib import Path
 
 import yaml
 
+from rc1_lib.config.strict_yaml import fault_line, parse_yaml
 from rc1_lib.errors import SourceError
-from rc1_lib.strict_yaml import fault_line, parse_yaml
 
 FOLDER = Path(__file__).parent / "words"
 _SHOWN = 80

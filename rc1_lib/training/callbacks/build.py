@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.training import train_config
 from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
@@ -20,6 +19,7 @@ from rc1_lib.training.checkpoint.save_rule import SaveRule
 from rc1_lib.training.run_paths import LEDGER, TENSORBOARD, TRACKERS, small_metrics
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.train_log import TrainLog
+from rc1_lib.workspace.artifacts import Workspace
 
 ORDER = ("grad_clip", "lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")
 """A step is evaluated before it is judged and logged, and logged before it is saved."""

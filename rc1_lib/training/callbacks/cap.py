@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rc1_lib.config_course import Cap
+from rc1_lib.config.curriculum import Cap
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.checkpoint.names import folder_name

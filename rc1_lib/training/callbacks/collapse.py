@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rc1_lib.config_course import Collapse
-from rc1_lib.step_metrics import ENTROPY, KL, SAME_ANSWER
+from rc1_lib.config.curriculum import Collapse
+from rc1_lib.config.step_metrics import ENTROPY, KL, SAME_ANSWER
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.diverged import CollapsedError
 from rc1_lib.training.metrics_log import MetricsLog

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rc1_lib.config.step_metrics import EPISODE_FIGURES, HELD_OUT
 from rc1_lib.errors import ConfigError
-from rc1_lib.step_metrics import EPISODE_FIGURES, HELD_OUT
 from rc1_lib.training.callbacks.quiet import Quiet
 
 if TYPE_CHECKING:

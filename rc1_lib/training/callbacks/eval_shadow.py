@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rc1_lib.step_metrics import HELD_OUT
+from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.training.callbacks.quiet import Quiet
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rc1_lib.progress import tell
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import Open, Tracker
 from rc1_lib.training.metrics_log import MetricsLog

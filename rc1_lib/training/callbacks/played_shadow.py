@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rc1_lib.config_course import ShadowLook
+from rc1_lib.config.curriculum import ShadowLook
+from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.environment.summary import summary
 from rc1_lib.records import MeasuredRow
-from rc1_lib.step_metrics import HELD_OUT
 from rc1_lib.training.callbacks.eval_shadow import look_is_due
 from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.metrics_log import SECONDS

@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from rc1_lib.artifacts import sha256_json
-from rc1_lib.config_course import Tracker as Name
-from rc1_lib.config_course import Tracking
+from rc1_lib.config.curriculum import Tracker as Name
+from rc1_lib.config.curriculum import Tracking
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import mask_tree, secrets
+from rc1_lib.workspace.artifacts import sha256_json
 
 _PACKAGE: Mapping[Name, str] = {"wandb": "wandb", "mlflow": "mlflow-skinny"}
 """Tracker -> what has to be installed; the extra of RC1 has the tracker's name."""

@@ -12,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.artifacts import now
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.checkpoint.names import step_of, steps
 from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.workspace.artifacts import now
 
 
 def record_all(folder: Path, ledger: Path) -> None:

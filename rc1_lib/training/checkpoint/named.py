@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rc1_lib.artifacts import Workspace
 from rc1_lib.training.checkpoint.ledger import was_removed
 from rc1_lib.training.checkpoint.names import folder_name, resolve, steps
 from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.workspace.artifacts import Workspace
 
 
 def resolve_named(name: str, folder: Path, workspace: Workspace, ledger: Path, rule: str, instead: str) -> Path:

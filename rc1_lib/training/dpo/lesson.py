@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from rc1_lib.config_updates import DPO
+from rc1_lib.config.updates import DPO
 from rc1_lib.training.dpo.pairs import Pair
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.updates.batch import EpisodeBatch

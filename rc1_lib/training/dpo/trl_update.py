@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from rc1_lib.config_updates import TrlDPO
+from rc1_lib.config.updates import TrlDPO
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.device import to_device
 from rc1_lib.training.dpo.pairs import Pair, pairs_of

@@ -7,7 +7,7 @@ from statistics import fmean
 import torch
 from torch.optim import Optimizer
 
-from rc1_lib.config_updates import DPO
+from rc1_lib.config.updates import DPO
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.dpo.lesson import DPOLesson
 from rc1_lib.training.dpo.pairs import pairs_of

@@ -17,10 +17,9 @@ import numpy as np
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from rc1_lib.artifacts import PROJECT_ROOT
-from rc1_lib.config_file import load_config
+from rc1_lib.config.file import load_config
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.progress import tell
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.embedded.corpus import Demonstration, shards, written
 from rc1_lib.training.embedded.learning import train
@@ -29,6 +28,7 @@ from rc1_lib.training.embedded.recipe import Corpus, Recipe
 from rc1_lib.training.embedded.recorded import write_base
 from rc1_lib.training.embedded.skill import skill_by_stage
 from rc1_lib.training.embedded.tokenizer import train_tokenizer
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 _TOKENIZER_ROWS = 24_000
 

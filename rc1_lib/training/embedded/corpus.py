@@ -13,12 +13,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import TypedDict
 
-from rc1_lib.config_data import Pool
+from rc1_lib.config.data import Pool
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack
-from rc1_lib.progress import tell
 from rc1_lib.records import BUCKETS, Message, Row, Task
+from rc1_lib.runtime.progress import tell
 from rc1_lib.sources.embedded import EMBEDDED_TASKS, generate
 
 

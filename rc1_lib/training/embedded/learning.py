@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
-from rc1_lib.progress import tell
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.embedded.packed import Batch, Packed, batches, padded
 from rc1_lib.training.embedded.recipe import Schedule
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from rc1_lib.config_file import read_model
-from rc1_lib.config_values import Positive, Section, Seed, Share
+from rc1_lib.config.file import read_model
+from rc1_lib.config.values import Positive, Section, Seed, Share
 
 Rate = Annotated[float, Field(gt=0)]
 

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.errors import ConfigError
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.training.checkpoint import atomic_folder
+from rc1_lib.workspace.artifacts import read_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 RECORD = "base.json"
 

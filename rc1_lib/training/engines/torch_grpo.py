@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from transformers import PreTrainedModel
 
-from rc1_lib.config_training import Training
-from rc1_lib.config_updates import GRPO
+from rc1_lib.config.training import Training
+from rc1_lib.config.updates import GRPO
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.grpo.settings import GRPOSettings
 from rc1_lib.training.grpo.trl_gradients import TakesLoss

@@ -22,8 +22,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from rc1_lib.config_training import Training
-from rc1_lib.config_updates import GRPO
+from rc1_lib.config.training import Training
+from rc1_lib.config.updates import GRPO
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.engines.torch_grpo import TorchGRPO
 from rc1_lib.training.grpo.trl_gradients import Read

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rc1_lib.config_updates import GRPO
+from rc1_lib.config.updates import GRPO
 from rc1_lib.training.grpo.settings import GRPOSettings
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.interface import PolicyLike

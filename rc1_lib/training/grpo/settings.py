@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rc1_lib.config_updates import GRPO
+from rc1_lib.config.updates import GRPO
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,12 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from rc1_lib.artifacts import FileState, write_json
 from rc1_lib.errors import ConfigError
-from rc1_lib.file_hashes import sha256_file
-from rc1_lib.progress import tell
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.chat_format import format_of
-from rc1_lib.training.derived import REFERENCE
+from rc1_lib.training.derived import REFERENCE, reference_state
 from rc1_lib.training.device import Precision, get_device, get_precision, to_device, wanted_precision
 from rc1_lib.training.embedded.recorded import check_recorded
 from rc1_lib.training.handover.destination import absent_folder, check_absent
@@ -27,7 +25,8 @@ from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.trial_mark import refuse_random_base
 from rc1_lib.training.updates.parity import distance
-from rc1_lib.training.warm_start import reference_state
+from rc1_lib.workspace.artifacts import FileState, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 STAGE = "dequantize"
 RECORD = "dequantized.json"

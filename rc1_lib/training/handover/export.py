@@ -13,14 +13,13 @@ from peft import PeftModel
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from rc1_lib.artifacts import write_json
-from rc1_lib.file_hashes import sha256_file
-from rc1_lib.hub_name import name_and_commit
-from rc1_lib.progress import tell
+from rc1_lib.config.hub_name import name_and_commit
 from rc1_lib.run import Run
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.base_model import load_base
 from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.real_run import check_real_run
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.device import to_device
 from rc1_lib.training.handover.destination import absent_folder, check_absent
@@ -29,10 +28,11 @@ from rc1_lib.training.handover.merge import merged_model
 from rc1_lib.training.handover.trained_policy import engine_of, start_of
 from rc1_lib.training.models import model_section
 from rc1_lib.training.playing_engine import PlayingEngine
-from rc1_lib.training.real_run import check_real_run
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.train_config import ModelSection
+from rc1_lib.workspace.artifacts import write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 STAGE = "export"
 MANIFEST = "export.json"

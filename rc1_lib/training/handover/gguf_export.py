@@ -11,9 +11,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from rc1_lib.artifacts import read_json, write_json
 from rc1_lib.errors import RC1Error
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat, format_of
@@ -23,6 +21,8 @@ from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
 from rc1_lib.training.handover.gguf_likeness import GGUFLikeness, gguf_likeness
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
 from rc1_lib.training.rows import select_rows
+from rc1_lib.workspace.artifacts import read_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 MANIFEST = "gguf.json"
 _IDS_ONLY = "Token ids only: llama.cpp does not cut texts as this model's tokenizer does."

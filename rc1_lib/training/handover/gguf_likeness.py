@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rc1_lib.progress import tell
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.handover.gguf_file import GGUFType
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
 

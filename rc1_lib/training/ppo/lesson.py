@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from rc1_lib.config_updates import PPO
+from rc1_lib.config.updates import PPO
 from rc1_lib.training.ppo.losses import policy_loss, value_loss
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.targets import Targets

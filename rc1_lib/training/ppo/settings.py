@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rc1_lib.config_updates import PPO
+from rc1_lib.config.updates import PPO
 
 
 @dataclass(frozen=True, slots=True)

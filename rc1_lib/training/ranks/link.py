@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.training.shortage import WorkerShortage
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +38,7 @@ class Line(Protocol):
         ...
 
 
-class LostError(RC1Error):
+class LostError(RC1Error, WorkerShortage):
     """A process of the crew is gone, or has refused its part.
 
     Attributes:
@@ -50,7 +51,7 @@ class LostError(RC1Error):
         self.lacking = lacking
 
 
-class FollowerError(RuntimeError):
+class FollowerError(RuntimeError, WorkerShortage):
     """A process of the crew has failed; its traceback is in the message.
 
     Attributes:

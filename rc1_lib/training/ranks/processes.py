@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from rc1_lib.config_training import Training
+from rc1_lib.config.engines import ENGINES, own_name
+from rc1_lib.config.training import Training
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, own_name
 from rc1_lib.training.device import get_device
 from rc1_lib.training.ranks.crew import Crew
 from rc1_lib.training.ranks.launched import launched_crew

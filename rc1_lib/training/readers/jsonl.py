@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.errors import RowError
-from rc1_lib.regular_files import open_regular
+from rc1_lib.workspace.regular_files import open_regular
 
 _KEYS = {"input", "output", "meta"}
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import orjson
 
-from rc1_lib.artifacts import atomic_write
 from rc1_lib.errors import SourceError
+from rc1_lib.workspace.artifacts import atomic_write
 
 SUFFIX = "_min.jsonl"
 _PEOPLE = ("Mira", "Tom", "Ines", "Juri", "Ada", "Noor")

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel
 
-from rc1_lib.config_training import Training
+from rc1_lib.config.training import Training
 from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.growing_decoder import GrowingDecoder

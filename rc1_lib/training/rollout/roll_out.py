@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from rc1_lib.progress import tell
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.decoding import context_of, decoding
 from rc1_lib.training.rollout.merged import merged

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from rc1_lib.config_updates import SFT
+from rc1_lib.config.updates import SFT
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.sft.lesson import SFTLesson
 from rc1_lib.training.spans import Part, span

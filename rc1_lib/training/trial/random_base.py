@@ -18,11 +18,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from rc1_lib.artifacts import read_json, sha256_json, write_json
-from rc1_lib.progress import tell
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.base_model import model_without_weights
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.trial_mark import RANDOM_BASE, RECORD
+from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 
 _SHARD_BYTES = 2 * 2**30
 _STAGE = "random base"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import orjson
 
-from rc1_lib.artifacts import Workspace, atomic_write
-from rc1_lib.config import RunConfig
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.sources.embedded import EMBEDDED_TASKS
-from rc1_lib.text import text_length
+from rc1_lib.text.tokens import text_length
 from rc1_lib.training.embedded.corpus import Shard, demonstrations
+from rc1_lib.workspace.artifacts import Workspace, atomic_write
 
 _QUESTIONS, _SEED = 60, -1
 """Of every task; enough for all three buckets on both sides."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from transformers import PretrainedConfig, Qwen3Config
 
+from rc1_lib.config.hub_name import name_and_commit
 from rc1_lib.errors import ConfigError
-from rc1_lib.hub_name import name_and_commit
 from rc1_lib.training.base_model import config_of
 from rc1_lib.training.usable import check_figures
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from rc1_lib.artifacts import PROJECT_ROOT, write_json
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.breakdown import TRYING_OUT, naming_breakdowns
@@ -34,6 +33,7 @@ from rc1_lib.training.trial.rows import write_trial_rows
 from rc1_lib.training.trial.shapes import shape_of
 from rc1_lib.training.trial_mark import RANDOM_BASE
 from rc1_lib.training.usable import check_usable
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_json
 
 REPORT = "reports/trial_random_base.json"
 SAYS = "trial on random weights: no policy, no evaluation, no ticket"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rc1_lib.config_updates import Steps, Update
+from rc1_lib.config.updates import Steps, Update
 
 
 class FixedKL:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from rc1_lib.config_updates import Steps, Update
+from rc1_lib.config.updates import Steps, Update
 from rc1_lib.training.updates.batch import TokenBatch
 from rc1_lib.training.updates.interface import PolicyLike
 from rc1_lib.training.updates.losses import Loss

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from rc1_lib.config_episodes import Parity
+from rc1_lib.config.episodes import Parity
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.updates.losses import FAR
 

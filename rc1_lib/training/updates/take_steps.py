@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from rc1_lib.config_updates import Steps
+from rc1_lib.config.updates import Steps
 from rc1_lib.training.ranks.shards import Shards
 from rc1_lib.training.spans import Part, span
 from rc1_lib.training.updates.gradients import add_gradients

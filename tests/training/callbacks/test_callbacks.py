@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rc1_lib.errors import ConfigError, RowError
-from rc1_lib.progress import listening
+from rc1_lib.runtime.progress import listening
 from rc1_lib.training.api import Callback
 from rc1_lib.training.callbacks.checkpoints import Checkpoints
 from rc1_lib.training.callbacks.early_stop import EarlyStop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rc1_lib.config_course import Cap
+from rc1_lib.config.curriculum import Cap
 from rc1_lib.training.callbacks.cap import USD, Spent, spent_in
 
 LINES = [{"step": step, "sec_per_step": 1800.0, USD: 0.25} for step in (1, 2, 3)]

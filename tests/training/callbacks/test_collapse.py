@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from rc1_lib.config_course import Collapse
+from rc1_lib.config.curriculum import Collapse
+from rc1_lib.config.step_metrics import ENTROPY, KL, SAME_ANSWER, unseen
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.environment.summary import summary
-from rc1_lib.step_metrics import ENTROPY, KL, SAME_ANSWER, unseen
 from rc1_lib.training.callbacks.collapse import CollapseGuard, sign_of
 from rc1_lib.training.diverged import CollapsedError, DivergedError
 from rc1_lib.training.metrics_log import MetricsLog

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.config_course import Tracking
+from rc1_lib.config.curriculum import Tracking
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import Logging

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from rc1_lib.config_updates import DPO
+from rc1_lib.config.updates import DPO
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.dpo.pairs import Pair, pairs_of
 from rc1_lib.training.dpo.update import dpo_update

@@ -9,13 +9,13 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rc1_lib.artifacts import PROJECT_ROOT, read_json
 from rc1_lib.errors import ConfigError
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.embedded.build import architecture, build_base
 from rc1_lib.training.embedded.recipe import Recipe, read_recipe
 from rc1_lib.training.embedded.recorded import RECORD
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 Built = tuple[Path, dict[str, Any]]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.training.embedded.corpus import Shard, demonstrations, shards, written
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.training.tiny_world import shipped
 
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from rc1_lib.config.step_metrics import measured, unmeasured
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
-from rc1_lib.step_metrics import measured, unmeasured
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.pure_pt_demonstrations import PurePtDemonstrations
 from rc1_lib.training.engines.trl_demonstrations import inputs_of

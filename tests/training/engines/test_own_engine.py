@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine
 from rc1_lib.training.engines.trl_sft import TrlSFT
@@ -17,6 +16,7 @@ from rc1_lib.training.readers.collate import Collator
 from rc1_lib.training.readers.encode import EncodedRow
 from rc1_lib.training.supervised_run import setup_of
 from rc1_lib.training.train_config_file import load_train_config
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.pages import example, run
 from tests.training.tiny import write_base
 

@@ -11,9 +11,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from rc1_lib.artifacts import PROJECT_ROOT
+from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
 from rc1_lib.errors import ConfigError
-from rc1_lib.learners import ENGINES, LearnsFrom, names_of
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.finite_step import check_finite_gradient
 from rc1_lib.training.readers.collate import Collator
@@ -22,6 +21,7 @@ from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.supervised_run import setup_of
 from rc1_lib.training.train_config_file import load_train_config
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.training.tiny import write_base
 
 ROWS = [

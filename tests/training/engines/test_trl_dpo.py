@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rc1_lib.config_updates import TrlDPO
+from rc1_lib.config.updates import TrlDPO
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.dpo.trl_update import FIGURES, Logprobs, PairsRead, trl_dpo_update

@@ -17,7 +17,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rc1_lib.cli import main
 from rc1_lib.errors import RC1Error
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.device import Precision
@@ -25,6 +24,7 @@ from rc1_lib.training.handover import export as export_module
 from rc1_lib.training.handover.export import UnlikeError, export_checkpoint
 from rc1_lib.training.handover.likeness import likeness
 from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.shares import share
 from tests.training.ppo.toys import episode
 from tests.training.tiny_world import ENGINES, OVERRIDES, tiny_run

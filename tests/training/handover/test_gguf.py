@@ -12,11 +12,11 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.file_hashes import sha256_file
 from rc1_lib.training.handover import gguf_export
 from rc1_lib.training.handover.gguf_export import UnlikeGGUFError, export_gguf
 from rc1_lib.training.handover.gguf_file import GGUFType, write_gguf
 from rc1_lib.training.handover.llama_cpp import LlamaCpp
+from rc1_lib.workspace.file_hashes import sha256_file
 from tests.training.handover.conftest import Exported
 
 QWEN2 = (

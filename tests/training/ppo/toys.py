@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rc1_lib.config_updates import PPO
+from rc1_lib.config.updates import PPO
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.training.ppo.settings import PPOSettings
 from rc1_lib.training.ppo.value_head import ValueHead

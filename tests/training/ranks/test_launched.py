@@ -17,7 +17,6 @@ import pytest
 import torch
 from prefect.utilities.engine import capture_sigterm
 
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.cli import _leads
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
@@ -28,6 +27,7 @@ from rc1_lib.training.ranks.launched import LaunchedCrew, join
 from rc1_lib.training.ranks.link import LostError
 from rc1_lib.training.ranks.processes import processes_of
 from rc1_lib.training.shortage import MEMORY, shortage
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.forks import Forks
 from tests.training.ranks import launches
 from tests.training.ranks.launches import SHARDS, started

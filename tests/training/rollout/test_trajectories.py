@@ -12,7 +12,7 @@ import torch
 from transformers import MambaConfig, MambaForCausalLM, PreTrainedModel
 
 from rc1_lib.environment.outcome import EpisodeStatus
-from rc1_lib.progress import listening
+from rc1_lib.runtime.progress import listening
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.rollout.errors import RolloutError
 from rc1_lib.training.rollout.roll_out import roll_out

@@ -22,7 +22,6 @@ import pytest
 import torch
 
 import rc1_lib.training.rollout.vllm.server as server_module
-from rc1_lib.artifacts import PROJECT_ROOT
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.episode_engine import EpisodeEngine
@@ -33,6 +32,7 @@ from rc1_lib.training.rollout.vllm.adapter import PREFIX
 from rc1_lib.training.rollout.vllm.server import Access, Turn, VLLMError
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.training.updates.parity import ParityError
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 from tests.training.test_episode_engines import check_sampled_again_at_a_rate_of_0, engine_of, played
 from tests.training.tiny_world import ENGINES

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from rc1_lib.config_episodes import VLLM, Parity
-from rc1_lib.progress import tell
+from rc1_lib.config.episodes import VLLM, Parity
 from rc1_lib.reward.adapters.reward import finish
+from rc1_lib.runtime.progress import tell
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.rollout.roll_out import STAGE
 from rc1_lib.training.rollout.running_episode import RunningEpisode

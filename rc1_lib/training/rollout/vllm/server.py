@@ -20,8 +20,8 @@ from typing import Any
 import anyio
 import httpx2
 
-from rc1_lib.addresses import VLLM_KEY, read_address
-from rc1_lib.config_episodes import VLLM
+from rc1_lib.config.addresses import VLLM_KEY, read_address
+from rc1_lib.config.episodes import VLLM
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import conceal, secrets
 from rc1_lib.training.rollout.errors import RolloutError

@@ -1,0 +1,339 @@
+"""Reading a configuration file: overrides, and errors that name the key, what was found and what to write."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from rc1_lib.config.run_config import RunConfig
+from rc1_lib.config.strict_yaml import fault_line, parse_yaml
+from rc1_lib.errors import ConfigError
+from rc1_lib.masking import conceal, conceal_argument, holds_credentials, mask_tree, secrets
+from rc1_lib.workspace.regular_files import read_regular
+
+Model = TypeVar("Model", bound=BaseModel)
+
+EXTENDS = "extends"
+"""The key of a file that says only where it differs from another one in the same folder."""
+_LARGEST = 1_000_000
+"""Bytes of a configuration; those that are shipped have some 20,000."""
+_NOT_THERE = object()
+_PUBLISHED_ROWS = range(20_000, 40_001)
+"""Sizes of the pool that the specification allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One file of a configuration, and what stands in that file itself."""
+
+    path: Path
+    tree: dict[str, Any]
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """The configuration of a run; see `read_model`."""
+    return read_model(RunConfig, path, overrides, "pool.n=600")
+
+
+def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example: str) -> Model:
+    """Read `path`, apply dotted overrides (`a.b=c`, values in YAML syntax) and validate.
+
+    Args:
+        kind: what the file has to be.
+        path: the file.
+        overrides: over what it says, in order.
+        example: an override that such a file takes, for whoever wrote one wrongly.
+
+    Raises:
+        ConfigError: naming the file and the key, what was found and what is expected.
+    """
+    layers = read_layers(path)
+    tree = merged(layers)
+    for override in overrides:
+        _apply(tree, override, example)
+    _refuse_credentials(tree, layers, overrides)
+    try:
+        model = kind.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(_explain(kind, layers, overrides, error)) from None
+    for where, value in _misread(tree, model.model_dump(), ""):
+        raise ConfigError(
+            f"{_said_by(where, layers, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
+        )
+    return model
+
+
+def read_layers(path: Path) -> tuple[Layer, ...]:
+    """A YAML file, the file that it extends, the one that this extends, and so on to one that stands by itself.
+
+    Raises:
+        ConfigError: as `read_yaml`; also when a key `extends` is not the name of another file in the same folder, when
+            that file is missing, or when a file extends itself by way of others.
+    """
+    layers = [Layer(path, read_yaml(path))]
+    while EXTENDS in layers[-1].tree:
+        base = _base_of(layers[-1])
+        if base in (layer.path for layer in layers):
+            chain = ", ".join(layer.path.name for layer in layers)
+            raise ConfigError(
+                f"{layers[-1].path}: {EXTENDS}: {base.name} extends this file in turn ({chain}), expected files that "
+                f"end with one that stands by itself"
+            )
+        layers.append(Layer(base, read_yaml(base)))
+    return tuple(layers)
+
+
+def merged(layers: Sequence[Layer]) -> dict[str, Any]:
+    """The values of all `layers`, those of an earlier one over those of a later one; lists are replaced as a whole."""
+    tree: dict[str, Any] = {}
+    for layer in reversed(layers):
+        tree = _laid_over({key: value for key, value in layer.tree.items() if key != EXTENDS}, tree)
+    return tree
+
+
+def _base_of(layer: Layer) -> Path:
+    name = layer.tree[EXTENDS]
+    if not isinstance(name, str) or Path(name).name != name or name == layer.path.name:
+        raise ConfigError(
+            f"{layer.path}: {EXTENDS}: found {name!r}, expected the name of another file in the same folder, for "
+            f"example local.yaml"
+        )
+    base = layer.path.with_name(name)
+    if not base.exists():
+        raise ConfigError(
+            f"{layer.path}: {EXTENDS}: there is no {name} in the same folder; copy it there, or name one that is"
+        )
+    return base
+
+
+def _laid_over(values: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
+    """`below` with `values` in their places; a mapping of the result is none of theirs, so that it may be altered."""
+    laid = dict(below)
+    for key, value in values.items():
+        there = laid.get(key)
+        laid[key] = (
+            _laid_over(value, there if isinstance(there, Mapping) else {}) if isinstance(value, Mapping) else value
+        )
+    return laid
+
+
+def _misread(written: Any, read: Any, where: str) -> Iterator[tuple[str, bool]]:
+    """Yes or no where something else is meant: Python takes `true` for the number 1."""
+    if isinstance(written, bool) and not isinstance(read, bool):
+        yield where, written
+    elif isinstance(written, Mapping) and isinstance(read, Mapping):
+        for key, value in written.items():
+            yield from _misread(value, read.get(key), f"{where}.{key}" if where else str(key))
+    elif isinstance(written, list) and isinstance(read, list | tuple):
+        for place, (value, one) in enumerate(zip(written, read, strict=False)):
+            yield from _misread(value, one, f"{where}.{place}")
+
+
+def _refuse_credentials(tree: Mapping[str, Any], layers: Sequence[Layer], overrides: Sequence[str]) -> None:
+    """What the configuration holds stands in reports, in the ticket and in Prefect's database."""
+    for key, value in flatten(tree).items():
+        if any(
+            isinstance(one, str) and holds_credentials(one) for one in (value if isinstance(value, list) else [value])
+        ):
+            raise ConfigError(
+                f"{_said_by(key, layers, overrides)}: {key}: an address with credentials in it; expected one without: "
+                f"a judge's key belongs into SCORER_API_KEY, a vLLM server's into RC1_VLLM_API_KEY"
+            )
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping, or say in a sentence why it cannot be read."""
+    try:
+        tree = parse_yaml(read_regular(path, _LARGEST).decode())
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such configuration file; give one with --config") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}), expected a YAML file") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}:{fault_line(error)} is not valid YAML: {getattr(error, 'problem', error)}") from None
+    except ValueError as error:  # a date such as 2025-13-45
+        raise ConfigError(f"{path}: holds a value that YAML cannot read: {error}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path}: expected a mapping of keys to values, found {type(tree).__name__}")
+    return tree
+
+
+def dump_config(config: RunConfig, hidden: Sequence[str] = ()) -> str:
+    """The effective configuration as YAML, every key in its place, with `hidden` masked (see `masking.secrets`)."""
+    tree = mask_tree(config.model_dump(mode="json"), hidden)
+    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted key -> leaf value."""
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            leaves |= flatten(value, f"{prefix}{key}.")
+        else:
+            leaves[f"{prefix}{key}"] = value
+    return leaves
+
+
+def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
+    """What `config` decides otherwise than the published one, so that a loosened gate is seen to be so.
+
+    Waivers are not among them (reports list them by themselves), nor is a pool within the published size range.
+    """
+    ours, theirs = decisive(config), decisive(published)
+    if config.pool.n in _PUBLISHED_ROWS:
+        ours["pool.n"] = theirs["pool.n"]
+    found = sorted(_differing(ours, theirs), key=itemgetter("key"))
+    return [one for one in found if not one["key"].startswith("gates.waivers")]
+
+
+def departures_of_growth(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
+    """What `config` decides otherwise of a scale-up alone: through which sizes the pool grows, how many are judged.
+
+    The last size is the pool itself, of which `departures` tells. A ticket rests on neither.
+    """
+    ours, theirs = decisive_of_growth(config), decisive_of_growth(published)
+    if ours["scale_up.sizes"][:-1] == theirs["scale_up.sizes"][:-1]:
+        ours["scale_up.sizes"] = theirs["scale_up.sizes"]
+    return _differing(ours, theirs)
+
+
+def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"key": key, "value": ours.get(key), "published": theirs.get(key)}
+        for key in {**ours, **theirs}
+        if ours.get(key) != theirs.get(key)
+    ]
+
+
+def decisive_of_growth(config: RunConfig) -> dict[str, Any]:
+    """Dotted key -> value of what decides, beside all that `decisive` gives, what a green scale-up means."""
+    return flatten(config.model_dump(mode="json", include={"scale_up": {"sizes", "judged"}}))
+
+
+def decisive(config: RunConfig) -> dict[str, Any]:
+    """Dotted key -> value of all that decides what a green gate means."""
+    return flatten(
+        config.model_dump(
+            mode="json",
+            include={
+                "gates": True,
+                "difficulty": {"target", "bounds", "clarification_hard_turns"},
+                "shadow": {"n", "stratify"},
+                "datasets": True,
+                "pool": {"n", "reference_templates_dir"},
+                "judge": {"samples": True, "sampling": {"temperature"}, "store": {"ttl_days"}},
+                "reward": {"old_weights"},
+                "ticket": {"ttl_hours"},
+                "overclar": True,
+                "difficulty_beta": True,
+                "training": {"reward": {"success", "judge"}},
+            },
+        )
+    )
+
+
+def _apply(tree: dict[str, Any], override: str, example: str) -> None:
+    key, text = _parted(override)
+    if not key or text is None:
+        raise _misset(override, f"expected KEY=VALUE with a dotted key, for example --set {example}")
+    try:
+        value = parse_yaml(text)
+    except (yaml.YAMLError, ValueError):
+        raise _misset(override, "the value is not a YAML value") from None
+    *parents, leaf = key.split(".")
+    node: Any = tree
+    for depth, parent in enumerate(parents, start=1):
+        if parent not in node:
+            raise _misset(override, f"there is no section '{parent}'{_nearest(parent, list(node))}")
+        node = node[parent]
+        if not isinstance(node, dict):
+            whole = ".".join(parents[:depth])
+            raise _misset(
+                override, f"'{parent}' is a value, no section with keys of its own; give all of it: {whole}=..."
+            )
+    node[leaf] = value
+
+
+def _misset(override: str, problem: str) -> ConfigError:
+    return ConfigError(f"--set {conceal_argument(override, secrets())}: {problem}")
+
+
+def _parted(override: str) -> tuple[str, str | None]:
+    """The dotted key of `a.b=c` and its value's text; None where there is no `=`."""
+    key, separator, text = override.partition("=")
+    return key.strip(), text if separator else None
+
+
+def _explain(kind: type[BaseModel], layers: Sequence[Layer], overrides: Sequence[str], error: ValidationError) -> str:
+    """What is wrong, each fault below the place that said so: the file, or the command line."""
+    problems: dict[str, list[str]] = {}
+    hidden = secrets()
+    for item in error.errors():
+        where = ".".join(str(part) for part in item["loc"] if part != "[key]") or "(top level)"
+        found = repr(conceal(str(item["input"]), hidden)[:80])
+        if item["type"] == "extra_forbidden":
+            *parents, leaf = item["loc"]
+            known = _known_keys(kind, parents)
+            problem = f"unknown key '{where}'{_nearest(str(leaf), known)}"
+        elif item["type"] == "missing":
+            problem = f"the key '{where}' is missing"
+        elif item["type"] == "value_error":
+            problem = f"{where}: {item['ctx']['error']}" if item["loc"] else str(item["ctx"]["error"])
+        elif item["type"] in ("tuple_type", "list_type"):
+            problem = f"{where}: found {found}, expected a list"
+        elif item["type"] == "union_tag_invalid":
+            problem = f"{where}: found '{item['ctx']['tag']}', expected one of {item['ctx']['expected_tags']}"
+        else:
+            problem = f"{where}: found {found}, expected: {item['msg']}"
+        problems.setdefault(_said_by(where, layers, overrides), []).append(problem)
+    return "; ".join(f"{place}: {'; '.join(shown)}" for place, shown in problems.items())
+
+
+def _said_by(where: str, layers: Sequence[Layer], overrides: Sequence[str]) -> str:
+    """The file in which the key `where` stands; of a section, or of a key that is missing, all that may be at fault."""
+    keys = [_parted(override)[0] for override in overrides]
+    ours = any(where == key or where.startswith(f"{key}.") for key in keys)
+    first, *others = _files_at_fault(where.split("."), layers)
+    said = " over ".join([str(first), *(path.name for path in others)])
+    return f"{layers[0].path}, changed on the command line" if ours else said
+
+
+def _files_at_fault(steps: Sequence[str], layers: Sequence[Layer]) -> list[Path]:
+    found = []
+    for layer in layers:
+        value: Any = layer.tree
+        for step in steps:
+            if isinstance(value, Mapping):
+                value = value.get(step, _NOT_THERE)
+        if isinstance(value, Mapping):
+            found.append(layer.path)
+        elif value is not _NOT_THERE:
+            return [*found, layer.path]
+    return found or [layer.path for layer in layers]
+
+
+def _known_keys(kind: type[BaseModel], parents: Sequence[str | int]) -> list[str]:
+    """The field names of the section of `kind` that `parents` leads to."""
+    model: Any = kind
+    for parent in parents:
+        annotation = model.model_fields[str(parent)].annotation if str(parent) in model.model_fields else None
+        inner = [annotation, *getattr(annotation, "__args__", ())]
+        model = next((one for one in inner if isinstance(one, type) and issubclass(one, BaseModel)), None)
+        if model is None:
+            return []
+    return list(model.model_fields)
+
+
+def _nearest(key: str, known: Sequence[str]) -> str:
+    match = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"; did you mean '{match[0]}'?" if match else (f"; known: {', '.join(known)}" if known else "")

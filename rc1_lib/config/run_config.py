@@ -1,0 +1,263 @@
+"""The configuration of a run: typed models of the YAML files in `configs/`.
+
+The sections on data, scores and training stand in `rc1_lib.config.data`, `rc1_lib.config.judge` and
+`rc1_lib.config.training`, the thresholds in `rc1_lib.config.thresholds`. This module imports nothing heavy. Reading and
+overriding lives in `rc1_lib.config.file`.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from rc1_lib.config.data import Difficulty, Pool, ScaleUp, Shadow, Sources
+from rc1_lib.config.engines import ENGINES, STRATEGIES, names_of, own_name
+from rc1_lib.config.judge import Ablation, Calibration, Judge, Overclarification, Reward
+from rc1_lib.config.step_metrics import ANSWERED, HELD_OUT, SAME_ANSWER
+from rc1_lib.config.thresholds import Gates
+from rc1_lib.config.training import Training
+from rc1_lib.config.values import BucketShares, Positive, Section, Seed, Share, TaskName, WrittenPath, sums_to_one
+
+
+class Ticket(Section):
+    """The ticket that opens training."""
+
+    ttl_hours: Annotated[float, Field(gt=0, le=10 * 366 * 24)]
+    """Hours from issue to expiry."""
+
+
+class SeedRatio(Section):
+    """One point of the seed-ratio schedule."""
+
+    step: Annotated[int, Field(ge=0)]
+    """From this step on."""
+    ratio: Share
+    """Least share of a step that passes over the pool in random order."""
+
+
+class PrioritySampling(Section):
+    """How training draws rows."""
+
+    enable: bool
+    """Whether rows are drawn by the shares below; else in their natural shares."""
+    by_difficulty: BucketShares
+    """Share of each difficulty in a step; they sum to 1."""
+    missing_share: Share | None
+    """Share of the rows of each bucket where something is missing; null takes them as they come."""
+    low_perf_cap: Share
+    """Most of a step that may go to rows which were not solved the last time."""
+    seed_ratio_schedule: tuple[SeedRatio, ...]
+
+
+class Finetune(Section):
+    """How the model is adapted."""
+
+    method: str
+    """`lora`, or `qlora` with the frozen base in 4 bits; one of `gates.training.methods`."""
+
+
+class RunConfig(Section):
+    """One file, one run. The training keys keep the originals' names at the top level."""
+
+    profile: Literal["local", "prod"]
+    """`local` tries everything on this machine; `prod` holds the published thresholds and allows a waiver for people's
+    labels alone."""
+    simulate: bool
+    """Has to be false: the gate `training` refuses simulated scores."""
+    live_mode: bool
+    """Has to be true, for the same gate."""
+    base_model: str
+    """A folder of the project or of the workspace, or `NAME@COMMIT` on the Hugging Face hub."""
+    datasets: dict[TaskName, Share]
+    """Share of each task in the pool; they sum to 1."""
+    seed_pool: str
+    """The rows that are trained on: has to be `difficulty.balanced_path`."""
+    priority_sampling: PrioritySampling
+    use_overclar_penalty: bool
+    """Whether the over-clarification penalty is part of the training reward."""
+    overclar: Overclarification
+    difficulty_beta: Annotated[float, Field(ge=0)]
+    """The factor on an episode's reward: 1 + beta where the row is hard, 1 - beta where it is easy."""
+    target_kl: float
+    """KL to the reference, in nats per token of the policy, that `kl_coef` is steered towards."""
+    steps: Positive
+    """Steps of training; one samples `batch_size` episodes and updates from them."""
+    seeds: tuple[Seed, ...]
+    """Training seeds; `rc1 train` takes the first, `--all-seeds` all of them."""
+    lr: Annotated[float, Field(gt=0)]
+    """Learning rate of the adapter."""
+    clip: Annotated[float, Field(gt=0)]
+    """How far PPO lets the ratio of new to old probability move from 1."""
+    kl_coef: Annotated[float, Field(ge=0)]
+    """Price of a nat of KL to the reference at the start."""
+    batch_size: Positive
+    """Episodes of a step."""
+    rollout_len: Positive
+    """Most tokens of one turn of the policy."""
+    finetune: Finetune
+    weights: WrittenPath
+    """The calibrated weights of the reward; a calibration that passed writes them."""
+    training: Training
+
+    sources: Sources
+    pool: Pool
+    shadow: Shadow
+    difficulty: Difficulty
+    scale_up: ScaleUp
+    judge: Judge
+    reward: Reward
+    calibration: Calibration
+    ablation: Ablation
+    gates: Gates
+    ticket: Ticket
+
+    @property
+    def pays_judged_score(self) -> bool:
+        """Whether training pays for the judged score; where it does not, the gates on that score do not apply."""
+        return self.training.reward.judge > 0
+
+    @property
+    def why_not_judged(self) -> str:
+        """Why the gates on the judged score do not apply; empty where they do."""
+        if self.pays_judged_score:
+            return ""
+        stated = self.gates.not_applicable.get("verified_reward")
+        why = "training.reward.judge is 0: training pays for the verified outcome alone, not for the judged score"
+        return f"{why} ({stated})" if stated else why
+
+    @property
+    def prompts(self) -> int:
+        """Prompts of a step: one an episode, or a group of episodes."""
+        return self.batch_size // self.training.group_size
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        sums_to_one(self.datasets, "datasets")
+        sums_to_one(self.priority_sampling.by_difficulty, "priority_sampling.by_difficulty")
+        self._check_hub()
+        self._check_names()
+        self._check_engine()
+        self._check_minibatches()
+        self._check_schedule()
+        self._check_early_stop()
+        self._check_stores()
+        self._check_waivers()
+        self._check_what_pays()
+        if self.profile == "prod" and not (self.gates.git.require_commit and self.gates.git.require_clean):
+            raise ValueError("profile prod trains committed code only: gates.git must require_commit and require_clean")
+        return self
+
+    def _check_waivers(self) -> None:
+        refused = sorted(set(self.gates.waivers) - {"judge_agreement"})
+        if self.profile == "prod" and refused:
+            raise ValueError(
+                f"gates.waivers: found {', '.join(refused)}; profile prod allows a waiver for judge_agreement alone, "
+                f"where no people have labelled dialogues yet"
+            )
+
+    def _check_what_pays(self) -> None:
+        """Training pays for the verified outcome unless somebody says otherwise, with a reason."""
+        reward, stated = self.training.reward, "verified_reward" in self.gates.not_applicable
+        if not reward.success and not reward.judge:
+            raise ValueError(
+                "training.reward.success and training.reward.judge are both 0, so that nothing is paid for an answer; "
+                "raise one of them"
+            )
+        if not reward.success and not reward.unverified:
+            raise ValueError(
+                "training.reward.success is 0, so that nothing verified is paid; raise it, or say why in "
+                "training.reward.unverified"
+            )
+        if self.pays_judged_score and stated:
+            raise ValueError(
+                f"gates.not_applicable names verified_reward, but training.reward.judge is {reward.judge:g}: training "
+                f"pays for the judged score, so the gates on it apply. Set training.reward.judge to 0, or take the "
+                f"line out"
+            )
+        if self.profile == "prod" and not self.pays_judged_score and not stated:
+            raise ValueError(
+                "training.reward.judge is 0, so that the gates on the judged score do not apply; profile prod wants "
+                "this said: gates.not_applicable: {verified_reward: the reason}"
+            )
+
+    def _check_hub(self) -> None:
+        """Every task of the mix is read by a name."""
+        unnamed = [task for task in self.datasets if task not in self.sources.hub]
+        if self.sources.use == "hub" and unnamed:
+            raise ValueError(f"sources.hub names no data set for {', '.join(unnamed)}, which the mix holds; name one")
+
+    def _check_names(self) -> None:
+        """Manifests and checksums are named by their file's name without folder and suffix."""
+        written = {
+            "pool.path": self.pool.path,
+            "shadow.path": self.shadow.path,
+            "difficulty.metrics_path": self.difficulty.metrics_path,
+            "difficulty.balanced_path": self.difficulty.balanced_path,
+            "ablation.takes_path": self.ablation.takes_path,
+        }
+        taken: dict[str, str] = {}
+        for key, path in written.items():
+            other = taken.setdefault(PurePosixPath(path).stem.casefold(), key)
+            if other != key:
+                raise ValueError(f"{key} and {other} have the same file name, {path}; give each file a name of its own")
+
+    def _check_stores(self) -> None:
+        """What gates read of the judge has to be the preflight's own."""
+        if PurePosixPath(self.judge.store.path).is_relative_to(PurePosixPath(self.training.reward.scores)):
+            raise ValueError(
+                f"judge.store.path is {self.judge.store.path}, below training.reward.scores "
+                f"({self.training.reward.scores}), where training keeps the replies to its own episodes; give it "
+                f"another folder"
+            )
+
+    def _check_minibatches(self) -> None:
+        """A minibatch without an episode would end training after the first rollout."""
+        minibatches, key = self.training.update.minibatches, f"{self.training.update_key}.minibatches"
+        if self.batch_size < minibatches:
+            raise ValueError(
+                f"batch_size is {self.batch_size}, expected at least {key} ({minibatches}), each of which needs an "
+                f"episode; raise batch_size or lower {key}"
+            )
+
+    def _check_schedule(self) -> None:
+        """A rate that is still rising at the end has never been what `lr` says."""
+        warm_up = self.training.lr_schedule.warmup_steps
+        if warm_up >= self.steps:
+            raise ValueError(
+                f"training.lr_schedule.warmup_steps is {warm_up}, expected fewer than steps ({self.steps}); lower it"
+            )
+
+    def _check_early_stop(self) -> None:
+        """A share among so few answers is never measured, so that it would end no run."""
+        metric, look = self.training.early_stop.metric or "", self.training.eval_shadow.prompts
+        if metric.removeprefix(HELD_OUT) != SAME_ANSWER:
+            return
+        looked = metric.startswith(HELD_OUT)
+        key, episodes = ("training.eval_shadow.prompts", look) if looked else ("batch_size", self.batch_size)
+        if episodes < ANSWERED:
+            raise ValueError(
+                f"training.early_stop.metric is '{metric}', which is measured among {ANSWERED} answers or more, and "
+                f"{key} is {episodes}, so that it would never have a value; raise {key} or name another metric"
+            )
+
+    def _check_engine(self) -> None:
+        """The engine has to have a use for all, and be brought what it learns from: a step of whole groups of it."""
+        training = self.training
+        engine = ENGINES[own_name(training.engine)]
+        why = engine.refusal(training.adapter.targets, "training.adapter.targets", self.kl_coef)
+        if why:
+            raise ValueError(why)
+        wanted, brought = engine.learns_from, STRATEGIES[training.strategy].learns_from
+        if brought is not wanted:
+            fitting = " or ".join(names_of(STRATEGIES, wanted))
+            raise ValueError(
+                f"training.strategy: found '{training.strategy}', which brings {brought}, but the engine "
+                f"{training.engine} learns from {wanted}; write {fitting}"
+            )
+        if self.batch_size % training.group_size:
+            raise ValueError(
+                f"batch_size is {self.batch_size}, expected a multiple of {training.update_key}.group_size "
+                f"({training.group_size}), the episodes of one prompt in a step"
+            )

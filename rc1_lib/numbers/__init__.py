@@ -1,0 +1,1 @@
+"""Arithmetic that more than one room needs: shares, exact sums, intervals."""

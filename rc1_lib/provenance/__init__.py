@@ -1,0 +1,1 @@
+"""What was made from what: descriptions of artifacts, fingerprints of code, signatures, pinned files."""

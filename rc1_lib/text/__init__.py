@@ -1,0 +1,1 @@
+"""Text as gates compare it: words, n-grams, normalisation, and the search for text that was told again."""

@@ -1,0 +1,125 @@
+"""Word n-grams of many texts as one long column of 64-bit hashes: the common ground of the overlap measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from rc1_lib.text.tokens import tokens
+
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_CHUNK, _AT_ONCE = 2000, 8
+"""Texts of a chunk, few enough that its n-grams stay in the processor's cache; and chunks in memory at a time."""
+
+
+def ngrams(texts: pl.Series, n: int) -> pl.DataFrame:
+    """Hashes of the distinct word n-grams of each text.
+
+    Args:
+        texts: any number of strings.
+        n: length of the n-grams in tokens. Texts with fewer tokens yield nothing.
+
+    Returns:
+        Columns `row` (u32, position in `texts`) and `gram` (u64), sorted by row, no pair twice.
+    """
+    return pl.concat(in_chunks(texts, n, lambda grams: grams.unique(maintain_order=True)))
+
+
+def in_chunks(texts: pl.Series, n: int, use: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Iterator[pl.DataFrame]:
+    """What `use` makes of the n-grams of one chunk of texts after another, on all cores.
+
+    Args:
+        texts: any number of strings.
+        n: length of the n-grams in tokens.
+        use: takes columns `row` and `gram` as those of `ngrams`, but with an n-gram as often as it stands in a text.
+
+    Yields:
+        A frame a chunk, in the texts' order; one of no texts where there are none.
+    """
+    starts = range(0, max(1, len(texts)), _CHUNK)
+    for begun in range(0, len(starts), _AT_ONCE):
+        chunks = starts[begun : begun + _AT_ONCE]
+        yield from pl.collect_all([use(_occurrences(texts.slice(start, _CHUNK), n, start)) for start in chunks])
+
+
+def _occurrences(texts: pl.Series, n: int, first: int) -> pl.LazyFrame:
+    """Every n-gram of every text, in reading order; `first` is the row of the first text."""
+    long = (
+        pl.LazyFrame({"text": texts})
+        .with_row_index("row", offset=first)
+        .select("row", token=tokens("text"))
+        .explode("token", empty_as_null=False)
+        .select("row", word=pl.col("token").hash(seed=7))
+    )
+    return _grams(long, n)
+
+
+def _grams(words: pl.LazyFrame, n: int) -> pl.LazyFrame:
+    gram = pl.col("word")
+    for distance in range(1, n):
+        gram = (gram * pl.lit(_MULTIPLIER, pl.UInt64)) ^ pl.col("word").shift(-distance)
+    whole = pl.col("row") == pl.col("row").shift(-(n - 1))
+    return words.select("row", gram=gram.hash(seed=11), whole=whole).filter("whole").select("row", "gram")
+
+
+def ngrams_of(words: pl.DataFrame, n: int) -> pl.DataFrame:
+    """`ngrams` of words that are hashes already: columns `row`, by which they are sorted, and `word` (u64)."""
+    return _grams(words.lazy(), n).unique(maintain_order=True).collect()
+
+
+def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
+    """Jaccard similarity of the n-gram sets of `first[i]` and `second[i]`; 0.0 where both are empty."""
+    left, right = ngrams(first, n), ngrams(second, n)
+    shared = left.join(right, on=["row", "gram"]).group_by("row").len("shared")
+    sizes = pl.DataFrame({"row": pl.int_range(len(first), eager=True, dtype=pl.UInt32)})
+    table = (
+        sizes.join(left.group_by("row").len("left"), on="row", how="left")
+        .join(right.group_by("row").len("right"), on="row", how="left")
+        .join(shared, on="row", how="left")
+        .fill_null(0)
+        .sort("row")
+    )
+    union = pl.col("left").cast(pl.Float64) + pl.col("right") - pl.col("shared")
+    return table.select(pl.when(union > 0).then(pl.col("shared") / union).otherwise(0.0).alias("jaccard")).to_series()
+
+
+def contained(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame:
+    """How much of each held text's n-grams stands in each text, whatever surrounds it.
+
+    Args:
+        words: of the texts to search, as hashes: columns `row`, by which they are sorted, and `word` (u64).
+        n: n-gram length.
+        wanted: n-grams of the texts that must not be found, as `ngrams_of` gives them.
+
+    Returns:
+        Columns `row`, `held` (positions), `shared` (n-grams in common), `similarity` (share of the held text's
+        n-grams, in (0, 1]); only pairs that share at least one n-gram.
+    """
+    return shares(_grams(words.lazy(), n).collect(), wanted)
+
+
+def shares(grams: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """`contained` of n-grams: columns `row`, `gram`."""
+    searched, sizes = wanted.rename({"row": "held"}), wanted.group_by("row").len("size").rename({"row": "held"})
+    return (
+        grams.lazy()
+        .join(searched.lazy(), on="gram")
+        .unique()
+        .group_by("row", "held")
+        .len("shared")
+        .join(sizes.lazy(), on="held")
+        .select("row", "held", "shared", similarity=pl.col("shared") / pl.col("size"))
+        .sort("row", "held")
+        .collect()
+    )
+
+
+def grams_at(places: NDArray[np.int64], words: NDArray[np.uint64], n: int) -> pl.Series:
+    """The n-grams that begin at some places among words, as `ngrams_of` numbers them."""
+    gram = words[places]
+    for distance in range(1, n):
+        gram = gram * np.uint64(_MULTIPLIER) ^ words[places + distance]
+    return pl.Series(gram).hash(seed=11)

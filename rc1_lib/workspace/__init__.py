@@ -1,0 +1,1 @@
+"""Files on disk: the workspace, atomic writes, hashes, manifests, the lock."""

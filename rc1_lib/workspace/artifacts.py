@@ -1,0 +1,311 @@
+"""The workspace: where files lie, atomic writes, SHA-256 fingerprints, and manifests that tell who wrote a file.
+
+Writing is two-phase so that a kill at any moment can be told apart from an alteration: the manifest with the new
+file's SHA-256 *and* the old file's is renamed into place first, the data file second. A data file that still has the
+old SHA-256 was interrupted; one that has neither was altered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.workspace.file_hashes import sha256_file, sha256_known
+from rc1_lib.workspace.regular_files import read_regular
+
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+_LOCK = "reports/rc1/.write.lock"
+
+
+class FileState(StrEnum):
+    """What the manifest says of a file."""
+
+    MISSING = "missing"
+    FRESH = "fresh"
+    STALE = "stale"
+    INTERRUPTED = "interrupted"
+    FOREIGN = "foreign"
+    ALTERED = "altered"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The folder below which a run writes everything. Inputs may also come from the project itself."""
+
+    root: Path
+
+    def path(self, relative: str) -> Path:
+        """Where `relative` lies (or will be written) in this workspace."""
+        return self.root / relative
+
+    def find(self, relative: str) -> Path:
+        """An input: the workspace's own copy when there is one, else the project's."""
+        own = self.root / relative
+        return own if own.exists() else PROJECT_ROOT / relative
+
+    def name(self, path: Path) -> str:
+        """`path` as it is written in reports: relative to the workspace or the project, never a machine's path."""
+        # Path.resolve() would raise what is no OSError for a link in a circle, which has a name like any other file.
+        real = Path(os.path.realpath(path))
+        for base in (self.root.resolve(), PROJECT_ROOT):
+            if real.is_relative_to(base):
+                return real.relative_to(base).as_posix()
+        return path.name
+
+    def manifest_path(self, relative: str) -> Path:
+        """Where the manifest of the data file `relative` lies."""
+        return self.root / "reports/rc1" / f"{Path(relative).stem}.manifest.json"
+
+    def checksum_path(self, relative: str) -> Path:
+        """Where the SHA-256 of the data file `relative` lies, in the form that `sha256sum -c` reads."""
+        return self.root / "reports/rc1" / f"{Path(relative).stem}.sha256"
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def sha256_json(value: Any) -> str:
+    """SHA-256 of a JSON-ready value with sorted keys, in hex."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)).hexdigest()
+
+
+def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
+    """One SHA-256 over the names and bytes of all files in `folder` that match, in hex.
+
+    Raises:
+        RC1Error: when a folder has a name that the pattern gives to files.
+    """
+    return _sha256_of(folder, folder.rglob(pattern))
+
+
+def sha256_folder(folder: Path) -> str:
+    """One SHA-256 over the names and bytes of all files in `folder` and below, in hex.
+
+    Raises:
+        RC1Error: when something in it is a link to a folder: what is read through it would not be covered.
+    """
+    found = sorted(folder.rglob("*"))
+    linked = next((path for path in found if path.is_symlink() and path.is_dir()), None)
+    if linked is not None:
+        raise RC1Error(
+            f"{linked}: is a link to a folder, whose files no fingerprint would cover; expected files, links to files "
+            f"or a folder of its own: copy what it leads to in its place"
+        )
+    return _sha256_of(folder, (path for path in found if not path.is_dir()))
+
+
+def _sha256_of(folder: Path, files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + sha256_known(path).encode() + b"\n")
+    return digest.hexdigest()
+
+
+@contextmanager
+def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
+    """A binary stream that becomes `path` in one rename, after fsync; on an error nothing is left behind.
+
+    `before_rename(temporary: Path)` runs when the new bytes are safe on disk and the old file is still in place.
+    """
+    make_folder(path.parent)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with _naming(path), os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o644)
+        if before_rename is not None:
+            before_rename(temporary)
+        temporary.replace(path)
+        sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """A disk that is full says so of a stream, which has no name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text atomically."""
+    with atomic_write(path) as stream:
+        stream.write(text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON atomically."""
+    with atomic_write(path) as stream:
+        stream.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS) + b"\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        FileNotFoundError: when it is not there.
+        ValueError: when it is not JSON.
+    """
+    return orjson.loads(read_regular(path))
+
+
+@contextmanager
+def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, Any]) -> Iterator[IO[bytes]]:
+    """Write a data file, its manifest and its `.sha256`, so that `file_state` can tell later what happened to it.
+
+    Args:
+        workspace: where.
+        relative: the data file.
+        manifest: what goes into the manifest: `inputs`, `kind`, and whatever else is worth knowing. It is read when
+            the data have been written.
+
+    Raises:
+        RC1Error: while another process writes into this workspace, or when the file's name is taken.
+    """
+    target = workspace.path(relative)
+    with _alone(workspace, relative):
+        _check_name(workspace, relative)
+        for leftover in target.parent.glob(f".{target.name}.*.tmp"):
+            leftover.unlink(missing_ok=True)  # a writer that was killed left it; no other one is alive
+        previous = sha256_file(target) if target.exists() else None
+        body: dict[str, Any] = {}
+
+        def record(temporary: Path) -> None:
+            body.update(manifest)
+            body.update(path=relative, sha256=sha256_file(temporary), previous_sha256=previous, written=now())
+            write_json(workspace.manifest_path(relative), body)
+
+        with atomic_write(target, before_rename=record) as stream:
+            yield stream
+        write_text(workspace.checksum_path(relative), checksum_line(body["sha256"], relative))
+
+
+@contextmanager
+def _alone(workspace: Workspace, relative: str) -> Iterator[None]:
+    """Be the only one that writes data files into the workspace."""
+    path, busy = workspace.path(_LOCK), "another process is writing into this workspace; wait for it or end it"
+    make_folder(path.parent)
+    with only_writer(path, RC1Error(f"{workspace.path(relative)}: {busy}")):
+        yield
+
+
+@contextmanager
+def only_writer(lock: Path, refusal: RC1Error) -> Iterator[None]:
+    """Hold a lock file. The kernel releases that of a process which ends, however it ends.
+
+    Args:
+        lock: the file, in a folder that is there.
+        refusal: raised while another process holds it.
+    """
+    from filelock import FileLock, Timeout  # not needed by commands that only read
+
+    held = FileLock(lock)
+    try:
+        held.acquire(blocking=False)
+    except Timeout:
+        raise refusal from None
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def _check_name(workspace: Workspace, relative: str) -> None:
+    """Refuse to take the manifest of another file that is still there."""
+    other = (read_manifest(workspace, relative) or {}).get("path")
+    if isinstance(other, str) and Path(other) != Path(relative) and workspace.path(other).exists():
+        raise RC1Error(
+            f"{workspace.path(relative)}: reports/rc1 already describes {other} under this file name; "
+            f"give the new file another name, or move the other one away"
+        )
+
+
+def checksum_line(sha256: str, relative: str) -> str:
+    """What the checksum of a data file holds, in the form of sha256sum."""
+    return f"{sha256}  {relative}\n"
+
+
+def read_manifest(workspace: Workspace, relative: str) -> dict[str, Any] | None:
+    """The manifest of a data file, or None when there is none or it is unreadable."""
+    try:
+        manifest = read_json(workspace.manifest_path(relative))
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) else None
+
+
+def file_state(
+    workspace: Workspace, relative: str, inputs: Mapping[str, Any] | None = None, kind: str | None = None
+) -> FileState:
+    """What became of a data file since its manifest was written.
+
+    Args:
+        workspace: where to look.
+        relative: the data file.
+        inputs: what it would be made from today; when given and different from the manifest's, the file is STALE.
+        kind: what it has to be; when given and different from the manifest's, the file is FOREIGN.
+    """
+    target = workspace.path(relative)
+    manifest = read_manifest(workspace, relative)
+    if not target.exists():
+        return FileState.MISSING
+    if manifest is None or Path(str(manifest.get("path"))) != Path(relative):
+        return FileState.FOREIGN
+    if kind is not None and manifest.get("kind") != kind:
+        return FileState.FOREIGN
+    digest = sha256_known(target)
+    if digest != manifest.get("sha256"):
+        return FileState.INTERRUPTED if digest == manifest.get("previous_sha256") else FileState.ALTERED
+    if inputs is not None and manifest.get("inputs") != inputs:
+        return FileState.STALE
+    # Killed after the data file was in place and before its checksum was.
+    return FileState.FRESH if _names(workspace.checksum_path(relative), digest, relative) else FileState.STALE
+
+
+def _names(checksum: Path, sha256: str, relative: str) -> bool:
+    try:
+        return read_regular(checksum) == checksum_line(sha256, relative).encode()
+    except OSError:
+        return False
+
+
+def make_folder(folder: Path, error: type[RC1Error] = RC1Error) -> None:
+    """Make a folder and those above it, where they are missing.
+
+    Raises:
+        RC1Error: of the kind `error`, when a file is in the way.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise error(f"{folder}: cannot be a folder, because a file of that name is in the way") from None
+
+
+def sync(path: Path) -> None:
+    """Flush a file or a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

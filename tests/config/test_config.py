@@ -1,0 +1,542 @@
+"""Configuration files: every shipped one loads, and each fault is a sentence that names the key."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import rc1_lib.run
+from rc1_lib.config.engines import ENGINES, OF_RUNS, LearnsFrom, names_of
+from rc1_lib.config.file import (
+    EXTENDS,
+    departures,
+    departures_of_growth,
+    dump_config,
+    flatten,
+    load_config,
+    merged,
+    read_layers,
+    read_yaml,
+)
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import PUBLISHED, open_run, published_config
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+
+LOCAL = PROJECT_ROOT / "configs/local.yaml"
+OF_OTHER_KINDS = ("base.yaml", "train_local.yaml")
+SHIPPED = sorted(path.name for path in LOCAL.parent.glob("*.yaml") if path.name not in OF_OTHER_KINDS)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_configuration_loads(name: str) -> None:
+    load_config(LOCAL.with_name(name))
+
+
+def test_the_published_configuration_holds_every_key() -> None:
+    (published,) = read_layers(PROJECT_ROOT / PUBLISHED)
+    assert flatten(published.tree).keys() == flatten(published_config().model_dump(mode="json")).keys()
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != Path(PUBLISHED).name])
+def test_every_other_one_holds_only_what_differs(name: str) -> None:
+    """What is written twice is changed in one place and forgotten in the other."""
+    own, *others = read_layers(LOCAL.with_name(name))
+    assert others[-1].path == PROJECT_ROOT / PUBLISHED
+    below = flatten(merged(others))
+    said = {key: value for key, value in flatten(own.tree).items() if key != EXTENDS}
+    assert {key: value for key, value in said.items() if key in below and below[key] == value} == {}
+
+
+def test_who_alters_what_was_read_alters_nothing_for_the_next_reader(tmp_path: Path) -> None:
+    """The same text is parsed once a process."""
+    path = tmp_path / "some.yaml"
+    path.write_text("a: {b: [1]}\n", encoding="utf-8")
+    read_yaml(path)["a"]["b"].append(2)
+    assert read_yaml(path) == {"a": {"b": [1]}}
+    path.write_text("a: {b: [3]}\n", encoding="utf-8")
+    assert read_yaml(path) == {"a": {"b": [3]}}
+
+
+@pytest.mark.parametrize(
+    ("metric", "key"), [("env/same_answer", "batch_size"), ("eval/env/same_answer", "training.eval_shadow.prompts")]
+)
+def test_a_run_is_not_ended_by_a_share_among_too_few_answers(metric: str, key: str) -> None:
+    settings = (f"training.early_stop.metric={metric}", "training.eval_shadow.every_steps=12")
+    with pytest.raises(ConfigError, match=rf"'{metric}', which is measured among 16 .* and {key} is 15, so that"):
+        load_config(LOCAL, [*settings, f"{key}=15"])
+    load_config(LOCAL, [*settings, f"{key}=16"])
+
+
+def test_the_effective_configuration_loads_again_unchanged(tmp_path: Path) -> None:
+    config = load_config(LOCAL, ["pool.n=600", "gates.mix.tolerance_pp=2.5"])
+    copy = tmp_path / "effective.yaml"
+    copy.write_text(dump_config(config), encoding="utf-8")
+    assert load_config(copy) == config
+
+
+@pytest.mark.parametrize("key", ["pool.n.x", "nowhere.x", "pool"])
+def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "sk-not-for-logs")
+    separator = "" if key == "pool" else "="
+    with pytest.raises(ConfigError) as refused:
+        load_config(LOCAL, [f"{key}{separator}sk-not-for-logs"])
+    assert "sk-not-for-logs" not in str(refused.value) and "***" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("pool.nn=5", "unknown key 'pool.nn'; did you mean 'n'?"),
+        ("gates.diversity.min_distinct=0.5", "did you mean 'min_distinct2'?"),
+        (
+            "scale_up.sizes.0=1",
+            "'sizes' is a value, no section with keys of its own; give all of it: scale_up.sizes=...",
+        ),
+        ("pool.n.n=1", "'n' is a value, no section with keys of its own; give all of it: pool.n=..."),
+        ("gatez.x=1", "there is no section 'gatez'; did you mean 'gates'?"),
+        ("pool.n=many", "pool.n: found 'many'"),
+        ("pool.n=0", "pool.n: found '0'"),
+        ("pool.n", "expected KEY=VALUE"),
+        ("pool.n=[1", "is not a YAML value"),
+        ("datasets={hotpotqa: 0.5, strategyqa: 0.3, gsm8k: 0.3}", "sum to 1.1, expected 1"),
+        ("datasets={hotpotqa: 0.5, trivia: 0.5}", "datasets.trivia"),
+        ("difficulty.bounds={turns: {easy: 1, hard: 2}}", "difficulty.bounds must name exactly"),
+        ("profile=test", "expected: Input should be 'local' or 'prod'"),
+        ("pool.intended={easy: 0.5, hard: 0.5}", "pool.intended: lacks medium; name all of easy, medium, hard"),
+        ("difficulty.target={easy: 0.5, hard: 0.5}", "difficulty.target: lacks medium"),
+        ("priority_sampling.by_difficulty={hard: 1}", "priority_sampling.by_difficulty: lacks easy, medium"),
+        ("gates.anti_simulation.cache_hit_lt={round1: 0.9}", "lacks round2"),
+        ("pool.seed=-1", "pool.seed: found '-1'"),
+        ("shadow.seed=9223372036854775808", "shadow.seed: found '9223372036854775808'"),
+        ("pool.recipes.hard.detours=[-1, 2]", "pool.recipes.hard.detours.0: found '-1'"),
+        ("pool.recipes.hard.distractors=[3, 2]", "found [3, 2], expected the smaller number first"),
+        ("ticket.ttl_hours=.inf", "ticket.ttl_hours: found 'inf', expected: Input should be a finite number"),
+        ("ticket.ttl_hours=1.0e+12", "ticket.ttl_hours: found"),
+        ("difficulty.bounds.turns.easy=.nan", "difficulty.bounds.turns.easy: found 'nan'"),
+        ("gates.diversity.kl_alpha=.inf", "gates.diversity.kl_alpha: found 'inf'"),
+        ("gates.leakage.ngram=51", "gates.leakage.ngram: found '51'"),
+        ("gates.duplicates.shingle=51", "gates.duplicates.shingle: found '51'"),
+        ("shadow.n=100000", "shadow.n: found '100000'"),
+        ("pool.path=/elsewhere/x.jsonl", "pool.path: found '/elsewhere/x.jsonl', expected a file below the workspace"),
+        ("shadow.path=../x.jsonl", "a relative path without '..'"),
+        ("difficulty.metrics_path=data/../../x.jsonl", "a relative path without '..'"),
+        ("difficulty.balanced_path=.", "expected a file below the workspace"),
+        ("shadow.path=other/rc1_seed.json", "shadow.path and pool.path have the same file name"),
+        ("profile=prod", "profile prod allows a waiver for judge_agreement alone"),
+        ("pool.n=2025-13-45", "is not a YAML value"),
+        (
+            "training.engine=trl_sft",
+            "found 'ppo', which brings episodes, but the engine trl_sft learns from demonstrations; write demonstrat",
+        ),
+        ("training.engine=torch_pp", "for rows of input and output use `rc1 train --config configs/train_local.yaml`"),
+        ("training.strategy=sft", "training.strategy: found 'sft', expected demonstrations or groups or ppo, since"),
+        ("batch_size=3", "batch_size is 3, expected at least training.ppo.minibatches (4)"),
+        (
+            "training.strategy=groups",
+            "found 'groups', which brings groups, but the engine torch_ppo learns from episodes; write ppo",
+        ),
+        ("training.grpo.group_size=1", "training.grpo.group_size: found '1'"),
+        ("training.grpo.loss_type=bnpo", "training.grpo.loss_type: found 'bnpo'"),
+        ("training.ppo.group_size=4", "unknown key 'training.ppo.group_size'"),
+        ("training.grpo.value_lr=1", "unknown key 'training.grpo.value_lr'"),
+        ("training.trl_grpo.value_lr=1", "unknown key 'training.trl_grpo.value_lr'"),
+        ("training.dpo.loss_type=ipo", "unknown key 'training.dpo.loss_type'"),
+        ("training.trl_dpo.kl_stop=1", "unknown key 'training.trl_dpo.kl_stop'"),
+        ("training.ppo.minibatches=129", "batch_size is 128, expected at least training.ppo.minibatches (129)"),
+        ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
+        ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
+        ("training.checkpoints.keep_last=1", "training.checkpoints.keep_last: found '1'"),
+        ("training.checkpoints.keep_last=2", "checkpoints.keep_last is 2, expected at least collapse.patience (3)"),
+        ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, by which all stay"),
+        (
+            "training.checkpoints={every_steps: 12, every_minutes: null, keep_last: 3, keep_every: 18}",
+            "keep_every is 18, expected a multiple of every_steps (12)",
+        ),
+        (
+            "training.early_stop={metric: eval/env/success, patience: 1, min_delta: 0, higher_is_better: true,"
+            " not_before: 1}",
+            "which only a look at held-out rows measures; set eval_shadow.every_steps too",
+        ),
+        (
+            "training.early_stop.metric=env/sucess",
+            "training: early_stop.metric: found 'env/sucess', which no step of torch_ppo measures; did you mean "
+            "'env/success'? Expected one of critic/vf_explained_var, env/asked_clear",
+        ),
+        ("training.early_stop.metric=eval/loss", "which no look at held-out rows of torch_ppo measures; expected one"),
+        (
+            "training.early_stop={metric: sec_per_step, patience: 1, min_delta: 0, higher_is_better: false,"
+            " not_before: 1}",
+            "training.early_stop.metric: found 'sec_per_step', which a second try of the same run measures otherwise",
+        ),
+        ("training.callbacks=[early_stop]", "training: found the key 'callbacks', which configs/train_local.yaml has"),
+        ("training.adapter.alpha=0.4", "training.adapter.alpha: found '0.4'"),
+        ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),
+        ("training.adapter.alpha=0", "training.adapter.alpha: found '0'"),
+        ("training.adapter.targets=[]", "training.adapter.targets: found '[]'"),
+        ("training.adapter.dropout=0.1", "training.adapter.dropout: found 0.1, expected 0: nothing random may be"),
+        ("pool.intended={? [1] : 2}", "is not a YAML value"),
+    ],
+)
+def test_each_fault_is_a_sentence_that_names_the_key(override: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(LOCAL, [override])
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "expected a mapping"),
+        ("- a\n- b\n", "expected a mapping"),
+        ("a: [1\n", "is not valid YAML"),
+        ("profile: local\nprofile: prod\n", "line 2 is not valid YAML: the key 'profile' stands twice"),
+        ("profile: local\n", "the key 'simulate' is missing"),
+        ("a: 1\n? [1]\n: 2\n", "line 2 is not valid YAML: the key '[1]' is a list or a mapping"),
+        ("a: 2025-13-45\n", "holds a value that YAML cannot read"),
+        (f"a: {'[' * 300_000}\n", "line 1 is not valid YAML: nested deeper than 100 levels"),
+        ("a: !!map [1]\n", "is not valid YAML"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        load_config(path)
+    assert sentence in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+def test_aliases_and_large_files_are_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.yaml"
+    levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    path.write_text("\n".join(["a0: &a0 [x]", *levels]))
+    with pytest.raises(ConfigError, match="line 2 is not valid YAML: found the alias '\\*a0'"):
+        load_config(path)
+    with path.open("wb") as stream:
+        stream.truncate(200_000_000)
+    with pytest.raises(ConfigError, match="is larger than 1,000,000 bytes"):
+        load_config(path)
+
+
+@pytest.mark.parametrize("override", ["pool.n=true", "seeds=[true]", "lr=yes", "datasets={gsm8k: true}"])
+def test_yes_is_no_number(override: str) -> None:
+    with pytest.raises(ConfigError, match="found true, expected a number"):
+        load_config(LOCAL, [override])
+
+
+def test_the_file_is_not_blamed_for_the_command_line(tmp_path: Path) -> None:
+    path = own(tmp_path, "extends: local.yaml\nlr: none\n")
+    with pytest.raises(ConfigError) as refused:
+        load_config(path, ["steps=abc", "seeds=5"])
+    said = f"{path}, changed on the command line: "
+    assert f"{said}steps: found 'abc', expected" in str(refused.value)
+    assert "seeds: found '5', expected a list" in str(refused.value)
+    assert f"{path}: lr: found 'none'" in str(refused.value)
+
+
+def test_a_missing_or_binary_file_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such configuration file"):
+        load_config(tmp_path / "none.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="cannot be read as UTF-8"):
+        load_config(tmp_path / "binary.yaml")
+
+
+def test_thresholds_that_differ_from_the_published_ones_are_listed() -> None:
+    loosened = load_config(LOCAL, ["gates.diversity.min_distinct2=0.1"])
+    assert {"key": "gates.diversity.min_distinct2", "value": 0.1, "published": 0.6} in departures(
+        loosened, published_config()
+    )
+    assert departures(published_config(), published_config()) == []
+
+
+def test_other_thresholds_in_the_published_file_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a file that was loosened too, a loosened gate would not be listed."""
+    file = tmp_path / PUBLISHED
+    file.parent.mkdir()
+    shutil.copyfile(PROJECT_ROOT / PUBLISHED, file)
+    monkeypatch.setattr(rc1_lib.run, "PROJECT_ROOT", tmp_path)
+    file.write_text(file.read_text() + "# a remark\n")
+    published_config()
+    whole = file.read_text()
+    for old, new in (("min_distinct2: 0.60", "min_distinct2: 0.1"), ("[1000, 5000, 30000]", "[30000]")):
+        file.write_text(whole.replace(old, new))
+        with pytest.raises(ConfigError, match=r"configs/ppo_scale\.yaml: its thresholds are not those that were publ"):
+            published_config()
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("difficulty.target={easy: 0.3, medium: 0.4, hard: 0.3}", "difficulty.target.easy"),
+        ("difficulty.bounds.turns.hard=9", "difficulty.bounds.turns.hard"),
+        ("difficulty.clarification_hard_turns=9", "difficulty.clarification_hard_turns"),
+        ("shadow.n=10", "shadow.n"),
+        ("shadow.stratify=false", "shadow.stratify"),
+        ("pool.n=19999", "pool.n"),
+        ("ticket.ttl_hours=48", "ticket.ttl_hours"),
+        ("overclar.alpha=0.01", "overclar.alpha"),
+        ("difficulty_beta=0.5", "difficulty_beta"),
+        ("datasets={hotpotqa: 1.0}", "datasets.gsm8k"),
+        ("pool.reference_templates_dir=templates/pack_v2", "pool.reference_templates_dir"),
+        ("judge.samples=2", "judge.samples"),
+        ("judge.sampling.temperature=0", "judge.sampling.temperature"),
+        ("judge.store.ttl_days=400", "judge.store.ttl_days"),
+        (
+            "reward.old_weights={answered: 0, grounded: 0, well_formed: 0, economical: 0, reasoned: 0, concise: 0, "
+            "restrained: 1}",
+            "reward.old_weights.answered",
+        ),
+    ],
+)
+def test_what_decides_beside_the_gates_is_listed_too(override: str, key: str) -> None:
+    assert key in [item["key"] for item in departures(load_config(LOCAL, [override]), published_config())]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "keys"),
+    [
+        ((), []),
+        (("pool.n=25000", "scale_up.sizes=[1000, 5000, 25000]"), []),
+        (("scale_up.sizes=[30000]",), ["scale_up.sizes"]),
+        (("scale_up.sizes=[5000, 30000]", "scale_up.judged=1"), ["scale_up.sizes", "scale_up.judged"]),
+    ],
+)
+def test_what_a_scale_up_goes_by_is_listed_of_it_alone(overrides: tuple[str, ...], keys: list[str]) -> None:
+    config = load_config(LOCAL, overrides)
+    assert [item["key"] for item in departures_of_growth(config, published_config())] == keys
+    assert not [item for item in departures(config, published_config()) if item["key"].startswith("scale_up")]
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("judge.base_url=http://PLANTED@host/v1", "judge.base_url: an address with credentials in it"),
+        ("judge.base_url=http://user:PLANTED@host/v1", "judge.base_url: an address with credentials in it"),
+        ("judge.base_url=https://host/v1?key=PLANTED", "judge.base_url: an address with credentials in it"),
+        ("judge.base_url=https://host/v1?x=PLANTED", "goes on after the path with ? or #"),
+        ("judge.base_url=https://host/v1#PLANTED", "goes on after the path with ? or #"),
+        ("base_model=https://PLANTED@hub/model", "base_model: an address with credentials in it"),
+        ("judge.api_key=PLANTED", "unknown key 'judge.api_key'"),
+        ("judge.model={api_key: PLANTED}", "judge.model: found"),
+        ("judge.keys.api_key=PLANTED", "there is no section 'keys'"),
+        ("judge.api_key=[PLANTED", "is not a YAML value"),
+        ("jugde.base_url=http://PLANTED@host", "there is no section 'jugde'"),
+    ],
+)
+def test_a_key_in_the_configuration_is_refused_unseen(override: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(LOCAL, [override])
+    assert sentence in str(refused.value)
+    assert "PLANTED" not in str(refused.value)
+
+
+@pytest.mark.parametrize("override", ["pool.n=20000", "pool.n=40000", "gates.waivers={mix: why}", "pool.seed=1"])
+def test_published_sizes_waivers_and_seeds_are_no_departures(override: str) -> None:
+    assert departures(load_config(LOCAL, [override]), published_config()) == departures(
+        load_config(LOCAL), published_config()
+    )
+
+
+@pytest.mark.parametrize("key", ["require_commit", "require_clean"])
+def test_profile_prod_cannot_switch_the_git_gate_off(key: str) -> None:
+    with pytest.raises(ConfigError, match="profile prod trains committed code only"):
+        open_run(profile="prod", overrides=[f"gates.git.{key}=false"])
+
+
+def test_a_file_that_is_only_read_may_lie_anywhere(tmp_path: Path) -> None:
+    elsewhere = str(tmp_path / "rc1_seed.metrics.jsonl")
+    run = open_run(workspace=tmp_path / "work", reading={"pool.path": elsewhere})
+    assert run.config.pool.path == elsewhere
+    assert f"pool.path={elsewhere}" in run.overrides
+
+
+def test_the_environment_chooses_profile_model_and_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUN_MODE", "prod")
+    monkeypatch.setenv("SCORER_PROVIDER", "openai")
+    monkeypatch.setenv("BASE_MODEL", "some/model")
+    config = open_run().config
+    assert (config.profile, config.judge.provider, config.base_model) == ("prod", "openai", "some/model")
+
+
+def test_a_file_of_another_profile_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is of profile 'local', but 'prod' was asked for"):
+        open_run(profile="prod", config=LOCAL)
+    with pytest.raises(ConfigError, match="expected one of local, prod"):
+        open_run(profile="test")
+
+
+@pytest.mark.parametrize(
+    ("said", "provider", "fault"),
+    [
+        ("1", "rubric", "asks for live scores"),
+        ("0", "openai", "asks for the local rubric"),
+        ("maybe", "rubric", "expected one of"),
+    ],
+)
+def test_a_live_mode_that_the_judge_does_not_have_is_refused(
+    said: str, provider: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REWARD_LIVE_MODE", said)
+    with pytest.raises(ConfigError, match=fault):
+        open_run(profile="local", overrides=[f"judge.provider={provider}"])
+
+
+def test_live_mode_off_is_refused_in_prod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REWARD_LIVE_MODE", "off")
+    with pytest.raises(ConfigError, match="profile prod takes live scores only"):
+        open_run(profile="prod")
+
+
+def test_the_judges_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("REWARD_LIVE_MODE", "1")
+    assert open_run(profile="prod").config.judge.base_url == "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "training.engine=trl_ppo",
+        "training.ppo.minibatches=128",
+        "training.adapter.alpha=8.0",
+        "training.adapter.dropout=0",
+    ],
+)
+def test_what_a_run_can_be_trained_with_is_taken(override: str) -> None:
+    load_config(LOCAL, [override])
+
+
+def own(tmp_path: Path, text: str) -> Path:
+    """A file of one's own, next to copies of the shipped ones that it may extend."""
+    for shipped in (LOCAL, PROJECT_ROOT / PUBLISHED):
+        shutil.copy(shipped, tmp_path)
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_that_extends_another_says_only_where_it_differs(tmp_path: Path) -> None:
+    path = own(tmp_path, "extends: local.yaml\ntraining: {reward: {turn: 0.5}}\nseeds: [1, 2, 3]\n")
+    expected = load_config(LOCAL, ["training.reward.turn=0.5", "seeds=[1, 2, 3]"])
+    assert load_config(path) == expected
+    assert load_config(path, ["training.reward.turn=0.1"]).training.reward.turn == 0.1
+    run = open_run(config=path, workspace=tmp_path / "ws")
+    assert [file.name for file in run.config_files] == ["mine.yaml", "local.yaml", "ppo_scale.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("extends: other.yaml\n", "mine.yaml: extends: there is no other.yaml in the same folder; copy it there"),
+        ("extends: ../local.yaml\n", "extends: found '../local.yaml', expected the name of another file in the same"),
+        ("extends: mine.yaml\n", "extends: found 'mine.yaml', expected the name of another file in the same folder"),
+        ("extends: [local.yaml]\n", "extends: found ['local.yaml'], expected the name of another file in the same"),
+        ("extends: local.yaml\ntraining: {grqo: 1}\n", "unknown key 'training.grqo'; did you mean 'grpo'?"),
+    ],
+)
+def test_what_cannot_be_extended_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(own(tmp_path, text))
+    assert sentence in str(refused.value)
+
+
+def test_the_extended_file_is_the_one_beside_the_name_that_was_given(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    there = own(tmp_path / "elsewhere", "extends: local.yaml\n")
+    (tmp_path / "mine.yaml").symlink_to(there)
+    for shipped in (LOCAL, PROJECT_ROOT / PUBLISHED):
+        shutil.copy(shipped, tmp_path)
+    run = open_run(config=tmp_path / "mine.yaml", workspace=tmp_path)
+    assert run.config_files == (there.resolve(), tmp_path / "local.yaml", tmp_path / "ppo_scale.yaml")
+
+
+def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
+    path = own(tmp_path, "extends: between.yaml\n")
+    (tmp_path / "between.yaml").write_text("extends: mine.yaml\n", encoding="utf-8")
+    said = r"between\.yaml: extends: mine\.yaml extends this file in turn \(mine\.yaml, between\.yaml\), expected files"
+    with pytest.raises(ConfigError, match=said):
+        load_config(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        ("ppo_scale.yaml", "clip: 0.2\n", "clip: none\n", "ppo_scale.yaml: clip: found 'none'"),
+        ("ppo_scale.yaml", "  cv: 5\n", "  cvv: 5\n", "ppo_scale.yaml: unknown key 'calibration.cvv'; did you mean"),
+        ("ppo_scale.yaml", "    rps: 4 ", "    rps: yes ", "ppo_scale.yaml: judge.limits.rps: found true, expected a"),
+        ("local.yaml", "lr: 2.5e-3", "lr: none", "local.yaml: lr: found 'none'"),
+        ("local.yaml", "seed_ratio_schedule: [{step: 0, ", "seed_ratio_schedule: [{step: -1, ",
+         "local.yaml: priority_sampling.seed_ratio_schedule.0.step: found '-1'"),
+        ("local.yaml", "prices: {input: 0, ", "base_url: 'http://user:PLANTED@host/v1', prices: {input: 0, ",
+         "local.yaml: judge.base_url: an address with credentials in it"),
+        ("mine.yaml", "steps: 50", "steps: none", "mine.yaml: steps: found 'none'"),
+        ("ppo_scale.yaml", "  cv: 5\n", "", "the key 'calibration.cv' is missing"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_named_by_the_file_in_which_it_stands(
+    tmp_path: Path, file: str, old: str, new: str, sentence: str
+) -> None:
+    path = own(tmp_path, "extends: local.yaml\nsteps: 50\n")
+    faulty = tmp_path / file
+    written = faulty.read_text(encoding="utf-8")
+    assert old in written
+    faulty.write_text(written.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        load_config(path)
+    assert sentence in str(refused.value)
+
+
+def test_what_several_files_say_together_is_named_by_all_of_them(tmp_path: Path) -> None:
+    path = own(tmp_path, "extends: local.yaml\ntraining: {checkpoints: {keep_every: 24}}\n")
+    with pytest.raises(ConfigError) as refused:
+        load_config(path)
+    assert f"{path} over local.yaml over ppo_scale.yaml: training" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "sentence"),
+    [
+        ("trl_grpo", "training.adapter.targets=[q_proj, lm_head]", "take torch_grpo"),
+        ("trl_dpo", "training.adapter.targets=[model.lm_head]", "take torch_dpo"),
+        ("trl_sft", "training.adapter.targets=[q_proj, lm_head]", "take pure_pt_sft"),
+        ("trl_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
+        ("torch_dpo", "kl_coef=0", "kl_coef: found 0, but it is DPO's beta"),
+    ],
+)
+def test_what_an_engine_cannot_use_is_refused_when_the_configuration_is_read(
+    name: str, setting: str, sentence: str
+) -> None:
+    brought = "demonstrations" if name == "trl_sft" else "groups"
+    engine = [f"training.engine={name}", f"training.strategy={brought}"]
+    load_config(LOCAL, engine)
+    with pytest.raises(ConfigError, match=sentence):
+        load_config(LOCAL, [*engine, setting])
+    load_config(LOCAL, ["training.engine=torch_grpo", "training.strategy=groups", setting])
+
+
+def test_groups_have_to_fill_a_step() -> None:
+    grouped = ["training.engine=torch_grpo", "training.strategy=groups"]
+    assert load_config(LOCAL, grouped).prompts == 16
+    with pytest.raises(
+        ConfigError, match=r"batch_size is 100, expected a multiple of training\.grpo\.group_size \(8\)"
+    ):
+        load_config(LOCAL, [*grouped, "batch_size=100"])
+    with pytest.raises(ConfigError, match=r"batch_size is 128, expected at least training\.grpo\.minibatches \(129\)"):
+        load_config(LOCAL, [*grouped, "training.grpo.minibatches=129"])
+
+
+@pytest.mark.parametrize("name", names_of(ENGINES, *OF_RUNS))
+def test_an_engine_takes_the_strategy_that_brings_what_it_learns_from_and_no_other(name: str) -> None:
+    fitting = "ppo" if name in ("torch_ppo", "trl_ppo") else "groups"
+    if name in names_of(ENGINES, LearnsFrom.DEMONSTRATIONS):
+        fitting = "demonstrations"
+    for strategy in ("ppo", "groups", "demonstrations"):
+        settings = [f"training.engine={name}", f"training.strategy={strategy}"]
+        if strategy == fitting:
+            assert load_config(LOCAL, settings).training.engine == name
+            continue
+        with pytest.raises(ConfigError, match=rf"'{strategy}', which brings .*, but the engine {name} learns from"):
+            load_config(LOCAL, settings)

@@ -1,0 +1,88 @@
+"""A run's effective configuration opens that run again, and nothing else under its name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rc1_lib.config.recorded_opening import opening_of
+from rc1_lib.errors import ConfigError, TicketError
+from rc1_lib.preflight.ticket import verify_ticket
+from rc1_lib.run import EFFECTIVE, Run, open_run
+
+SETTINGS = ("pool.n=600", "gates.waivers={judge_agreement: no labels \u2028 yet}", "lr=0.00001")
+
+
+def recorded(root: Path, *settings: str, **more: str) -> Run:
+    run = open_run(workspace=root, overrides=settings, **more)  # type: ignore[arg-type]
+    run.write_effective_config()
+    return run
+
+
+def test_it_is_the_very_same_run(tmp_path: Path) -> None:
+    run = recorded(tmp_path, *SETTINGS)
+    for config in (EFFECTIVE, str(tmp_path / EFFECTIVE)):
+        reopened = open_run(workspace=tmp_path, config=config)
+        assert reopened == run
+    written = (tmp_path / EFFECTIVE).read_bytes()
+    reopened.write_effective_config()
+    assert (tmp_path / EFFECTIVE).read_bytes() == written
+    assert open_run(workspace=tmp_path, config=EFFECTIVE, overrides=["steps=20"]).config.steps == 20
+
+
+def test_its_ticket_holds_for_it(opened: Run, tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    shutil.copytree(opened.workspace.root, root, ignore=shutil.ignore_patterns("logs"))
+    run = recorded(root, *opened.overrides)
+    assert verify_ticket(open_run(workspace=root, config=EFFECTIVE)) == verify_ticket(run)
+    with pytest.raises(TicketError, match=r"lr is 0\.5, the ticket has"):
+        verify_ticket(open_run(workspace=root, config=EFFECTIVE, overrides=["lr=0.5"]))
+
+
+def test_what_the_environment_set_is_recorded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASE_MODEL", "models/of_my_own")
+    run = recorded(tmp_path, *SETTINGS)
+    assert open_run(workspace=tmp_path, config=EFFECTIVE) == run
+    monkeypatch.delenv("BASE_MODEL")
+    assert open_run(workspace=tmp_path, config=EFFECTIVE) == run
+
+
+@pytest.mark.parametrize("edited", [EFFECTIVE, "configs/local.yaml"])
+def test_an_edited_one_is_refused(tmp_path: Path, edited: str) -> None:
+    shipped = open_run().config_files
+    (tmp_path / "configs").mkdir()
+    for file in shipped:
+        (tmp_path / "configs" / file.name).write_bytes(file.read_bytes())
+    recorded(tmp_path, *SETTINGS)
+    path = tmp_path / edited
+    before = path.read_text()
+    path.write_text(
+        before.replace("n: 600", "n: 601") if edited == EFFECTIVE else before.replace("steps: ", "steps: 1")
+    )
+    assert path.read_text() != before
+    with pytest.raises(ConfigError, match=r"config_effective\.yaml: is no longer what configs/local\.yaml makes"):
+        open_run(workspace=tmp_path, config=EFFECTIVE)
+
+
+def test_a_copy_by_another_name_is_a_configuration_of_its_own(tmp_path: Path) -> None:
+    run = recorded(tmp_path, *SETTINGS)
+    copy = tmp_path / "mine.yaml"
+    copy.write_text((tmp_path / EFFECTIVE).read_text().replace("n: 600", "n: 601"))
+    own = open_run(config=copy, workspace=tmp_path)
+    assert (own.config.pool.n, own.config_path, own.overrides) == (601, copy.resolve(), ())
+    assert own.config_sha256 != run.config_sha256
+
+
+def test_no_secret_and_no_path_of_elsewhere_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", "sk-word-4711-word-4711")
+    recorded(tmp_path / "w", "gates.waivers={judge_agreement: sk-word-4711-word-4711}")
+    assert opening_of(tmp_path / "w" / EFFECTIVE) is None
+    assert "4711" not in (tmp_path / "w" / EFFECTIVE).read_text()
+    elsewhere = tmp_path / "mine.yaml"
+    elsewhere.write_text(open_run(workspace=tmp_path).effective_config())
+    recorded(tmp_path / "v", config=str(elsewhere))
+    assert opening_of(tmp_path / "v" / EFFECTIVE) is None
+    assert os.fspath(tmp_path) not in (tmp_path / "v" / EFFECTIVE).read_text()
