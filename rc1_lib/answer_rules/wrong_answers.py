@@ -6,9 +6,10 @@ it is the gold answer or an alias, is left out (`rc1_lib.answer_rules.golds.same
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
-from rc1_lib.answer_rules.golds import ALL, Form, Gold, Kind, decimal, same
+from rc1_lib.answer_rules.golds import ALL, Form, Gold, Kind, decimal, number, same
 from rc1_lib.answer_rules.written_numbers import MOST_ENGLISH, english
 
 NUMBER, VERDICT, TEXT = Form.NUMBER, Form.VERDICT, Form.TEXT
@@ -16,6 +17,7 @@ Mistake = Callable[[Gold, Sequence[Gold]], str | None]
 WRONG_ANSWERS: dict[str, Kind] = {}
 EMPTY, PAGE, LIST = "empty answers paid", "longest pages paid", "lists of all candidates paid"
 """Checks that not even one paid answer passes."""
+_NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _CANDIDATES = 50
 """Other golds that a list has: a longer one takes a rule longer and says nothing more."""
 
@@ -96,7 +98,10 @@ def the_question(gold: Gold, others: Sequence[Gold]) -> str | None:
 @wrong(*ALL, never=PAGE)
 def longest_page(gold: Gold, others: Sequence[Gold]) -> str | None:
     """Copies the longest page of the row."""
-    return gold.page or None
+    # By chance a page ends in its own question's answer ("She left a 25% tip."): read to its end, it says that answer.
+    written = _NUMBERS.findall(gold.page)
+    ends_in = number(written[-1]) if written else None
+    return gold.page if gold.page and (ends_in is None or ends_in != number(gold.answer)) else None
 
 
 @wrong(*ALL, never=PAGE)

@@ -1,6 +1,7 @@
 """A few dialogues before and after, to read: what training changed, for better and for worse.
 
-They are not picked: of every kind the first ones by row id are shown, and how many there are of it is said.
+They are not picked: of every kind the first ones by row id are shown, the tasks in turn, and how many there are of it
+is said.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ def examples_markdown(
     lines = [
         f"# Dialogues before ({before}) and after ({after})",
         "",
-        "Sampled; of every kind the first by row id.",
+        "Sampled; of every kind the first by row id, the tasks in turn.",
         "",
     ]
     for kind, wanted in _KINDS.items():
-        found = wide.filter(wanted).sort("row_id")
+        found = wide.filter(wanted).sort("row_id").sort(pl.int_range(pl.len()).over("task"), "task")
         lines += [f"## {kind}: {found.height:,} of {wide.height:,} prompts", ""]
         for row in found.head(per_kind).iter_rows(named=True):
             lines += _example(row, dialogues, before, after)

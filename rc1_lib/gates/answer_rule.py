@@ -21,7 +21,10 @@ from rc1_lib.records import Check, GateResult, Task
 GATE = "answer_rule"
 _SHOWN = 300
 """Characters of an answer that an offender shows."""
-_ADVICE = "`rc1 check-answers` lists them by kind: mend the task's `is_right`, or use one of rc1_lib/answer_rules"
+_ADVICE = (
+    "`rc1 check-answers` lists them: leave out a question whose gold answer is at fault, or mend the rule (the task's "
+    "`is_right`; rc1_lib/answer_rules has rules that hold)"
+)
 
 
 def answer_rule_gate(rows: pl.DataFrame, rule_of: Callable[[Task], Rule], thresholds: AnswerRuleGate) -> GateResult:

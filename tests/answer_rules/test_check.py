@@ -219,3 +219,11 @@ def test_sound_rules_err_on_no_answer_about_any_gold_of_the_public_files(task: s
     report = ask_rule(rule, sample([Gold(answer) for answer in sorted(answers)], 10_000, 7), 0.95)
     assert report.used == len(answers) > 100
     assert [(one.kind, one.given, one.gold.answer) for one in report.offences] == []
+
+
+def test_a_page_that_ends_in_the_answer_by_chance_is_no_wrong_answer() -> None:
+    """A rule that reads to the end is right to pay it; a page with another number at its end is asked about."""
+    by_chance = Gold("25", (), "What did the meal cost?", "Three samosas cost $2 each. She left a 25% tip.")
+    other = Gold("25", (), "What did the meal cost?", "She left a 25% tip for three samosas at $2 each.")
+    kinds = [{kind.name for kind, _ in wrong_answers(gold, golds("7"), Form.NUMBER)} for gold in (by_chance, other)]
+    assert "longest_page" not in kinds[0] and "longest_page" in kinds[1] and "page_and_answer" in kinds[0]

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from rc1_lib.cli.reference.commands import commands_page
-from rc1_lib.cli.reference.keys import configuration_page
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_text
@@ -43,6 +41,9 @@ def reference_of(app: typer.Typer) -> Callable[..., int]:
 
 def pages(app: typer.Typer) -> dict[str, str]:
     """File name -> the page as the code gives it now."""
+    from rc1_lib.cli.reference.commands import commands_page  # no other command needs what these import
+    from rc1_lib.cli.reference.keys import configuration_page
+
     return {"configuration.md": configuration_page(), "commands.md": commands_page(app)}
 
 
