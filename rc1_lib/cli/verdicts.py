@@ -61,12 +61,14 @@ def conclude(
         after_fail: the last line where one failed.
     """
     from rc1_lib.config.file import departures
+    from rc1_lib.preflight.offenders import write_offenders
     from rc1_lib.run import published_config
     from rc1_lib.workspace.artifacts import now, write_json
 
     gates = []
     for result in results:
-        listed = _write_offenders(run, out, result)
+        file = Path(out).with_name(f"{Path(out).stem}_{result.name}_offenders.jsonl").as_posix()
+        listed = write_offenders(run, file, result)
         gates.append({**result.to_dict(), "offenders": len(result.offenders), "offenders_file": listed})
     passed = all(result.status in (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE) for result in results)
     report: dict[str, Any] = {
@@ -149,19 +151,3 @@ def _of_tasks(result: GateResult, tasks: Collection[str]) -> GateResult:
     if result.name in _WHOLE or not others:
         return result
     return replace(result, checks=tuple(check for check in result.checks if not check.name.endswith(others)))
-
-
-def _write_offenders(run: Run, out: str, result: GateResult) -> str | None:
-    """Write the rows at fault next to the report and return the file's name; without any, remove an earlier one."""
-    import orjson
-
-    from rc1_lib.workspace.artifacts import atomic_write
-
-    relative = Path(out).with_name(f"{Path(out).stem}_{result.name}_offenders.jsonl").as_posix()
-    path = run.workspace.path(relative)
-    if not result.offenders:
-        path.unlink(missing_ok=True)
-        return None
-    with atomic_write(path) as stream:
-        stream.writelines(orjson.dumps(dict(record)) + b"\n" for record in result.offenders)
-    return relative

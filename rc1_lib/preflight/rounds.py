@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from rc1_lib.config.file import departures
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.machine import read_git
 from rc1_lib.preflight.gates import gates_of_round
+from rc1_lib.preflight.offenders import write_offenders
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
 from rc1_lib.run import Run, published_config
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, atomic_write, now, read_json, write_json, write_text
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, now, read_json, write_json, write_text
 
 PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
 FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
@@ -54,7 +53,7 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
         "gates": [_summary(result) for result in results],
     }
     for result in results:
-        _write_offenders(run, number, result)
+        write_offenders(run, offenders_path(number, result.name), result)
     path = place.path(PASSED[number] if passed else FAILED[number])
     # A red first round also takes the second one's report with it: it spoke of files that are not these.
     outdated = {PASSED[number], FAILED[number]} | ({PASSED[2], FAILED[2]} if number == 1 and not passed else set())
@@ -111,12 +110,3 @@ def _summary(result: GateResult) -> dict[str, Any]:
     body = result.to_dict()
     body["offenders"] = len(result.offenders)
     return body
-
-
-def _write_offenders(run: Run, number: int, result: GateResult) -> None:
-    path = run.workspace.path(offenders_path(number, result.name))
-    if not result.offenders:
-        path.unlink(missing_ok=True)
-        return
-    with atomic_write(path) as stream:
-        stream.writelines(orjson.dumps(dict(record)) + b"\n" for record in result.offenders)
