@@ -4,8 +4,8 @@
     python benchmarks/bench_gpu_ppo.py --vllm ~/vllm-env/bin/python    # with vLLM's sampling beside it
     python benchmarks/bench_gpu_ppo.py --only growing --steps 5 --set training.rollout.rows=64
 
-The policy is that of `rc1 train --random-base --profile prod`: random weights of the published base's shape, through
-the engine, rollouts and update of a real training. Random weights end no turn, so every turn has `rollout_len` tokens.
+The policy has random weights of the published base's shape (`tests/training/random_base.py`), and goes through the
+engine, rollouts and update of a real training. Random weights end no turn, so every turn has `rollout_len` tokens.
 A first step is not timed; seconds are medians of the others; a last step, which waits for the device around every part,
 says what share each part has. The limits are measured on the same device: bytes a second by copying, floating-point
 operations a second by multiplying matrices.
@@ -46,7 +46,7 @@ from lacking import not_run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.checkpoint.save import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
@@ -56,17 +56,16 @@ from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.memory import used_mb
 from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
-from rc1_lib.training.ppo_run import Prepared
+from rc1_lib.training.ppo_run import Prepared, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rollout.vllm.server import Access, Said, Turn, connected
 from rc1_lib.training.spans import Part
-from rc1_lib.training.trial.trial import prepare_trial
 from rc1_lib.workspace.artifacts import write_json
+from tests.training.random_base import random_run
 
 RESULTS = Path(__file__).parent / "results" / "gpu_ppo.json"
 SMOKE = (
-    "training.trial.narrower=8", "training.trial.layers=4", "batch_size=8", "rollout_len=16",
-    "training.ppo.minibatches=2", "training.threads=1", "training.processes=1",
+    "batch_size=8", "rollout_len=16", "training.ppo.minibatches=2", "training.threads=1", "training.processes=1",
 )  # fmt: skip
 DECODERS = ("growing", "slots", "graphs")
 GENERATE, SERVED = "generate", "vllm"
@@ -361,12 +360,14 @@ def printed(found: dict[str, Any], indent: str = "") -> None:
 
 def opened(workspace: Path, overrides: Sequence[str], *, smoke: bool) -> Run:
     """The published configuration; small enough for a CPU where there is nothing else."""
-    return open_run(profile="prod", workspace=workspace, overrides=(*(SMOKE if smoke else ()), *overrides))
+    if smoke:
+        return random_run(workspace, *SMOKE, *overrides, narrower=8, layers=4)
+    return random_run(workspace, *overrides)
 
 
 def part_of(name: str, run: Run, steps: int, vllm: str | None, folder: Path) -> dict[str, Any]:
     """The figures of one part."""
-    prepared = prepare_trial(run)
+    prepared = prepare(run)
     if name == SERVED:
         assert vllm is not None, "--only vllm needs --vllm"
         return sampled_by_vllm(prepared, vllm, steps)

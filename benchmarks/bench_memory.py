@@ -30,11 +30,11 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.config.engines import ENGINES, PLAYED, STRATEGIES, LearnsFrom, names_of
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, read_json, write_json, write_text
+from tests.training.random_base import random_run
 
 RESULTS = Path(__file__).parent / "results" / "memory.json"
-SHAPE = ("training.trial.narrower=8", "training.trial.layers=4")
 SMALL = (
     "batch_size=8", "rollout_len=32", "training.limits.turns=1", "training.threads=1", "training.processes=1",
     "training.parity.mean=1e9", "training.parity.far_share=1.0",
@@ -45,7 +45,6 @@ ROWS = (
 )  # fmt: skip
 ROW = {"input": "the lamp is in the attic and nobody has seen it " * 4, "output": "so ask where the key is " * 12}
 DECODERS = ("growing", "slots")
-BASE = "checkpoints/trials/random-base/base"
 
 
 def run_of(workspace: Path, engine: str, decoder: str, overrides: Sequence[str]) -> Run:
@@ -57,7 +56,7 @@ def run_of(workspace: Path, engine: str, decoder: str, overrides: Sequence[str])
         f"training.{learner.update}.minibatches=2", *(["kl_coef=0.1"] if learner.beta else []),
         *([f"training.{learner.update}.group_size=4"] if learner.learns_from is LearnsFrom.GROUPS else []),
     )  # fmt: skip
-    return open_run(profile="prod", workspace=workspace, overrides=(*SHAPE, *SMALL, *chosen, *overrides))
+    return random_run(workspace, *SMALL, *chosen, *overrides, narrower=8, layers=4)
 
 
 def of_episodes(workspace: Path, engine: str, decoder: str, overrides: Sequence[str]) -> dict[str, Any]:
@@ -68,11 +67,11 @@ def of_episodes(workspace: Path, engine: str, decoder: str, overrides: Sequence[
     from rc1_lib.training.memory_estimate import estimate_memory
     from rc1_lib.training.models import model_section
     from rc1_lib.training.playing_engine import PlayingEngine
+    from rc1_lib.training.ppo_run import prepare
     from rc1_lib.training.registry import make_engine
     from rc1_lib.training.setups import EpisodeSetup
-    from rc1_lib.training.trial.trial import prepare_trial
 
-    prepared = prepare_trial(run_of(workspace, engine, decoder, overrides))
+    prepared = prepare(run_of(workspace, engine, decoder, overrides))
     config, seed = prepared.run.config, prepared.run.config.seeds[0]
     before = used_mb()
     made = make_engine(engine, EpisodeSetup)
@@ -107,7 +106,7 @@ def of_rows(workspace: Path, engine: str, overrides: Sequence[str]) -> dict[str,
     from rc1_lib.training.run_paths import METRICS
     from rc1_lib.training.supervised_run import train_small
 
-    place, base = Workspace(workspace / engine), workspace / BASE
+    place, base = Workspace(workspace / engine), workspace / "base"
     for name in ("train_min", "eval_min"):
         write_text(place.path(f"data/{name}.jsonl"), (json.dumps(ROW) + "\n") * 8)
     estimated, estimate = list[MemoryEstimate](), memory_estimate.estimate_rows_memory
@@ -154,9 +153,7 @@ def main() -> None:
     if asked.child:
         engine, decoder = asked.child
         if decoder == "write":
-            from rc1_lib.training.trial.trial import prepare_trial
-
-            prepare_trial(run_of(asked.workspace, "torch_ppo", DECODERS[0], ()))
+            run_of(asked.workspace, "torch_ppo", DECODERS[0], ())
             found: dict[str, Any] = {}
         elif ENGINES[engine].learns_from is LearnsFrom.ROWS:
             found = of_rows(asked.workspace, engine, asked.set)

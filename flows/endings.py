@@ -16,8 +16,6 @@ POLICY_IMPROVED, POLICY_TRAINED = "PolicyImproved", "PolicyTrained"
 """Training ended and its evaluation is green; training ended, and no evaluation was asked for."""
 CONTROL_PASSED = "ControlPassed"
 """Nothing was gained from a reward without information."""
-TRIED = "Tried"
-"""A shape was tried out on random weights; it is no policy."""
 SCALED_UP, NOT_APPROVED = "ScaledUp", "NotApproved"
 """The pool has its last size and every gate is green; a person who was asked said no."""
 RELEASED = "Released"
@@ -26,7 +24,7 @@ RED = (GATES_FAILED, REFUSED, NOT_APPROVED)
 """The names of failed states that are a verdict, not a fault: exit code 2."""
 ENDINGS = (
     GATES_FAILED, FAULT, REFUSED, TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED, WEIGHTS_ADOPTED, POLICY_IMPROVED,
-    POLICY_TRAINED, CONTROL_PASSED, TRIED, SCALED_UP, NOT_APPROVED, RELEASED,
+    POLICY_TRAINED, CONTROL_PASSED, SCALED_UP, NOT_APPROVED, RELEASED,
 )  # fmt: skip
 """Every name that a final state of a flow can have by its own decision."""
 

@@ -14,10 +14,10 @@ from typing import Any
 from prefect import State, flow
 from prefect.states import Completed, Failed
 
-from flows.endings import CONTROL_PASSED, GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_TRAINED, TRIED
+from flows.endings import CONTROL_PASSED, GATES_FAILED, ONE_AT_A_TIME, POLICY_IMPROVED, POLICY_TRAINED
 from flows.failures import leave_failure
 from rc1_lib.config.engines import ControlKind
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE as CONTROL
 from rc1_lib.evaluation.gate import GATE
 from rc1_lib.preflight.rounds import write_git_state
@@ -34,7 +34,6 @@ from tasks.reports import verify, verify_again
 from tasks.sentences import gate_sentence
 from tasks.train import CACHED, Facts, Segment, keep_best, resume, segment, warm_start
 from tasks.training_report import Story, Trained, report_training
-from tasks.trial import trial
 
 
 @flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
@@ -47,7 +46,6 @@ def train(
     resume_from: str | None = None,
     evaluate: bool = True,
     control: ControlKind | None = None,
-    random_base: bool = False,
 ) -> State[Any]:
     """Train a policy, if the ticket opens it, and judge it against the one it started from.
 
@@ -62,15 +60,9 @@ def train(
         evaluate: ask the held-out prompts when training is over.
         control: train a few steps on a reward without information instead (`random`, `constant`), beside any real run;
             a gain in success is red, since the evaluation leaks then.
-        random_base: train a few steps on random weights of the base's shape instead, beside any real run and without a
-            ticket; nothing of it is a policy, and nothing is evaluated.
     """
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
-        if random_base:
-            check_trial(seeds, resume_from, control)
-            with holding(run.workspace, "a trial on random weights"):
-                return _tried(run)
         chosen = chosen_seeds(run, seeds, resume_from)
         with holding(run.workspace, "a training" if control is None else f"a control of training ({control})"):
             if control is not None:
@@ -123,33 +115,6 @@ def _controlled(
     if result.status is not Status.PASSED:
         return Failed(name=GATES_FAILED, message=sentence)
     return Completed(name=CONTROL_PASSED, message=sentence)
-
-
-def _tried(run: Run) -> State[Any]:
-    """A trial instead of a training; what it comes to is no verdict."""
-    report = outcome(trial(run, return_state=True))
-    last = report["steps"][-1]
-    return Completed(
-        name=TRIED,
-        message=f"TRIAL, no policy: {last['step']} steps on random weights in the shape of {report['base_model']}; the "
-        f"last took {last['sec_per_step']:.1f} s, memory {last['mem_used_mb']:,.0f} MiB at most "
-        f"({last['mem_estimated_mb']:,.0f} estimated)",
-    )
-
-
-def check_trial(seeds: Seeds, resume_from: str | None, control: ControlKind | None) -> None:
-    """Refuse what a trial has no use for.
-
-    Raises:
-        ConfigError: naming the flag.
-    """
-    given = {"--seed or --all-seeds": seeds, "--resume-from": resume_from, "--control": control}
-    found = [flag for flag, value in given.items() if value]
-    if found:
-        raise ConfigError(
-            f"--random-base: is a trial of the first seed, goes on by itself and is never evaluated; leave out "
-            f"{', '.join(found)}"
-        )
 
 
 def trained(run: Run, seed: int, facts: Facts, resume_from: str | None) -> Trained:

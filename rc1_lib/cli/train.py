@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 _REPORT = "reports/train.json"
-_TRIAL = "reports/trial_random_base.json"
 _EVALUATIONS = "reports/ppo_eval_*.json"
 
 
@@ -60,14 +59,6 @@ def train(
             "same for all; a real run is left alone. A gain in success fails: the evaluation leaks.",
         ),
     ] = None,
-    random_base: Annotated[
-        bool,
-        typer.Option(
-            "--random-base",
-            help="Train a few steps (training.trial.steps) on random weights of base_model's shape instead, without a "
-            "ticket: a trial of the machine and the shape, and no policy; a real run is left alone.",
-        ),
-    ] = False,
     profile_step: Annotated[
         bool,
         typer.Option(
@@ -89,18 +80,13 @@ def train(
         raise ConfigError("--seed and --all-seeds: give one of them")
     small = train_config_file(session)
     if small is not None:
-        others = control or profile_step or random_base
-        if seed or all_seeds or not evaluate or others or pool_seed is not None:
+        if seed or all_seeds or not evaluate or control or profile_step or pool_seed is not None:
             raise ConfigError(
                 f"{small.name}: is a small local configuration; it takes --resume-from, --set and --workspace alone"
             )
         return _train_small(session, small, resume_from)
     run = session.open(overrides({"pool.seed": pool_seed}))
     session.started = True
-    if random_base:
-        if profile_step or control or resume_from or seed or all_seeds or not evaluate:
-            raise ConfigError("--random-base: is a trial of the first seed; leave out the other flags of a training")
-        return _trial(session, run, verbose)
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
     from rc1_lib.training.train_arguments import check_control, chosen_seeds, named_checkpoint
 
@@ -207,23 +193,6 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
     else:
         ending = Ending("fail" if outcome.exit_code else "pass", f"{what}: {outcome.message}")
     return tell_end(session, outcome, {"control": report}, ending)
-
-
-def _trial(session: Session, run: Run, verbose: bool) -> int:
-    from rc1_lib.training.trial.trial import look_at_base
-
-    quieten(hub=False)
-    look_at_base(run)  # the flow does so too; here the answer is there before a server starts
-    before = stamps(run, _TRIAL)
-    outcome = run_flow_of(session, run, "train", verbose=verbose, evaluate=False, random_base=True)
-    report = written_since(run, before, _TRIAL).get(_TRIAL)
-    session.show(outcome.message)
-    ending = Ending(
-        "fail" if outcome.exit_code else "done", "trial on random weights, no policy" if report else outcome.message,
-        report=run.workspace.path(_TRIAL) if report else None,
-        following="" if outcome.exit_code else then(session, "preflight"),
-    )  # fmt: skip
-    return tell_end(session, outcome, {"trial": report}, ending)
 
 
 def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, Any]) -> None:

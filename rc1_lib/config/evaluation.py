@@ -1,4 +1,4 @@
-"""The sections of `training` on looking at policies: held-out prompts, learnability, controls, trials."""
+"""The sections of `training` on looking at policies: held-out prompts, learnability, controls."""
 
 from __future__ import annotations
 
@@ -48,14 +48,3 @@ class ControlSettings(Section):
 
     steps: Positive
     """Steps that a control is trained for."""
-
-
-class TrialSettings(Section):
-    """A few steps on random weights of the base's shape: `rc1 train --random-base`."""
-
-    steps: Positive
-    """Steps that a trial is trained for."""
-    narrower: Positive
-    """What the widths of the shape are divided by, for a machine that it is too large for; 1: the true shape."""
-    layers: Positive | None
-    """How many of its layers there are; null: all."""

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from rc1_lib.config.curriculum import Cap, Checkpoints, Collapse, EarlyStopping, ShadowLook, Tracking
 from rc1_lib.config.engines import ENGINES, OF_RUNS, OFFLINE, PLAYED, STRATEGIES, Learner, names_of, own_name
 from rc1_lib.config.episodes import VLLM, EpisodeLimits, EpisodeReward, Parity, Rollout
-from rc1_lib.config.evaluation import ControlSettings, HeldOut, LearnabilitySettings, TrialSettings
+from rc1_lib.config.evaluation import ControlSettings, HeldOut, LearnabilitySettings
 from rc1_lib.config.step_metrics import HELD_OUT, JUDGED, unmeasured
 from rc1_lib.config.updates import DPO, GRPO, PPO, SFT, Grouped, RateSchedule, Steps, TrlDPO, TrlGRPO
 from rc1_lib.config.values import Positive, Section
@@ -117,7 +117,6 @@ class Training(Section):
     eval_shadow: ShadowLook
     early_stop: EarlyStopping
     control: ControlSettings
-    trial: TrialSettings
     segment_steps: Positive
     """Steps of one task of the training flow."""
     tracking: Tracking

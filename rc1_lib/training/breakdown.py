@@ -69,11 +69,6 @@ WARMING_UP = Remedies(
     "starts from the base itself), or take a smaller base_model",
 )
 """For the warm start, which trains all weights of the base."""
-TRYING_OUT = Remedies(
-    disk=f"{_ROOM}, or narrow the shape (training.trial.narrower, training.trial.layers)",
-    memory="free memory, or narrow the shape (training.trial.narrower, training.trial.layers)",
-)
-"""For the base of a trial, whose random weights are written before anything is trained."""
 FROM_ROWS = Remedies(
     disk="free space, save less often (run.save_steps) or keep fewer checkpoints (run.keep_last)",
     memory="free memory, and it goes on; a lower data.batch_size or data.max_length, model.gradient_checkpointing or "

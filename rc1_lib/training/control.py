@@ -10,14 +10,16 @@ touched, and every one of its checkpoints names it.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.run import Run
 from rc1_lib.training.api import Engine, Strategy
+from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.run_paths import CONTROLS
-from rc1_lib.training.side_run import side_run
+from rc1_lib.workspace.artifacts import Workspace
 
 FACT = "control"
 """What checkpoints call it; null in those of a real run."""
@@ -63,7 +65,33 @@ class Controlled:
 
 def controlled(run: Run, control: Control) -> Run:
     """The run that a control trains: its own few steps, nobody to score episodes, and a workspace of its own."""
-    return side_run(run, f"{CONTROLS}/{control.kind}", run.config.training.control.steps)
+    training = run.config.training
+    alone = {
+        "reward": training.reward.model_copy(update={"judge": 0.0}),
+        "early_stop": training.early_stop.model_copy(update={"metric": None}),
+    }
+    config = run.config.model_copy(
+        update={"steps": training.control.steps, "training": training.model_copy(update=alone)}
+    )
+    place = Workspace(run.workspace.path(f"{CONTROLS}/{control.kind}"))
+    return replace(run, config=config, workspace=place)
+
+
+def check_real_run(facts: Mapping[str, Any], name: str) -> None:
+    """Check that a real run wrote a checkpoint: a policy of a control is never kept, exported or released.
+
+    Args:
+        facts: of the checkpoint.
+        name: of the checkpoint, for the error.
+
+    Raises:
+        CheckpointError: when a control wrote it.
+    """
+    if facts.get(FACT) is not None:
+        raise CheckpointError(
+            f"{name}: was trained on a reward without information (rc1 train --control {facts[FACT]}) to check the "
+            f"evaluation, and is no policy to keep; take a checkpoint of a real run"
+        )
 
 
 def _uniform(name: str) -> float:

@@ -24,7 +24,6 @@ from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
 from rc1_lib.scoring.paid import paid_in
-from rc1_lib.training import trial_mark
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import base_config, load_tokenizer
 from rc1_lib.training.breakdown import naming_breakdowns, while_learning
@@ -68,7 +67,7 @@ from rc1_lib.workspace.artifacts import sha256_json, sha256_tree
 
 _FREE = (
     "cap", "checkpoints", "collapse", "control", "eval_shadow", "held_out", "learnability", "parity", "processes",
-    "segment_steps", "tracking", "trial", "vllm",
+    "segment_steps", "tracking", "vllm",
 )  # fmt: skip
 """Keys of the section `training` that change nothing that a step learns."""
 _LOOKED_AT = ("eval_shadow", "held_out")
@@ -86,7 +85,6 @@ class Prepared:
         reference: the policy that PPO starts from.
         judge: who scores episodes; None where that has no weight in the reward.
         control: the reward without information that is trained on in its place; None in a real run.
-        trial: what is tried out; None in a real run.
     """
 
     run: Run
@@ -95,7 +93,6 @@ class Prepared:
     reference: Reference
     judge: EpisodeJudge | None
     control: Control | None = None
-    trial: str | None = None
 
     def setup(self, seed: int) -> EpisodeSetup:
         """What the engine is set up by."""
@@ -105,8 +102,6 @@ class Prepared:
         """What is learned from the steps of a seed."""
         training = self.run.config.training
         made = make_strategy(training.strategy, self.judge, group_size=training.group_size)
-        if self.trial is not None:
-            return trial_mark.Marked(made)
         return made if self.control is None else Controlled(made, self.control, seed)
 
     def under(self, control: Control) -> Prepared:
@@ -122,7 +117,6 @@ class Prepared:
             "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
             "judge": None if self.judge is None else self.judge.sha256,
             FACT: None if self.control is None else self.control.kind,
-            trial_mark.FACT: self.trial,
         }
 
 
@@ -143,12 +137,11 @@ def configured_facts(run: Run, seed: int) -> dict[str, Any]:
     }
 
 
-def prepare(run: Run, trial: str | None = None) -> Prepared:
+def prepare(run: Run) -> Prepared:
     """Select the rows and make the warm start, where it is missing or out of date.
 
     Args:
         run: workspace and configuration.
-        trial: what is tried out; without it the base of a trial is refused.
 
     Raises:
         RC1Error: when the pool cannot be used, the base not be trained as the configuration has it, or does not fit,
@@ -160,8 +153,6 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
     judge = EpisodeJudge(run) if run.config.training.pays_judge else None
     _check_templates(run)
     with vouched_base(run) as base:
-        if trial is None:
-            trial_mark.refuse_random_base(base)
         section = model_section(run.config, base)
         tokenizer = load_tokenizer(section)
         shape = base_config(section)
@@ -171,7 +162,7 @@ def prepare(run: Run, trial: str | None = None) -> Prepared:
     selection = select_rows(run, form)
     if warm_start_due(run):
         _check_room(run, shape, selection.longest)
-    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge, trial=trial)
+    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
 
 
 def _check_room(run: Run, shape: PretrainedConfig, longest: int) -> None:

@@ -12,7 +12,6 @@ from rc1_lib.workspace.artifacts import Workspace
 CHECKPOINTS = "checkpoints/rc1"
 SFT = "checkpoints/sft"
 CONTROLS = "checkpoints/controls"
-TRIAL = "checkpoints/trials/random-base"
 LEDGER = "reports/ckpt_manifest.jsonl"
 LOG = "logs/train.log"
 METRICS = "reports/metrics.jsonl"
@@ -48,7 +47,7 @@ def check_small_output(workspace: Workspace, output_dir: str) -> None:
         ConfigError: naming the folder, also where a link leads there.
     """
     target, home = workspace.path(output_dir), workspace.path(CHECKPOINTS).parent
-    own = [home / Path(name).name for name in (CHECKPOINTS, SFT, CONTROLS, Path(TRIAL).parent)]
+    own = [home / Path(name).name for name in (CHECKPOINTS, SFT, CONTROLS)]
     own += home.glob(f"{Path(CHECKPOINTS).name}-*")  # of further seeds
     if any(target.is_relative_to(folder) or target.resolve().is_relative_to(folder.resolve()) for folder in own):
         raise ConfigError(

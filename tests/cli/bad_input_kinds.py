@@ -23,7 +23,6 @@ from .bad_inputs import (
     local,
     message,
     pipe,
-    shipped_base,
     ticket,
 )
 
@@ -165,17 +164,6 @@ CONFIGURATIONS = (
              "config show --set training.early_stop.metric=env/same_answer --set batch_size=15",
              "batch_size is 15, so that it would never have a value"),
     BadInput("another engine", "config show --set training.engine=torch_pp", "for rows of input and output use"),
-    BadInput("a trial of a shape that nobody knows", "train --random-base --set base_model=some/model@0123456",
-             "is not known without its config.json"),
-    BadInput("a trial of a shape that cannot be divided so", "train --random-base --set training.trial.narrower=3",
-             "training.trial.narrower: found 3, but hidden_size is 128"),
-    BadInput("a trial of a base with half a tokenizer", "train --random-base --set base_model=base",
-             "cannot be loaded (JSONDecodeError", shipped_base("tokenizer.json", "{")),
-    BadInput("a trial of a base without a chat template", "train --random-base --set base_model=base",
-             "has no chat template", shipped_base("chat_template.jinja", None)),
-    BadInput("a trial of a base of another build", "train --random-base --set base_model=base",
-             "(model_type 'gpt2') has no number for intermediate_size",
-             shipped_base("config.json", '{"model_type": "gpt2"}')),
     BadInput("a SOCKS proxy", "preflight", "ALL_PROXY: names a SOCKS proxy",
              environment={"ALL_PROXY": f"socks5://user:{KEY}@127.0.0.1:9"}),
 )  # fmt: skip

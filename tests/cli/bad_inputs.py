@@ -108,19 +108,6 @@ def local(old: str, new: str) -> Make:
     return make
 
 
-def shipped_base(name: str, text: str | None) -> Make:
-    """The embedded base without its weights, as `{w}/base`, one file of which says something else or is gone."""
-
-    def make(root: Path) -> None:
-        shipped, base = PROJECT_ROOT / "models/embedded", root / "base"
-        shutil.copytree(shipped, base, ignore=shutil.ignore_patterns("*.safetensors"))
-        (base / name).unlink()
-        if text is not None:
-            (base / name).write_text(text, encoding="utf-8")
-
-    return make
-
-
 def message(**more: object) -> dict[str, object]:
     return {"role": "assistant", "content": "Paris", **more}
 

@@ -95,12 +95,6 @@ def test_what_cannot_be_trained_is_refused_before_a_server_has_started(
     assert not own.workspace.path(".prefect").exists()
 
 
-@pytest.mark.parametrize("flag", ["--profile-step", "--no-evaluate", "--all-seeds"])
-def test_a_trial_takes_no_flag_of_a_training(ask: Ask, flag: str) -> None:
-    done = ask("train", "--random-base", flag)
-    assert (done.code, "leave out the other flags of a training" in done.err) == (2, True)
-
-
 def test_the_time_of_a_step_is_shown_by_part_and_nothing_of_a_run_is_written(ask: Ask, own: Run) -> None:
     done = ask("train", "--profile-step")
     assert done.code == 0, done.err

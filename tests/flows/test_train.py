@@ -182,20 +182,6 @@ def test_a_control_is_trained_and_judged_beside_the_real_run(done: Ended, tmp_pa
     assert refused.name == "Refused" and "leave out --no-evaluate" in str(refused.message)
 
 
-def test_a_trial_on_random_weights_asks_for_no_ticket_and_says_what_it_is(opened: Run, tmp_path: Path) -> None:
-    run = copied(opened, tmp_path / "workspace")
-    revoke_ticket(run, "a test")
-    state = start(run, random_base=True)
-    assert (state.is_completed(), state.name) == (True, "Tried"), state.message
-    assert str(state.message).startswith("TRIAL, no policy: 3 steps on random weights")
-    card = Artifact.get("rc1-trial")
-    assert card is not None and "# TRIAL, no policy" in str(card.data)
-    names = {path.name for path in run.workspace.path("checkpoints").iterdir()}
-    assert names == {"trials"} and not run.workspace.path("reports/metrics.jsonl").exists()
-    refused = start(run, random_base=True, control="random")
-    assert refused.name == "Refused" and "leave out --control" in str(refused.message)
-
-
 def of_habits(sft: Habits, ppo: Habits) -> Callable[..., GateReport]:
     """An evaluation of made-up episodes, judged and written as real ones are."""
 

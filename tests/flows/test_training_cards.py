@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rc1_lib.config.step_metrics import measured
 from tasks.training_cards import steps_table
-from tasks.trial import figures_table
 
 
 def step_of(engine: str, strategy: str) -> dict[str, float | None]:
@@ -24,7 +23,6 @@ def heads(table: str) -> list[str]:
 def test_a_supervised_step_has_its_accuracy_and_no_column_of_what_is_played() -> None:
     lines = [step_of("pure_pt_sft", "demonstrations")]
     assert heads(steps_table(lines)) == ["step", "loss", "accuracy", "seconds"]
-    assert heads(figures_table(lines)) == ["step", "loss", "gradient", "MiB", "MiB, estimated", "seconds"]
 
 
 def test_a_step_of_episodes_has_what_they_were_like() -> None:
@@ -32,4 +30,3 @@ def test_a_step_of_episodes_has_what_they_were_like() -> None:
     assert heads(steps_table(lines)) == [
         "step", "loss", "KL", "reward", "success", "asked, needed", "asked, not needed", "turns", "seconds",
     ]  # fmt: skip
-    assert "sampling gap" in heads(figures_table(lines))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import re
 import resource
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,10 +19,9 @@ from safetensors import SafetensorError
 from rc1_lib.config.engines import ENGINES
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.evaluation.policies import evaluate_run
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
 from rc1_lib.training.breakdown import (
     FROM_ROWS,
-    TRYING_OUT,
     WARMING_UP,
     WHILE_PLAYING,
     BreakdownError,
@@ -47,7 +45,6 @@ from rc1_lib.training.ranks.link import FollowerError, LostError
 from rc1_lib.training.shortage import DISK, MEMORY, shortage
 from rc1_lib.training.supervised_run import train_small
 from rc1_lib.training.train_config import TrainConfig
-from rc1_lib.training.trial.trial import prepare_trial
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.training.tiny import write_base
 
@@ -145,7 +142,6 @@ def keys_of(model: Any, before: str = "") -> set[str]:
     [
         (WHILE_PLAYING, RunConfig),
         (WARMING_UP, RunConfig),
-        (TRYING_OUT, RunConfig),
         (FROM_ROWS, TrainConfig),
         *((while_learning(f"training.{one.update}"), RunConfig) for one in ENGINES.values() if one.update),
     ],
@@ -253,17 +249,6 @@ def test_evaluation_and_pilot_name_what_they_broke_down_under(
         ):
             pilot.strategy.on_batch(pilot.next_batch())
     assert evaluate_run(prepared, finished).report
-
-
-def test_a_trial_names_a_disk_that_its_base_does_not_fit_on_and_leaves_none(tmp_path: Path) -> None:
-    few = ("training.trial.narrower=2", "training.trial.layers=1", "training.trial.steps=1")
-    run = open_run(profile="local", workspace=tmp_path, overrides=few)
-    prepare_trial(run)
-    base = next(path.parent for path in tmp_path.rglob("trial.json"))
-    shutil.rmtree(base)
-    with full_disk(400_000), pytest.raises(BreakdownError, match=r"^the disk is full .*training\.trial\.narrower"):
-        prepare_trial(run)
-    assert not base.exists()
 
 
 @pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")], ids=repr)

@@ -25,18 +25,17 @@ from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.supervised_run import setup_of
 from rc1_lib.training.train_config_file import load_train_config
-from rc1_lib.training.trial.shapes import shape_of
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from tests.training.random_base import published_shape
 from tests.training.tiny import write_base
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
-PUBLISHED = "Qwen/Qwen3-4B-Thinking-2507"
 
 
 @pytest.fixture(scope="module")
 def shape() -> PretrainedConfig:
     """The published base's at an eighth of its width."""
-    return shape_of(PUBLISHED, 8, 2)
+    return published_shape(8, 2)
 
 
 def rows_of(engine: str, *overrides: str) -> SupervisedSetup:

@@ -13,9 +13,9 @@ from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.ledger import record_removal
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, read_verified
 from rc1_lib.training.checkpoint.names import LATEST, settle, step_of, steps
-from rc1_lib.training.checkpoint.real_run import check_real_run
 from rc1_lib.training.checkpoint.save import STATE
 from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.control import check_real_run
 
 BEST = "best"
 _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")

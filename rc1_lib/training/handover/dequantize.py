@@ -23,7 +23,6 @@ from rc1_lib.training.handover.destination import absent_folder, check_absent
 from rc1_lib.training.handover.merge import merged_model
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.training.rows import select_rows
-from rc1_lib.training.trial_mark import refuse_random_base
 from rc1_lib.training.updates.parity import distance
 from rc1_lib.workspace.artifacts import FileState, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -136,7 +135,6 @@ def _start_of(run: Run) -> str:
     """The policy that training starts from, as transformers takes it, which nothing would make anew."""
     if not run.config.training.warm_start.steps:
         base = base_name(run.config, run.workspace)
-        refuse_random_base(base)
         check_recorded(Path(base))
         return base
     state, folder = reference_state(run), REFERENCE.path(run)

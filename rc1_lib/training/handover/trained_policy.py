@@ -12,7 +12,6 @@ from rc1_lib.training.models import base_name, fingerprint_of
 from rc1_lib.training.playing_engine import PlayingEngine
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import EpisodeSetup
-from rc1_lib.training.trial_mark import refuse_random_base
 
 
 def start_of(run: Run, sha256: str | None, whose: str) -> str:
@@ -25,11 +24,9 @@ def start_of(run: Run, sha256: str | None, whose: str) -> str:
 
     Raises:
         CheckpointError: when that policy is not there, or another one.
-        ConfigError: when it is of random weights.
     """
     warm = bool(run.config.training.warm_start.steps)
     base = str(REFERENCE.path(run)) if warm else base_name(run.config, run.workspace)
-    refuse_random_base(base)
     if warm and not Path(base).is_dir():
         raise CheckpointError(f"{base}: the policy that was started from is not there; train again: rc1 train")
     if fingerprint_of(run.config, base) != sha256:

@@ -30,16 +30,13 @@ def started(forks: Forks, root: Path, size: int) -> list[Fork]:
 
 
 def train(root: str) -> None:
-    """Take one's place; the first process brings the run to its last step, and says what comes in its way."""
+    """Take one's place, as `rc1 train` does; the first process brings the run to its last step."""
+    from rc1_lib.cli import _leads
     from rc1_lib.errors import RC1Error
     from rc1_lib.training.ppo_run import advance, prepare
-    from rc1_lib.training.ranks.launch import launch_of
-    from rc1_lib.training.ranks.launched import join
     from tests.training.tiny_world import tiny_run
 
-    launch = launch_of(os.environ)
-    assert launch is not None
-    if join(launch):
+    if _leads():
         try:
             prepared = prepare(tiny_run(Path(root), SHARDS))
             advance(prepared, prepared.run.config.seeds[0], LAST, lambda _: None)
@@ -64,8 +61,6 @@ def die_in(step: int) -> None:
 
 
 if __name__ == "__main__":
-    from rc1_lib.cli import main
-
     if DIES_IN in os.environ and os.environ["RANK"] == "1":
         die_in(int(os.environ[DIES_IN]))
-    main()
+    train(sys.argv[1])

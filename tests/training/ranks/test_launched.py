@@ -37,11 +37,6 @@ Tiny = Callable[..., Run]
 LIKE_ONE = 1e-6
 """How far a loss of several processes may be from that of one."""
 ADDRESS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
-SMALL = (
-    "training.trial.steps=2", "batch_size=8", "rollout_len=12", "training.ppo.minibatches=2",
-    "training.trial.narrower=2", "training.trial.layers=2", "training.limits.turns=1", SHARDS,
-    "training.checkpoints.every_steps=1",
-)  # fmt: skip
 
 
 def losses(root: Path) -> list[float]:
@@ -212,29 +207,25 @@ OWN = ("sec_per_step", "mem_used_mb", "mem_estimated_mb", "ts")
 TWO = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0", "-m")
 
 
-def launch(workspace: Path, *overrides: str, by: Sequence[str] = TWO) -> subprocess.Popen[str]:
-    """`accelerate launch ... rc1 train --random-base`, in two processes; `by` nothing: one starts by itself."""
-    settings = [word for override in (*SMALL, *overrides) for word in ("--set", override)]
+def launch(run: Run, by: Sequence[str] = TWO) -> subprocess.Popen[str]:
+    """`accelerate launch ...`: the tiny run to its last step, in two processes; `by` nothing: one starts by itself."""
     return subprocess.Popen(
-        [
-            sys.executable, "-m", *by, launches.__name__, "train", "--random-base",
-            "--workspace", str(workspace), *settings,
-        ],
+        [sys.executable, "-m", *by, launches.__name__, str(run.workspace.root)],
         env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
 
 
 @pytest.mark.long
-def test_accelerate_launch_has_the_losses_and_every_other_figure_of_one_process(tmp_path: Path) -> None:
+def test_accelerate_launch_has_the_losses_and_every_other_figure_of_one_process(tiny: Tiny) -> None:
     found = []
     for by in ((), TWO):
-        root = tmp_path / str(len(by))
-        with launch(root, "training.processes=1", "training.trial.steps=4", by=by) as process:
+        run = tiny(name=str(len(by)))
+        with launch(run, by) as process:
             told, _ = process.communicate()
         assert process.returncode == 0, told[-3000:]
-        lines = (root / "checkpoints/trials/random-base/reports/metrics.jsonl").read_text().splitlines()
-        assert len(lines) == 4
+        lines = run.workspace.path("reports/metrics.jsonl").read_text().splitlines()
+        assert len(lines) == launches.LAST
         found.append([{name: value for name, value in json.loads(line).items() if name not in OWN} for line in lines])
     for one, two in zip(*found, strict=True):
         assert one["loss"] == pytest.approx(two["loss"], rel=0, abs=LIKE_ONE)
@@ -243,22 +234,19 @@ def test_accelerate_launch_has_the_losses_and_every_other_figure_of_one_process(
 
 @pytest.mark.long
 def test_a_launched_process_that_is_killed_ends_training_in_a_sentence_and_the_next_launch_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken, whole = tmp_path / "broken", tmp_path / "whole"
-    place = "checkpoints/trials/random-base"
-    many = "training.trial.steps=6"
+    broken, whole = tiny(name="broken"), tiny(name="whole")
     monkeypatch.setenv(launches.DIES_IN, "3")
-    with launch(broken, many) as process:
+    with launch(broken) as process:
         told, _ = process.communicate()
     assert process.returncode == 1  # the launcher's own: it has lost a process
     assert "process 2 of 2 is gone, and what started it says how it ended" in told, told[-3000:]
-    assert len((broken / place / "reports/metrics.jsonl").read_text().splitlines()) == 2
+    assert len(broken.workspace.path("reports/metrics.jsonl").read_text().splitlines()) == 2
     monkeypatch.delenv(launches.DIES_IN)
-    for root in (broken, whole):
-        with launch(root, many) as process:
+    for run in (broken, whole):
+        with launch(run) as process:
             told, _ = process.communicate()
         assert process.returncode == 0, told[-3000:]
-    assert fingerprint(broken / place / "checkpoints/rc1/step_00006") == fingerprint(
-        whole / place / "checkpoints/rc1/step_00006"
-    )
+    last = f"checkpoints/rc1/step_{launches.LAST:05d}"
+    assert fingerprint(broken.workspace.path(last)) == fingerprint(whole.workspace.path(last))

@@ -1,0 +1,95 @@
+"""The published base's shape, narrowed, on random weights through the code of a real run: it learns and resumes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from bitsandbytes.nn import Linear4bit
+
+from rc1_lib.run import Run, open_run
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.engines.torch_ppo import TorchPPO
+from rc1_lib.training.memory_estimate import estimate_memory
+from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.ppo.targets import targets_of
+from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.training.updates.own_tokens import own_tokens
+from rc1_lib.training.updates.reading import logprobs_of
+from tests.forks import Forks
+from tests.training.random_base import published_shape, random_run
+
+SMALL = (
+    "steps=2", "training.threads=1", "training.processes=1", "training.limits.turns=1", "batch_size=4",
+    "rollout_len=8", "training.ppo.minibatches=2", "lr=1e-3", "training.checkpoints.every_steps=1",
+)  # fmt: skip
+LAST = "checkpoints/rc1/step_00002"
+
+
+def small(workspace: Path) -> Run:
+    """The published configuration, so small that a step takes seconds."""
+    return random_run(workspace, *SMALL, narrower=8, layers=2)
+
+
+def main(workspace: str) -> None:
+    """Train one, in a process whose memory nothing else has touched."""
+    run = small(Path(workspace))
+    advance(prepare(run), run.config.seeds[0], 2, lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def done(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two steps. Never write into its workspace."""
+    root = tmp_path_factory.mktemp("published")
+    process = forks.start(f"{__name__}.main", root)
+    assert process.wait() == 0, process.told()[-2000:]
+    return small(root)
+
+
+@pytest.mark.long
+def test_a_step_of_the_narrowed_shape_in_four_bits_learns(done: Run) -> None:
+    prepared = prepare(done)
+    engine, strategy = TorchPPO(), prepared.strategy(5)
+    engine.setup(prepared.setup(5))
+    strategy.attach_engine(engine)
+    packed = [layer for layer in engine.policy.modules() if isinstance(layer, Linear4bit)]
+    assert len(packed) == 7 * 2 and all(layer.weight.quant_state.nested for layer in packed)
+    assert engine.policy.causal.config.vocab_size == 151_936 and engine.policy.causal.is_gradient_checkpointing
+    config = prepared.run.config
+    batch = Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, 5).next() | {"step": 0}
+    strategy.on_batch(batch)
+    collated = engine._collated(batch)
+    rows = own_tokens(collated, range(len(collated)))
+    targets = targets_of(engine.policy, collated, engine._settings, config.kl_coef)
+    engine.train_step(batch)
+    with torch.no_grad():
+        moved = logprobs_of(engine.policy, collated, rows, engine.temperature) - rows.of(collated.old_logprobs)
+    assert float((rows.of(targets.advantages) * moved).sum()) > 0, "what paid is no likelier than it was"
+
+
+@pytest.mark.long
+def test_it_resumes_from_a_checkpoint_with_the_same_bytes(done: Run, tmp_path: Path) -> None:
+    shutil.copytree(done.workspace.root, tmp_path / "again", symlinks=True)
+    shutil.rmtree(tmp_path / "again" / LAST)
+    again, told = small(tmp_path / "again"), list[str]()
+    advance(prepare(again), again.config.seeds[0], 2, told.append)
+    assert told == ["goes on from step_00001"]
+    assert fingerprint(again.workspace.path(LAST)) == fingerprint(done.workspace.path(LAST))
+
+
+def test_what_a_step_takes_is_estimated_before_it_begins(done: Run) -> None:
+    last = MetricsLog(done.workspace.path("reports/metrics.jsonl")).read()[-1]
+    assert 0.75 < last["mem_estimated_mb"] / last["mem_used_mb"] < 1.5
+
+
+def test_the_published_shape_has_the_weights_that_its_model_has() -> None:
+    config = open_run(profile="prod", workspace=Path("unused")).config
+    layer = 2560 * (4096 + 2 * 1024) + 4096 * 2560 + 3 * 2560 * 9728
+    estimate = estimate_memory(config, published_shape(), torch.device("cpu"), 300)
+    assert estimate.standing["weights"] == int(36 * layer * (0.5 + 1 / 64 + 4 / 16_384)) + 4 * (
+        151_936 * 2560 + 36 * (2 * 2560 + 2 * 128) + 2560
+    )
+    assert estimate.standing["adapter"] == 4 * 36 * 16 * (2 * (2560 + 4096) + 2 * (2560 + 1024) + 3 * (2560 + 9728))
