@@ -48,7 +48,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_config
-from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.save_load import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.device import get_device
@@ -203,7 +203,7 @@ def checkpoint_of(engine: TorchPPO, folder: Path, step_s: float, every: int) -> 
     state = engine.state_dict()
     flat = {name: state.pop(name) for name in ("adapter", "value_head")}
     began = time.perf_counter()
-    written = save_checkpoint(CheckpointState.build(1, flat, state, {}), folder / "checkpoints", folder / "ledger")
+    written = save_checkpoint(CheckpointState(flat, {"step": 1}, state), folder / "checkpoints", folder / "ledger")
     seconds = time.perf_counter() - began
     size = sum(path.stat().st_size for path in written.iterdir())
     return {"seconds": seconds, "mib": size / 2**20, "share_of_steps": seconds / (every * step_s + seconds)}

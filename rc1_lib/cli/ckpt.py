@@ -36,8 +36,8 @@ def diff(
     ] = False,
 ) -> int:
     """Say what differs between two checkpoints; exit 0 when nothing does, 2 when something does."""
-    from rc1_lib.training.checkpoint.diff import diff_checkpoints
-    from rc1_lib.training.checkpoint.load import load_checkpoint
+    from rc1_lib.training.checkpoint.save_load import load_checkpoint
+    from rc1_lib.training.checkpoint.state import diff_checkpoints
 
     paths = [found_checkpoint(session, name) for name in (a, b)]
     found = diff_checkpoints(load_checkpoint(paths[0]), load_checkpoint(paths[1]), exact)
@@ -237,7 +237,7 @@ def _likeness_table(found: Mapping[str, Likeness]) -> Table:
 
 def found_checkpoint(session: Session, name: str) -> Path:
     """The checkpoint that a user names: latest, a step of checkpoints/rc1, or a path."""
-    from rc1_lib.training.checkpoint.named import resolve_named
+    from rc1_lib.training.checkpoint.retention import resolve_named
     from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
 
     place = session.workspace

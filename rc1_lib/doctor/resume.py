@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.ledger import check_entered
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import steps
+from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.ppo_run import configured_facts
 from rc1_lib.training.run_paths import LEDGER, paths_of

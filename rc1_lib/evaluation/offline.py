@@ -28,8 +28,8 @@ from rc1_lib.runtime.progress import tell
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.breakdown import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.chat_format import ChatFormat, format_of
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.handover.gguf_export import MANIFEST
 from rc1_lib.training.handover.gguf_file import context_of_file
 from rc1_lib.training.handover.llama_cpp import LlamaCpp

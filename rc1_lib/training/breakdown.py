@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 
 from rc1_lib.training.checkpoint.manifest import NAME
 from rc1_lib.training.checkpoint.names import steps
-from rc1_lib.training.checkpoint.save import STATE
+from rc1_lib.training.checkpoint.save_load import STATE
 from rc1_lib.training.diverged import CollapsedError, DivergedError
 from rc1_lib.training.ranks.link import LostError
 from rc1_lib.training.shortage import DISK, MEMORY, shortage

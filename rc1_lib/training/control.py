@@ -10,14 +10,12 @@ touched, and every one of its checkpoints names it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.run import Run
 from rc1_lib.training.api import Engine, Strategy
-from rc1_lib.training.checkpoint.state import CheckpointError
 from rc1_lib.training.run_paths import CONTROLS
 from rc1_lib.workspace.artifacts import Workspace
 
@@ -75,23 +73,6 @@ def controlled(run: Run, control: Control) -> Run:
     )
     place = Workspace(run.workspace.path(f"{CONTROLS}/{control.kind}"))
     return replace(run, config=config, workspace=place)
-
-
-def check_real_run(facts: Mapping[str, Any], name: str) -> None:
-    """Check that a real run wrote a checkpoint: a policy of a control is never kept, exported or released.
-
-    Args:
-        facts: of the checkpoint.
-        name: of the checkpoint, for the error.
-
-    Raises:
-        CheckpointError: when a control wrote it.
-    """
-    if facts.get(FACT) is not None:
-        raise CheckpointError(
-            f"{name}: was trained on a reward without information (rc1 train --control {facts[FACT]}) to check the "
-            f"evaluation, and is no policy to keep; take a checkpoint of a real run"
-        )
 
 
 def _uniform(name: str) -> float:

@@ -8,7 +8,7 @@ from heapq import merge
 from itertools import groupby, islice
 
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.training.checkpoint.keep_rule import KeepRule
+from rc1_lib.training.checkpoint.retention import KeepRule
 
 
 def steps_between(config: RunConfig) -> list[int]:

@@ -28,7 +28,7 @@ from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import base_config, load_tokenizer
 from rc1_lib.training.breakdown import naming_breakdowns, while_learning
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
-from rc1_lib.training.callbacks.checkpoints import Checkpoints
+from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.collapse import CollapseGuard
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.logs import Logging
@@ -38,10 +38,8 @@ from rc1_lib.training.callbacks.quiet import Quiet
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.ledger import check_entered
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import folder_name, steps
-from rc1_lib.training.checkpoint.save import finish_interrupted
-from rc1_lib.training.checkpoint.save_rule import SaveRule
+from rc1_lib.training.checkpoint.save_load import finish_interrupted, load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
@@ -306,7 +304,7 @@ def _has_ended(early: Sequence[EarlyStop], state: CheckpointState | None) -> boo
     if state is None:
         return False
     for one in early:
-        one.load_state_dict(state.tree("callbacks")[one.name])
+        one.load_state_dict(state.part("callbacks")[one.name])
     return any(one.ends(state.step) for one in early)
 
 

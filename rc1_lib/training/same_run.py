@@ -7,8 +7,8 @@ from typing import Any
 
 from rc1_lib.config.engines import own_name
 from rc1_lib.config.file import flatten
-from rc1_lib.training.checkpoint.load import load_checkpoint
-from rc1_lib.training.checkpoint.named import resolve_named
+from rc1_lib.training.checkpoint.retention import resolve_named
+from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.process import restore_process
 from rc1_lib.training.run_paths import LEDGER

@@ -47,7 +47,9 @@ def named_checkpoint(run: Run, seed: int, name: str) -> Path:
     Raises:
         CheckpointError: when there is none.
     """
-    from rc1_lib.training.checkpoint.named import resolve_named  # brings torch along, which a command has no use for
+    from rc1_lib.training.checkpoint.retention import (
+        resolve_named,  # brings torch along, which a command has no use for
+    )
 
     kept = run.config.training.checkpoints
     return resolve_named(

@@ -11,11 +11,11 @@ from typing import Any
 from torch import Tensor
 
 from rc1_lib.training.api import Batches, Callback, Engine, Estimated, Setup, Strategy
-from rc1_lib.training.checkpoint.rng import begin_step, restore_rng, rng_state, seed_rng
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.diverged import naming_step
 from rc1_lib.training.memory import used_mb
 from rc1_lib.training.player import Player
+from rc1_lib.training.rng import begin_step, restore_rng, rng_state, seed_rng
 
 _ENGINE = "engine"
 
@@ -104,14 +104,14 @@ class Trainer:
         """The state of everything, so that a new process goes on bit for bit as this one would."""
         state = self.engine.state_dict()
         flat = {name: part for name, part in state.items() if _is_flat(part)}
-        trees = {name: part for name, part in state.items() if name not in flat}
+        nested = {name: part for name, part in state.items() if name not in flat}
         assert not state.keys() & {"batches", "callbacks", "rng"}, "these names are the trainer's"
-        trees |= {
+        nested |= {
             "batches": self.batches.state_dict(),
             "callbacks": {callback.name: callback.state_dict() for callback in self.callbacks},
-            "rng": rng_state({}, self._seed, self.step),
+            "rng": rng_state(),
         }
-        return CheckpointState.build(self.step, flat, trees, {**self.facts, _ENGINE: sorted(state)})
+        return CheckpointState(flat, {**self.facts, _ENGINE: sorted(state), "step": self.step}, nested)
 
     def restore(self, state: CheckpointState) -> None:
         """Put back what `snapshot` took.
@@ -120,21 +120,20 @@ class Trainer:
             CheckpointError: when another engine or other callbacks wrote it.
         """
         names = state.values[_ENGINE]
-        flat = {name for name in names if name not in state.values["trees"]}
         mine = sorted(self.engine.state_dict())
         if names != mine:
             raise CheckpointError(
                 f"the checkpoint of step {state.step} holds an engine's {', '.join(names)}; this one has "
                 f"{', '.join(mine)}: resume with the engine that wrote it"
             )
-        self.engine.load_state_dict({name: state.tensors[name] if name in flat else state.tree(name) for name in names})
-        self.batches.load_state_dict(state.tree("batches"))
-        saved = state.tree("callbacks")
+        self.engine.load_state_dict({name: _part(state, name) for name in names})
+        self.batches.load_state_dict(state.part("batches"))
+        saved = state.part("callbacks")
         for callback in self.callbacks:
             if callback.name in saved:
                 callback.load_state_dict(saved[callback.name])
         self.step = state.step
-        restore_rng(state.tree("rng"), {})
+        restore_rng(state.part("rng"))
 
     def _one_step(self) -> None:
         began = time.perf_counter()
@@ -170,3 +169,7 @@ class Trainer:
 def _is_flat(part: Any) -> bool:
     """Whether a part of the state is a plain group of named tensors."""
     return isinstance(part, dict) and bool(part) and all(isinstance(leaf, Tensor) for leaf in part.values())
+
+
+def _part(state: CheckpointState, name: str) -> Any:
+    return state.tensors[name] if name in state.tensors else state.part(name)

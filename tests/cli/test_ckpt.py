@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.retention import keep_for_good, prune
-from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.retention import KeepRule, keep_for_good, prune
+from rc1_lib.training.checkpoint.save_load import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 
 from .conftest import Rc1
@@ -20,7 +19,7 @@ RUN = "checkpoints/rc1"
 
 
 def save(root: Path, step: int, weight: float, folder: str = RUN) -> Path:
-    state = CheckpointState.build(step, {"adapter": {"w": torch.tensor([weight, 2.0])}}, {}, {"seed": 7})
+    state = CheckpointState({"adapter": {"w": torch.tensor([weight, 2.0])}}, {"seed": 7, "step": step})
     return save_checkpoint(state, root / folder, root / "reports/ckpt_manifest.jsonl")
 
 

@@ -25,7 +25,7 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.training import memory
 from rc1_lib.training.api import Engine
 from rc1_lib.training.checkpoint.names import folder_name
-from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.save_load import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.kept_checkpoints import count_saved, keep_rule_of, most_at_once
@@ -269,7 +269,7 @@ def saved(run: Run, step: int, **other: Any) -> Path:
     facts = configured_facts(run, run.config.seeds[0]) | {
         "pool": sha256_file(run.workspace.path(run.config.seed_pool)), **other,
     }  # fmt: skip
-    state = CheckpointState.build(step, {"adapter": {"a": torch.ones(3)}}, {}, facts)
+    state = CheckpointState({"adapter": {"a": torch.ones(3)}}, {**facts, "step": step})
     return save_checkpoint(state, run.workspace.path(CHECKPOINTS), run.workspace.path(LEDGER))
 
 
@@ -321,7 +321,7 @@ def test_a_checkpoint_is_as_large_as_computed(opened: Run, tmp_path: Path) -> No
     )
     state = engine.state_dict()
     flat = {name: state.pop(name) for name in ("adapter", "value_head")}
-    written = save_checkpoint(CheckpointState.build(1, flat, state, {}), tmp_path / "c", tmp_path / "ledger")
+    written = save_checkpoint(CheckpointState(flat, {"step": 1}, state), tmp_path / "c", tmp_path / "ledger")
     size = sum(path.stat().st_size for path in written.iterdir())
     assert 0 <= checkpoint_bytes(opened.config, base) - size < 192 * 2**10
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.manifest import write_manifest
-from rc1_lib.training.checkpoint.retention import prune
+from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.workspace.artifacts import read_json, write_json
 from tasks.train import segment_key
@@ -109,7 +108,7 @@ def test_a_checkpoint_forged_with_its_manifest_and_its_segments_record_is_traine
     done: Ended, tmp_path: Path
 ) -> None:
     run = copied(done.run, tmp_path / "workspace")
-    alter(run.workspace.path(f"{LAST}/optimizer.safetensors"))
+    alter(run.workspace.path(f"{LAST}/nested.pt"))
     write_manifest(run.workspace.path(LAST), 4)
     _, second = records(run)
     write_json(second, {**read_json(second), "sha256": prints(run)["step_00004"]})

@@ -16,9 +16,8 @@ from rc1_lib.cli import main
 from rc1_lib.evidence.registry import described
 from rc1_lib.gate_report import GateReport
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.warm_start import RECORD

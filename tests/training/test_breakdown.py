@@ -30,10 +30,9 @@ from rc1_lib.training.breakdown import (
     naming_breakdowns,
     while_learning,
 )
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
-from rc1_lib.training.checkpoint.save import save_checkpoint
+from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.diverged import CollapsedError, DivergedError
@@ -69,7 +68,7 @@ def too_much(*_: Any, **__: Any) -> None:
 
 
 def saved(folder: Path, step: int, size: int = 3) -> Path:
-    state = CheckpointState.build(step, {"adapter": {"a": torch.ones(size)}}, {}, {})
+    state = CheckpointState({"adapter": {"a": torch.ones(size)}}, {"step": step})
     return save_checkpoint(state, folder, folder.parent / "ledger.jsonl")
 
 
@@ -173,7 +172,7 @@ def test_the_last_good_checkpoint_is_the_one_before_the_first_sign(tmp_path: Pat
 def test_another_runs_checkpoint_is_none_to_go_on_from(tmp_path: Path) -> None:
     folder = tmp_path / "rc1"
     for step, seed in ((1, 7), (2, 8)):
-        state = CheckpointState.build(step, {"adapter": {"a": torch.ones(3)}}, {}, {"seed": seed})
+        state = CheckpointState({"adapter": {"a": torch.ones(3)}}, {"seed": seed, "step": step})
         save_checkpoint(state, folder, tmp_path / "ledger.jsonl")
     for seed, words in ((7, "rc1/step_00001;"), (8, "rc1/step_00002;"), (9, "No checkpoint was written before")):
         assert words in left_in(folder, differs=lambda values, mine=seed: values.get("seed") != mine)

@@ -19,8 +19,8 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.evaluate import BASE, TRAINED
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup

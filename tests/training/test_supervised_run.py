@@ -15,14 +15,12 @@ import yaml
 from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
 from rc1_lib.config.step_metrics import CLIPPED, measured
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.training.checkpoint.diff import diff_checkpoints
-from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.ledger import read_ledger
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import resolve, steps
-from rc1_lib.training.checkpoint.retention import prune
-from rc1_lib.training.checkpoint.state import CheckpointError
+from rc1_lib.training.checkpoint.retention import KeepRule, prune
+from rc1_lib.training.checkpoint.save_load import load_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointError, diff_checkpoints
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.training.supervised_run import SmallResult, train_small
@@ -123,7 +121,7 @@ def test_everything_that_was_promised_is_written(undisturbed: Path) -> None:
     assert "ended at step 6: all steps done" in log
     assert list((undisturbed / "logs/tensorboard").iterdir())
     written = {path.name for path in resolve("latest", undisturbed / "checkpoints/local").iterdir()}
-    assert written == {"adapter.safetensors", "optimizer.safetensors", "rng.safetensors", "state.json", "manifest.json"}
+    assert written == {"adapter.safetensors", "nested.pt", "state.json", "manifest.json"}
 
 
 @pytest.mark.parametrize("step", share([2, 4], 2))

@@ -12,10 +12,8 @@ from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, nam
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.quiet import Quiet
-from rc1_lib.training.checkpoint.diff import diff_checkpoints
-from rc1_lib.training.checkpoint.load import load_checkpoint
-from rc1_lib.training.checkpoint.save import save_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState, diff_checkpoints
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
 from rc1_lib.training.trainer import Trainer
@@ -115,7 +113,7 @@ def test_a_state_of_another_engine_is_refused() -> None:
     run = trainer(1)
     run.fit(None)
     state = run.snapshot()
-    other = CheckpointState(state.tensors, {**state.values, "engine": ["adapter", "value_head"]})
+    other = CheckpointState(state.tensors, {**state.values, "engine": ["adapter", "value_head"]}, state.nested)
     with pytest.raises(CheckpointError, match="holds an engine's adapter, value_head; this one has adapter, optimizer"):
         trainer(2).fit(other)
 

@@ -7,15 +7,14 @@ from typing import Any
 
 from rc1_lib.training import train_config
 from rc1_lib.training.api import Callback
-from rc1_lib.training.callbacks.checkpoints import Checkpoints
+from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.eval_shadow import EvalShadow
 from rc1_lib.training.callbacks.grad_clip import GradClip
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import trackers_of
-from rc1_lib.training.checkpoint.keep_rule import KeepRule
-from rc1_lib.training.checkpoint.save_rule import SaveRule
+from rc1_lib.training.checkpoint.retention import KeepRule
 from rc1_lib.training.run_paths import LEDGER, TENSORBOARD, TRACKERS, small_metrics
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.train_log import TrainLog

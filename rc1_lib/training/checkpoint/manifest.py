@@ -14,7 +14,7 @@ from rc1_lib.workspace.file_hashes import sha256_file
 from rc1_lib.workspace.regular_files import read_regular
 
 NAME = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 
 
 def write_manifest(folder: Path, step: int) -> None:
@@ -82,7 +82,10 @@ def _files(checkpoint: Path, expected: str | None) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
         raise CheckpointError(f"{path}: is not a checkpoint's manifest; it was altered, name another one") from None
     if found_format != FORMAT:
-        raise CheckpointError(f"{path}: has format {found_format}, expected {FORMAT}; use the RC1 that wrote it")
+        raise CheckpointError(
+            f"{path}: has format {found_format}, expected {FORMAT}: another version of RC1 wrote it; use that one, or "
+            f"train again"
+        )
     return dict(files)
 
 

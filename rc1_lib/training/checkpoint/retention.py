@@ -1,24 +1,52 @@
-"""Removing checkpoints that no rule keeps, and keeping for good those whose evaluation passed."""
+"""Which checkpoints stay: removing those that no rule keeps, and keeping for good those whose evaluation passed."""
 
 from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
+from rc1_lib.training import control
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.checkpoint.keep_rule import KeepRule
-from rc1_lib.training.checkpoint.ledger import record_removal
+from rc1_lib.training.checkpoint.ledger import record_removal, was_removed
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, read_verified
-from rc1_lib.training.checkpoint.names import LATEST, settle, step_of, steps
-from rc1_lib.training.checkpoint.save import STATE
+from rc1_lib.training.checkpoint.names import LATEST, folder_name, resolve, settle, step_of, steps
+from rc1_lib.training.checkpoint.save_load import STATE
 from rc1_lib.training.checkpoint.state import CheckpointError
-from rc1_lib.training.control import check_real_run
+from rc1_lib.workspace.artifacts import Workspace
 
 BEST = "best"
 _SHA256 = re.compile(rb"\b[0-9a-f]{64}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRule:
+    """Which checkpoints of a run stay; the others may go.
+
+    Attributes:
+        last: so many of the newest.
+        every: and those of every multiple of this many steps; None: of none.
+        always: and those of these steps.
+    """
+
+    last: int
+    every: int | None = None
+    always: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Refuses a rule that would remove the newest."""
+        assert self.last >= 1, f"the last {self.last}"
+        assert self.every is None or self.every >= 1, f"every {self.every} steps"
+
+    def kept(self, there: Collection[int]) -> set[int]:
+        """The steps of `there` that stay."""
+        on_the_way = {step for step in there if self.every is not None and step % self.every == 0}
+        return set(sorted(there)[-self.last :]) | on_the_way | (self.always & set(there))
 
 
 def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:
@@ -108,3 +136,47 @@ def keep_for_good(checkpoint: Path, folder: Path, expected: str | None = None) -
             shutil.copyfile(checkpoint / NAME, temporary / NAME)
             read_verified(temporary, wanted)
     return target
+
+
+def check_real_run(facts: Mapping[str, Any], name: str) -> None:
+    """Check that a real run wrote a checkpoint: a policy of a control is never kept, exported or released.
+
+    Args:
+        facts: of the checkpoint.
+        name: of the checkpoint, for the error.
+
+    Raises:
+        CheckpointError: when a control wrote it.
+    """
+    if facts.get(control.FACT) is not None:
+        raise CheckpointError(
+            f"{name}: was trained on a reward without information (rc1 train --control {facts[control.FACT]}) to check "
+            f"the evaluation, and is no policy to keep; take a checkpoint of a real run"
+        )
+
+
+def resolve_named(name: str, folder: Path, workspace: Workspace, ledger: Path, rule: str, instead: str) -> Path:
+    """What a user's name leads to.
+
+    Args:
+        name: `latest`, a step of `folder`, or a path, below the workspace or as it stands.
+        folder: where the run's checkpoints lie.
+        workspace: that paths are looked for in.
+        ledger: of its checkpoints.
+        rule: the keys that say which checkpoints stay, and what they are now, for whoever names one that did not.
+        instead: what to do then.
+
+    Raises:
+        CheckpointError: when there is none, saying which there are, and by what it went if the rule removed it.
+    """
+    below = workspace.path(name)
+    try:
+        return resolve(str(below) if "/" in name and below.exists() else name, folder)
+    except CheckpointError:
+        gone = folder / folder_name(int(name)) if name.isdecimal() else below
+        if not was_removed(gone, None, ledger):
+            raise
+    there = ", ".join(str(step) for step in steps(folder)) or "none"
+    raise CheckpointError(
+        f"{gone}: was removed when newer ones had been saved, by {rule}; steps in {folder}: {there}; {instead}"
+    )

@@ -1,17 +1,15 @@
-"""What a checkpoint holds, in memory: tensors by group, and everything else as JSON."""
+"""What a checkpoint holds, in memory, and what differs between two."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.checkpoint.trees import flatten, unflatten
-
-_TREES = "trees"
 
 
 class CheckpointError(RC1Error):
@@ -23,41 +21,15 @@ class CheckpointState:
     """Everything that training needs to go on as if it had never stopped.
 
     Attributes:
-        tensors: group -> name -> tensor; a group becomes the file `<group>.safetensors`.
-        values: what is no tensor, as JSON; `values["step"]` is the number of finished steps. Put nothing in that
-            differs between two equal runs (times, host names), or equal checkpoints will have unequal fingerprints.
+        tensors: group -> name -> tensor; a group becomes the file `<group>.safetensors`, which other programs read.
+        values: JSON; `values["step"]` is the number of finished steps. Put nothing in that differs between two equal
+            runs (times, host names), or equal checkpoints will have unequal fingerprints.
+        nested: name -> nested state, for example of the optimizer: tensors and plain data, however nested.
     """
 
-    tensors: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def build(
-        cls,
-        step: int,
-        tensors: Mapping[str, Mapping[str, Tensor]],
-        trees: Mapping[str, Any],
-        values: Mapping[str, Any],
-    ) -> Self:
-        """A state from its parts.
-
-        Args:
-            step: finished steps.
-            tensors: flat groups, for example `adapter` and `value_head`.
-            trees: nested states, for example `optimizer`, `scheduler`, `scaler`, `rng`: whatever `flatten` takes.
-            values: JSON, for example the KL coefficient, positions, the reference's SHA-256.
-
-        Raises:
-            TypeError: for a leaf in `trees` that is neither a tensor nor plain data.
-        """
-        assert not set(tensors) & set(trees), "a tree and a flat group of one name would share a file"
-        groups = {name: dict(group) for name, group in tensors.items()}
-        described = {}
-        for name, tree in trees.items():
-            leaves, described[name] = flatten(tree)
-            if leaves:
-                groups[name] = leaves
-        return cls(groups, {**values, "step": step, _TREES: described})
+    tensors: dict[str, dict[str, Tensor]]
+    values: dict[str, Any]
+    nested: dict[str, Any] = field(default_factory=dict)
 
     @property
     def step(self) -> int:
@@ -66,16 +38,102 @@ class CheckpointState:
         assert isinstance(step, int), f"the step is {step!r}"
         return step
 
-    def tree(self, name: str) -> Any:
-        """The nested state `name` as it was given to `build`.
+    def part(self, name: str) -> Any:
+        """The nested state of this name.
 
         Raises:
             CheckpointError: when there is none.
         """
-        known = self.values.get(_TREES, {})
-        if name not in known:
+        if name not in self.nested:
             raise CheckpointError(
                 f"the checkpoint of step {self.step} holds no state '{name}', it holds: "
-                f"{', '.join(sorted(known)) or 'none'}; resume with the engine that wrote it"
+                f"{', '.join(sorted(self.nested)) or 'none'}; resume with the engine that wrote it"
             )
-        return unflatten(known[name], self.tensors.get(name, {}))
+        return self.nested[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference: where it is, and a phrase that says what both sides have there."""
+
+    where: str
+    what: str
+
+
+def diff_checkpoints(a: CheckpointState, b: CheckpointState, exact: bool) -> list[Difference]:
+    """All differences between two loaded checkpoints, in a fixed order; empty if there are none.
+
+    Args:
+        a: one state.
+        b: the other.
+        exact: compare tensors bit for bit, dtypes included. Otherwise compare them as numbers: a dtype or the sign of
+            a zero is no difference, and NaN equals NaN.
+    """
+    values = _mappings(a.values, b.values, "state.json/", ".", exact)
+    tensors = _mappings(a.tensors, b.tensors, "", "/", exact)
+    return [*values, *tensors, *_mappings(a.nested, b.nested, "", "/", exact)]
+
+
+def _between(a: Any, b: Any, where: str, exact: bool, joint: str = ".") -> Iterator[Difference]:
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        yield from _tensors(a, b, where, exact)
+    elif isinstance(a, Mapping) and isinstance(b, Mapping):
+        yield from _mappings(a, b, f"{where}{joint}", ".", exact)
+    elif isinstance(a, list | tuple) and type(a) is type(b):
+        yield from _lists(a, b, where, exact)
+    elif type(a) is not type(b) or not (a == b or (a != a and b != b)):
+        yield Difference(where, f"{_short(a)} and {_short(b)}")
+
+
+def _mappings(a: Mapping[Any, Any], b: Mapping[Any, Any], before: str, joint: str, exact: bool) -> Iterator[Difference]:
+    for key in sorted(a.keys() | b.keys(), key=str):
+        if key in a and key in b:
+            yield from _between(a[key], b[key], f"{before}{key}", exact, joint)
+        else:
+            yield Difference(f"{before}{key}", f"only in the {'first' if key in a else 'second'}")
+
+
+def _lists(a: Any, b: Any, where: str, exact: bool) -> Iterator[Difference]:
+    if len(a) == len(b) and all(isinstance(one, Mapping | list | tuple | Tensor) for one in (*a, *b)):
+        for place, (left, right) in enumerate(zip(a, b, strict=True)):
+            yield from _between(left, right, f"{where}[{place}]", exact)
+        return
+    unequal = [place for place, (left, right) in enumerate(zip(a, b, strict=False)) if left != right]
+    shown = [f"{len(a)} and {len(b)} entries"] if len(a) != len(b) else []
+    if unequal:
+        first, of = unequal[0], min(len(a), len(b))
+        shown.append(f"{len(unequal)} of {of} differ, first at [{first}]: {_short(a[first])} and {_short(b[first])}")
+    if shown:
+        yield Difference(where, "; ".join(shown))
+
+
+def _tensors(a: Tensor, b: Tensor, where: str, exact: bool) -> Iterator[Difference]:
+    if a.shape != b.shape:
+        yield Difference(where, f"shape {tuple(a.shape)} and {tuple(b.shape)}")
+    elif exact and a.dtype != b.dtype:
+        yield Difference(where, f"dtype {a.dtype} and {b.dtype}")
+    elif not (_same_bits(a, b) if exact else _same_numbers(a, b)):
+        yield Difference(where, _gap(a, b))
+
+
+def _same_bits(a: Tensor, b: Tensor) -> bool:
+    return torch.equal(*(one.contiguous().reshape(-1).view(torch.uint8) for one in (a, b)))
+
+
+def _same_numbers(a: Tensor, b: Tensor) -> bool:
+    wide_a, wide_b = a.double(), b.double()
+    return bool(((wide_a == wide_b) | (wide_a.isnan() & wide_b.isnan())).all())
+
+
+def _gap(a: Tensor, b: Tensor) -> str:
+    """How many numbers differ and by how much; zeros or NaN may have equal numbers and other bits."""
+    gap = (a.double() - b.double()).abs()
+    unequal = int((gap != 0).sum())
+    if not unequal:
+        return "equal numbers, other bits"
+    return f"{unequal} of {gap.numel()} numbers differ, by {float(gap.nan_to_num(torch.inf).max()):.3g} at most"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -11,16 +11,15 @@ import torch
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.runtime.progress import listening
 from rc1_lib.training.api import Callback
-from rc1_lib.training.callbacks.checkpoints import Checkpoints
+from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.eval_shadow import EvalShadow
 from rc1_lib.training.callbacks.grad_clip import GradClip
 from rc1_lib.training.callbacks.logs import Logging
 from rc1_lib.training.callbacks.lr_schedule import LRSchedule
-from rc1_lib.training.checkpoint.keep_rule import KeepRule
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.names import resolve, steps
-from rc1_lib.training.checkpoint.save_rule import SaveRule
+from rc1_lib.training.checkpoint.retention import KeepRule
+from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.metrics_log import NAMED, MetricsLog
 from rc1_lib.training.train_log import TrainLog

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
-from rc1_lib.training.checkpoint.rng import rng_state
 from rc1_lib.training.checkpoint.state import CheckpointState
 
 
@@ -24,17 +22,15 @@ def trained(seed: int = 0) -> tuple[torch.nn.Module, torch.optim.AdamW, torch.op
 def state_of(step: int) -> CheckpointState:
     """A state whose content is decided by its step alone."""
     layer, optimizer, scheduler = trained(step)
-    generator = torch.Generator().manual_seed(step)
-    return CheckpointState.build(
-        step,
-        tensors={
+    return CheckpointState(
+        {
             "adapter": {"a.weight": torch.full((2, 3), step, dtype=torch.bfloat16), "b": torch.arange(step + 1)},
             "value_head": dict(layer.state_dict()),
         },
-        trees={
+        {"kl_coef": 0.1 + 0.2, "sampler": {"position": step * 7}, "reference": "ab" * 32, "step": step},
+        {
             "optimizer": optimizer.state_dict(),
-            "scheduler": scheduler.state_dict(),
-            "rng": {"own": rng_state({"rollout": generator, "rows": np.random.default_rng(step)}, 0, step)["own"]},
+            "scheduler": {name: value for name, value in scheduler.state_dict().items() if name != "lr_lambdas"},
+            "rng": {"rollout": torch.Generator().manual_seed(step).get_state()},
         },
-        values={"kl_coef": 0.1 + 0.2, "sampler": {"position": step * 7}, "reference": "ab" * 32},
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from rc1_lib.training.checkpoint.diff import Difference, diff_checkpoints
-from rc1_lib.training.checkpoint.state import CheckpointState
+from rc1_lib.training.checkpoint.state import CheckpointState, Difference, diff_checkpoints
 
 
 def of(value: torch.Tensor, **values: object) -> CheckpointState:

@@ -20,15 +20,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from rc1_lib.training.checkpoint.diff import diff_checkpoints
-from rc1_lib.training.checkpoint.keep_rule import KeepRule
 from rc1_lib.training.checkpoint.ledger import read_ledger, was_removed
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import resolve, steps
-from rc1_lib.training.checkpoint.retention import prune
-from rc1_lib.training.checkpoint.save import save_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointState
+from rc1_lib.training.checkpoint.retention import KeepRule, prune
+from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FORK = multiprocessing.get_context("fork")
@@ -41,7 +38,7 @@ EVERY = pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.
 
 def state_of(step: int, mark: int = 0) -> CheckpointState:
     tensors = {"w": torch.full((64, 64), float(step)), "mark": torch.tensor(mark)}
-    return CheckpointState.build(step, {"adapter": tensors}, {"rng": {"state": torch.arange(step)}}, {})
+    return CheckpointState({"adapter": tensors}, {"step": step}, {"rng": {"state": torch.arange(step)}})
 
 
 def run_and_kill_at(event: int, work: Callable[[], object]) -> bool:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 import torch
 from filelock import FileLock
 
+from rc1_lib.training.callbacks.checkpoints import SaveRule
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.checkpoint.diff import diff_checkpoints
 from rc1_lib.training.checkpoint.ledger import read_ledger
-from rc1_lib.training.checkpoint.load import load_checkpoint
 from rc1_lib.training.checkpoint.manifest import fingerprint, write_manifest
 from rc1_lib.training.checkpoint.names import resolve
-from rc1_lib.training.checkpoint.save import finish_interrupted, save_checkpoint
-from rc1_lib.training.checkpoint.save_rule import SaveRule
-from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.checkpoint.save_load import finish_interrupted, load_checkpoint, save_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState, diff_checkpoints
 from tests.training.checkpoint.states import state_of, trained
 
 
@@ -34,7 +33,7 @@ def test_what_is_loaded_is_what_was_saved(place: tuple[Path, Path]) -> None:
     assert loaded.step == 3
     assert loaded.values["kl_coef"] == 0.1 + 0.2
     assert loaded.tensors["adapter"]["a.weight"].dtype == torch.bfloat16
-    assert loaded.tree("optimizer")["param_groups"] == trained(3)[1].state_dict()["param_groups"]
+    assert loaded.part("optimizer")["param_groups"] == trained(3)[1].state_dict()["param_groups"]
 
 
 def test_latest_leads_to_the_newest_and_the_ledger_lists_all(place: tuple[Path, Path]) -> None:
@@ -132,14 +131,14 @@ def test_equal_states_have_equal_fingerprints(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_the_same_step_is_replaced(place: tuple[Path, Path]) -> None:
     save_checkpoint(state_of(1), *place)
-    other = CheckpointState.build(1, {"adapter": {"w": torch.ones(1)}}, {}, {})
+    other = CheckpointState({"adapter": {"w": torch.ones(1)}}, {"step": 1})
     path = save_checkpoint(other, *place)
     assert diff_checkpoints(load_checkpoint(path), other, exact=True) == []
     assert len(read_ledger(place[1])) == 2
     assert {entry.name for entry in place[0].iterdir()} == {"step_00001", "latest", ".write.lock"}
 
 
-@pytest.mark.parametrize("name", ["adapter.safetensors", "optimizer.safetensors", "state.json", "manifest.json"])
+@pytest.mark.parametrize("name", ["adapter.safetensors", "nested.pt", "state.json", "manifest.json"])
 def test_one_changed_byte_is_refused_by_name(place: tuple[Path, Path], name: str) -> None:
     path = save_checkpoint(state_of(1), *place)
     content = bytearray((path / name).read_bytes())
@@ -166,11 +165,11 @@ def test_missing_and_foreign_files_are_refused_by_name(place: tuple[Path, Path])
         load_checkpoint(path)
 
 
-NO_STEP = b'{"format": 1, "step": "x", "files": {}}'
+NO_STEP = b'{"format": 2, "step": "x", "files": {}}'
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b'{"format": 1, "step": 1, "files": {"a": {"sha256": 1}}}', NO_STEP, b"\xff"]
+    "content", [b"", b"[]", b"{}", b'{"format": 2, "step": 1, "files": {"a": {"sha256": 1}}}', NO_STEP, b"\xff"]
 )
 def test_a_manifest_that_is_none_is_refused(place: tuple[Path, Path], content: bytes) -> None:
     path = save_checkpoint(state_of(1), *place)
@@ -190,11 +189,35 @@ def test_a_state_that_is_none_is_refused_also_with_a_manifest_that_vouches_for_i
         load_checkpoint(path)
 
 
+class Touch:
+    """What makes a file when it is unpickled."""
+
+    def __init__(self, made: Path) -> None:
+        self.made = made
+
+    def __reduce__(self) -> tuple[Any, tuple[Path]]:
+        return Path.touch, (self.made,)
+
+
+def test_code_in_a_nested_state_is_refused_and_not_run(place: tuple[Path, Path], tmp_path: Path) -> None:
+    path, made = save_checkpoint(state_of(1), *place), tmp_path / "made"
+    for content in (b"", b"PK", (path / "nested.pt").read_bytes()[:200]):
+        (path / "nested.pt").write_bytes(content)
+        write_manifest(path, 1)
+        with pytest.raises(CheckpointError, match=r"nested\.pt: cannot be read as weights alone"):
+            load_checkpoint(path)
+    torch.save({"rng": Touch(made)}, path / "nested.pt")
+    write_manifest(path, 1)
+    with pytest.raises(CheckpointError, match=r"nested\.pt: cannot be read as weights alone"):
+        load_checkpoint(path)
+    assert not made.exists()
+
+
 def test_a_manifest_of_another_format_is_refused(place: tuple[Path, Path]) -> None:
     path = save_checkpoint(state_of(1), *place)
     body = orjson.loads((path / "manifest.json").read_bytes())
-    (path / "manifest.json").write_bytes(orjson.dumps(body | {"format": 2}))
-    with pytest.raises(CheckpointError, match="has format 2, expected 1"):
+    (path / "manifest.json").write_bytes(orjson.dumps(body | {"format": 1}))
+    with pytest.raises(CheckpointError, match="has format 1, expected 2: another version of RC1 wrote it"):
         load_checkpoint(path)
 
 
@@ -221,7 +244,7 @@ def test_a_checkpoint_without_its_manifest_is_not_among_those_to_name(place: tup
 
 def test_a_state_that_was_not_saved_is_told_with_those_that_were() -> None:
     with pytest.raises(CheckpointError, match="holds no state 'scaler', it holds: optimizer, rng, scheduler"):
-        state_of(1).tree("scaler")
+        state_of(1).part("scaler")
 
 
 def test_values_that_json_would_change_are_refused_and_leave_nothing(place: tuple[Path, Path]) -> None:
@@ -256,7 +279,7 @@ def test_saving_is_due_on_multiples_and_after_the_time() -> None:
 
 def test_tied_tensors_views_and_empty_groups_are_saved(place: tuple[Path, Path]) -> None:
     whole = torch.arange(6.0).reshape(2, 3)
-    state = CheckpointState.build(1, {"adapter": {"a": whole, "b": whole, "row": whole.T[1]}, "empty": {}}, {}, {})
+    state = CheckpointState({"adapter": {"a": whole, "b": whole, "row": whole.T[1]}, "empty": {}}, {"step": 1})
     loaded = load_checkpoint(save_checkpoint(state, *place))
     assert diff_checkpoints(state, loaded, exact=True) == []
     assert loaded.tensors["adapter"]["row"].tolist() == [1.0, 4.0]
