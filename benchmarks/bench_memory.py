@@ -104,7 +104,7 @@ def of_rows(workspace: Path, engine: str, overrides: Sequence[str]) -> dict[str,
     from rc1_lib.training.memory_estimate import MemoryEstimate
     from rc1_lib.training.metrics_log import MetricsLog
     from rc1_lib.training.run_paths import METRICS
-    from rc1_lib.training.supervised_run import train_small
+    from rc1_lib.training.train_local import train_small
 
     place, base = Workspace(workspace / engine), workspace / "base"
     for name in ("train_min", "eval_min"):

@@ -232,7 +232,7 @@ def _seconds_table(seconds: dict[str, float]) -> Table:
 
 
 def _train_small(session: Session, path: Path, resume_from: str | None) -> int:
-    from rc1_lib.training.supervised_run import train_small
+    from rc1_lib.training.train_local import train_small
 
     session.started = True
     quieten(hub=True)

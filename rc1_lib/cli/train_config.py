@@ -40,6 +40,6 @@ def read_train_config(session: Session, path: Path) -> TrainConfig:
     Raises:
         ConfigError: naming the file and the key, what was found and what is expected.
     """
-    from rc1_lib.training.train_config_file import load_train_config
+    from rc1_lib.training.train_config import load_train_config
 
     return load_train_config(path, session.options.overrides)

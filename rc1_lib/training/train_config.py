@@ -6,13 +6,16 @@ be left out. `is_train_config` tells such a file from the configuration of a who
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from rc1_lib.config.curriculum import Tracking
 from rc1_lib.config.engines import ENGINES, STRATEGIES, Learner, LearnsFrom, names_of, own_name
+from rc1_lib.config.file import read_model
 from rc1_lib.config.step_metrics import CLIPPED, HELD_OUT, unmeasured
 from rc1_lib.config.values import MetricName, Positive, Section, Seed, WrittenPath
 
@@ -236,3 +239,13 @@ class TrainConfig(Section):
             return ""
         clips = any(isinstance(callback, GradClip) for callback in self.callbacks)
         return unmeasured(metric, self.engine.name, self.strategy.name, CLIPPED if clips else frozenset())
+
+
+def load_train_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
+    """Read `path`, apply `BASE_MODEL` and dotted overrides (`a.b=c`, values in YAML syntax), and validate.
+
+    Raises:
+        ConfigError: naming the file and the key, what was found and what is expected.
+    """
+    base = os.environ.get("BASE_MODEL")
+    return read_model(TrainConfig, path, (*([f"model.base={base}"] if base else []), *overrides), "run.max_steps=20")

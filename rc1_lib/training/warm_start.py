@@ -27,10 +27,8 @@ from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_o
 from rc1_lib.training.device import ORDER, Precision, get_device, wanted_precision
 from rc1_lib.training.diverged import naming_step
 from rc1_lib.training.embedded.recorded import check_recorded
+from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows
 from rc1_lib.training.models import fingerprint_of, model_section
-from rc1_lib.training.readers.collate import Collator
-from rc1_lib.training.readers.encode import EncodedRow
-from rc1_lib.training.readers.shuffled import ShuffledRows
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.train_config import EngineSection

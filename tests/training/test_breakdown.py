@@ -42,8 +42,8 @@ from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.ranks.link import FollowerError, LostError
 from rc1_lib.training.shortage import DISK, MEMORY, shortage
-from rc1_lib.training.supervised_run import train_small
 from rc1_lib.training.train_config import TrainConfig
+from rc1_lib.training.train_local import train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.training.tiny import write_base
 

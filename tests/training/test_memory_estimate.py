@@ -23,8 +23,8 @@ from rc1_lib.training.memory_estimate import (
 )
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import SupervisedSetup
-from rc1_lib.training.supervised_run import setup_of
-from rc1_lib.training.train_config_file import load_train_config
+from rc1_lib.training.train_config import load_train_config
+from rc1_lib.training.train_local import setup_of
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.training.random_base import published_shape
 from tests.training.tiny import write_base

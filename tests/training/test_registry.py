@@ -24,8 +24,8 @@ from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.setups import EpisodeSetup, SupervisedSetup
-from rc1_lib.training.supervised_run import setup_of, train_small
-from rc1_lib.training.train_config_file import load_train_config
+from rc1_lib.training.train_config import load_train_config
+from rc1_lib.training.train_local import setup_of, train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.shares import share
 from tests.training.tiny import write_base

@@ -11,8 +11,7 @@ import yaml
 from rc1_lib.config.engines import ENGINES, names_of
 from rc1_lib.config.file import merged, read_layers
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.train_config import PROJECTIONS, EarlyStop, TrainConfig, is_train_config
-from rc1_lib.training.train_config_file import load_train_config
+from rc1_lib.training.train_config import PROJECTIONS, EarlyStop, TrainConfig, is_train_config, load_train_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"

@@ -18,8 +18,8 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.engines.pure_pt_demonstrations import PurePtDemonstrations
+from rc1_lib.training.labelled_rows import IGNORED
 from rc1_lib.training.models import model_section
-from rc1_lib.training.readers.collate import IGNORED
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.sft.lesson import SFTLesson
 from rc1_lib.training.spans import Part, span

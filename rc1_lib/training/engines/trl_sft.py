@@ -23,9 +23,9 @@ from rc1_lib.training.api import Engine, GradientHook
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.device import Precision, get_device, get_precision, to_device
 from rc1_lib.training.finite_step import check_finite_gradient, check_finite_loss
+from rc1_lib.training.labelled_rows import IGNORED, micro_batches
 from rc1_lib.training.lora import lora_config
 from rc1_lib.training.memory_estimate import estimated_mb
-from rc1_lib.training.readers.collate import IGNORED, micro_batches
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.trained_weights import TrainedWeights
 

@@ -12,10 +12,9 @@ import torch
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine
 from rc1_lib.training.engines.trl_sft import TrlSFT
-from rc1_lib.training.readers.collate import Collator
-from rc1_lib.training.readers.encode import EncodedRow
-from rc1_lib.training.supervised_run import setup_of
-from rc1_lib.training.train_config_file import load_train_config
+from rc1_lib.training.labelled_rows import Collator, EncodedRow
+from rc1_lib.training.train_config import load_train_config
+from rc1_lib.training.train_local import setup_of
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.pages import example, run
 from tests.training.tiny import write_base

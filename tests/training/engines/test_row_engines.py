@@ -15,12 +15,11 @@ from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.finite_step import check_finite_gradient
-from rc1_lib.training.readers.collate import Collator
-from rc1_lib.training.readers.encode import EncodedRow
+from rc1_lib.training.labelled_rows import Collator, EncodedRow
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.setups import SupervisedSetup
-from rc1_lib.training.supervised_run import setup_of
-from rc1_lib.training.train_config_file import load_train_config
+from rc1_lib.training.train_config import load_train_config
+from rc1_lib.training.train_local import setup_of
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.training.tiny import write_base
 

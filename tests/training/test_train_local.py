@@ -23,7 +23,7 @@ from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError, diff_checkpoints
 from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.run_paths import LEDGER
-from rc1_lib.training.supervised_run import SmallResult, train_small
+from rc1_lib.training.train_local import SmallResult, train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from rc1_lib.workspace.lock import holding
 from tests.forks import Forks

@@ -9,11 +9,16 @@ import torch
 from transformers import AutoTokenizer
 
 from rc1_lib.errors import RowError, SourceError
-from rc1_lib.training.readers.collate import IGNORED, Collator, micro_batches
-from rc1_lib.training.readers.encode import EncodedRow, encode_rows
-from rc1_lib.training.readers.jsonl import JSONLReader
-from rc1_lib.training.readers.minimal import ensure_rows
-from rc1_lib.training.readers.shuffled import ShuffledRows
+from rc1_lib.training.labelled_rows import (
+    IGNORED,
+    Collator,
+    EncodedRow,
+    ShuffledRows,
+    encode_rows,
+    micro_batches,
+    read_rows,
+)
+from rc1_lib.training.made_up_rows import ensure_rows
 from tests.training.tiny import write_base
 
 ROWS = [EncodedRow((1, 2, 3, 4), 2, {"n": 0}), EncodedRow((5, 6), 1, {"n": 1}), EncodedRow((7, 8, 9), 2, {"n": 2})]
@@ -42,7 +47,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory):
 def test_a_bad_line_is_told_by_file_and_number(tmp_path: Path, line: bytes, sentence: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"input": "a", "output": "b", "meta": {"k": 1}}\n' + line + b"\n")
-    rows = iter(JSONLReader(path))
+    rows = iter(read_rows(path))
     assert next(rows) == {"input": "a", "output": "b", "meta": {"k": 1}}
     with pytest.raises(RowError, match=rf"rows\.jsonl {sentence}"):
         next(rows)
@@ -50,19 +55,19 @@ def test_a_bad_line_is_told_by_file_and_number(tmp_path: Path, line: bytes, sent
 
 def test_a_missing_file_is_told() -> None:
     with pytest.raises(RowError, match="cannot be read"):
-        list(JSONLReader(Path("nowhere.jsonl")))
+        list(read_rows(Path("nowhere.jsonl")))
 
 
 def test_minimal_data_are_enough_valid_and_held_out(tmp_path: Path) -> None:
     train, held_out = tmp_path / "train_min.jsonl", tmp_path / "eval_min.jsonl"
     assert ensure_rows(train, evaluation=False)
     assert ensure_rows(held_out, evaluation=True)
-    seen = [row["input"] for row in JSONLReader(train)]
-    unseen = [row["input"] for row in JSONLReader(held_out)]
+    seen = [row["input"] for row in read_rows(train)]
+    unseen = [row["input"] for row in read_rows(held_out)]
     assert len(seen) >= 100
     assert len(unseen) >= 30
     assert len(set(seen + unseen)) == len(seen) + len(unseen)
-    assert {row["meta"]["kind"] for row in JSONLReader(held_out)} == {"sum", "place", "ask"}
+    assert {row["meta"]["kind"] for row in read_rows(held_out)} == {"sum", "place", "ask"}
 
 
 def test_only_files_named_minimal_are_made_up_and_none_is_overwritten(tmp_path: Path) -> None:

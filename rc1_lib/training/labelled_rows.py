@@ -1,0 +1,205 @@
+"""Rows with labels as batches: read from JSON lines, tokenised, shuffled epoch by epoch, and padded.
+
+`configs/train_local.yaml` and the warm start learn from such rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import orjson
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from rc1_lib.errors import RowError
+from rc1_lib.workspace.regular_files import open_regular
+
+IGNORED = -100
+"""The label of a token that is not learned, as transformers has it."""
+_KEYS = {"input", "output", "meta"}
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRow:
+    """One row as tokens.
+
+    Attributes:
+        ids: prompt and output, the end-of-text token included unless it was cut off.
+        prompt_tokens: how many of them are the prompt, which is not learned.
+        meta: as the row has it.
+    """
+
+    ids: tuple[int, ...]
+    prompt_tokens: int
+    meta: dict[str, Any]
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a JSONL file: `input`, `output` (texts) and `meta` (a mapping). Empty lines are left out.
+
+    Raises:
+        RowError: naming the file and the line, what was found and what is expected.
+    """
+    try:
+        with open_regular(path) as stream:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    yield _row(line, f"{path} line {number}")
+    except OSError as error:
+        raise RowError(f"{path}: cannot be read ({error.strerror}); give a JSONL file") from None
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except ValueError as error:
+        raise RowError(f"{where}: is not JSON ({error}); write one object a line") from None
+    if not isinstance(row, dict) or row.keys() - _KEYS or not {"input", "output"} <= row.keys():
+        found = ", ".join(sorted(row)) if isinstance(row, dict) else type(row).__name__
+        raise RowError(
+            f"{where}: found {found}, expected an object with input, output and, where wanted, meta, nothing else"
+        )
+    for key in ("input", "output"):
+        if not isinstance(row[key], str) or not row[key].strip():
+            raise RowError(f"{where}: '{key}' is {row[key]!r:.60}, expected a text that is not empty")
+    meta = row.get("meta", {})
+    if not isinstance(meta, dict):
+        raise RowError(f"{where}: 'meta' is {meta!r:.60}, expected an object")
+    return {"input": row["input"], "output": row["output"], "meta": meta}
+
+
+def encode_rows(
+    rows: Iterable[dict[str, Any]], tokenizer: PreTrainedTokenizerBase, max_length: int, source: str
+) -> list[EncodedRow]:
+    """Tokenise rows; an output that reaches beyond `max_length` is cut at its end.
+
+    All rows are looked at before anything is learned, so that a bad one is reported in the first minute.
+
+    Args:
+        rows: as `read_rows` gives them.
+        tokenizer: with its chat template the input becomes a user's message; without one it stands on a line.
+        max_length: most tokens of a row.
+        source: what to call the rows in an error.
+
+    Raises:
+        RowError: when there is no row, or a prompt leaves no room for its output.
+    """
+    encoded = []
+    for number, row in enumerate(rows, start=1):
+        prompt = _prompt(tokenizer, row["input"])
+        if len(prompt) >= max_length:
+            raise RowError(
+                f"{source} row {number}: the input takes {len(prompt)} tokens and data.max_length is {max_length}, "
+                f"so nothing of the output would be learned; raise it or shorten the row"
+            )
+        output = _plain(tokenizer, row["output"])
+        ids = (*prompt, *output, tokenizer.eos_token_id)[:max_length]
+        encoded.append(EncodedRow(ids, len(prompt), row["meta"]))
+    if not encoded:
+        raise RowError(f"{source}: holds no row; write at least one")
+    return encoded
+
+
+def _prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    if not tokenizer.chat_template:
+        return _plain(tokenizer, text + "\n")
+    rendered = tokenizer.apply_chat_template(
+        [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
+    )
+    assert isinstance(rendered, str)
+    return _plain(tokenizer, rendered)
+
+
+def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+class Collator:
+    """Pads rows to the longest of them."""
+
+    def __init__(self, pad_id: int, padding_side: Literal["left", "right"]) -> None:
+        """Pad with the token `pad_id` on that side."""
+        self.pad_id, self.padding_side = pad_id, padding_side
+
+    def __call__(self, rows: Sequence[EncodedRow]) -> dict[str, Any]:
+        """A batch of B rows, the longest of T tokens.
+
+        Returns:
+            `input_ids` and `attention_mask` (int64 [B, T]), `labels` (int64 [B, T], `IGNORED` on prompts and padding),
+            and `meta`, a list of B mappings.
+        """
+        width = max(len(row.ids) for row in rows)
+        ids = [self._pad(row.ids, width, self.pad_id) for row in rows]
+        labels = [
+            self._pad((IGNORED,) * row.prompt_tokens + row.ids[row.prompt_tokens :], width, IGNORED) for row in rows
+        ]
+        mask = [self._pad((1,) * len(row.ids), width, 0) for row in rows]
+        return {
+            "input_ids": torch.tensor(ids),
+            "attention_mask": torch.tensor(mask),
+            "labels": torch.tensor(labels),
+            "meta": [row.meta for row in rows],
+        }
+
+    def _pad(self, values: Sequence[int], width: int, filler: int) -> list[int]:
+        padding = [filler] * (width - len(values))
+        return [*values, *padding] if self.padding_side == "right" else [*padding, *values]
+
+
+def micro_batches(batch: dict[str, Any], rows: int) -> list[dict[str, Tensor]]:
+    """The tensors of `batch` in parts of at most `rows` rows, each without columns that are padding in all its rows."""
+    tensors = {name: part for name, part in batch.items() if isinstance(part, Tensor)}
+    parts = []
+    for start in range(0, len(batch["input_ids"]), rows):
+        part = {name: tensor[start : start + rows] for name, tensor in tensors.items()}
+        used = part["attention_mask"].any(dim=0).nonzero().flatten()
+        keep = slice(int(used[0]), int(used[-1]) + 1)
+        parts.append({name: tensor[:, keep] for name, tensor in part.items()})
+    return parts
+
+
+class ShuffledRows:
+    """Every row once an epoch; the order is decided by (seed, epoch) alone, so a position is two numbers."""
+
+    def __init__(
+        self,
+        rows: Sequence[EncodedRow],
+        collate: Callable[[Sequence[EncodedRow]], dict[str, Any]],
+        rows_per_step: int,
+        seed: int,
+    ) -> None:
+        """Start at the first row of epoch 0."""
+        assert rows and rows_per_step >= 1
+        self._rows, self._collate, self._take, self._seed = rows, collate, rows_per_step, seed
+        self._epoch = self._position = 0
+        self._order = self._shuffled(0)
+
+    def next(self) -> dict[str, Any]:
+        """The next batch. One that reaches beyond the end of an epoch is filled up from the next."""
+        chosen: list[int] = []
+        while len(chosen) < self._take:
+            if self._position == len(self._rows):
+                self._epoch, self._position = self._epoch + 1, 0
+                self._order = self._shuffled(self._epoch)
+            part = self._order[self._position : self._position + self._take - len(chosen)]
+            self._position += len(part)
+            chosen += part
+        return self._collate([self._rows[index] for index in chosen])
+
+    def state_dict(self) -> dict[str, Any]:
+        """The epoch, and how many of its rows were given out."""
+        return {"epoch": self._epoch, "position": self._position}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go to a position."""
+        self._epoch, self._position = state["epoch"], state["position"]
+        self._order = self._shuffled(self._epoch)
+
+    def _shuffled(self, epoch: int) -> list[int]:
+        bits = np.random.Philox(key=np.array([self._seed, epoch], dtype=np.uint64))
+        return [int(index) for index in np.random.Generator(bits).permutation(len(self._rows))]

@@ -1,0 +1,278 @@
+"""`rc1 train --config configs/train_local.yaml`: the Trainer on rows with labels, without pool, ticket or episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+from transformers import PreTrainedTokenizerBase
+
+from rc1_lib.config.engines import own_name
+from rc1_lib.config.file import flatten
+from rc1_lib.training import train_config
+from rc1_lib.training.api import Callback
+from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
+from rc1_lib.training.breakdown import FROM_ROWS, naming_breakdowns
+from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
+from rc1_lib.training.callbacks.early_stop import EarlyStop
+from rc1_lib.training.callbacks.eval_shadow import EvalShadow
+from rc1_lib.training.callbacks.grad_clip import GradClip
+from rc1_lib.training.callbacks.logs import Logging
+from rc1_lib.training.callbacks.lr_schedule import LRSchedule
+from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
+from rc1_lib.training.checkpoint.names import LATEST
+from rc1_lib.training.checkpoint.retention import KeepRule, resolve_named
+from rc1_lib.training.checkpoint.save_load import load_checkpoint
+from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
+from rc1_lib.training.device import Precision
+from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows, encode_rows, read_rows
+from rc1_lib.training.made_up_rows import ensure_rows
+from rc1_lib.training.models import resolved_base
+from rc1_lib.training.process import process_values, restore_process
+from rc1_lib.training.registry import check_of_rows, make_engine, make_strategy
+from rc1_lib.training.run_paths import LEDGER, METRICS, TENSORBOARD, TRACKERS, check_small_output, small_metrics
+from rc1_lib.training.setups import SupervisedSetup
+from rc1_lib.training.train_config import ModelSection, TrainConfig, load_train_config
+from rc1_lib.training.train_log import TrainLog
+from rc1_lib.training.trainer import Trainer
+from rc1_lib.workspace.artifacts import Workspace, write_text
+from rc1_lib.workspace.file_hashes import sha256_file
+from rc1_lib.workspace.lock import holding
+
+EFFECTIVE = "reports/config_effective.yaml"
+_ORDER = ("grad_clip", "lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")
+"""A step is evaluated before it is judged and logged, and logged before it is saved."""
+_FREE = ("run.output_dir", "run.log_file", "run.save_steps", "run.save_minutes", "run.keep_last", "run.max_steps")
+"""Keys that a resumed run may change: they do not change what any step learns."""
+_NOTHING_LEFT = "No checkpoint was written: the list of callbacks has none that does"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallResult:
+    """How training ended: finished steps, the last checkpoint (None without the callback), why it stopped early."""
+
+    step: int
+    checkpoint: Path | None
+    stop_reason: str | None
+
+
+def train_small(
+    config_path: Path,
+    workspace: Workspace,
+    resume: str | None,
+    overrides: Sequence[str] = (),
+    say: Callable[[str], None] = print,
+) -> SmallResult:
+    """Train by a small local configuration.
+
+    Args:
+        config_path: the YAML file.
+        workspace: where everything is read and written.
+        resume: `latest`, a step or a path: the checkpoint to go on from; None starts from the base.
+        overrides: `a.b=c`, over the file.
+        say: gets notices; they go into the log too.
+
+    Raises:
+        RC1Error: for a configuration, data, base or checkpoint that cannot be used, or while another run is at work.
+        DivergedError: when training leaves the finite numbers.
+        BreakdownError: when the disk or memory is full.
+    """
+    config = load_train_config(config_path, overrides)
+    check_of_rows(config.engine.name, config.strategy.name)
+    check_small_output(workspace, config.run.output_dir)
+    with holding(workspace, f"a training by {config_path.name}"):
+        check_trackers(config.tracking)
+        log = TrainLog(workspace.path(config.run.log_file))
+
+        def notice(text: str) -> None:
+            say(text)
+            log.line(text)
+
+        return _train(config, workspace, resume, log, notice)
+
+
+def _train(
+    config: TrainConfig, workspace: Workspace, resume: str | None, log: TrainLog, notice: Callable[[str], None]
+) -> SmallResult:
+    folder = workspace.path(config.run.output_dir)
+    model = config.model.model_copy(update={"base": resolved_base(config.model.base, workspace, "model.base")})
+    write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+    if (metrics := small_metrics(workspace)) != METRICS:
+        notice(f"RC1 itself has trained in this workspace: its metrics stay, this run's go to {metrics}")
+    with naming_breakdowns("Nothing was trained yet", FROM_ROWS):
+        trainer = _trainer(config, model, workspace, log, notice)
+    facts = dict(trainer.facts)
+    saves = any(callback.name == "checkpoint" for callback in config.callbacks)
+    with naming_breakdowns(folder if saves else _NOTHING_LEFT, FROM_ROWS, partial(differences, facts=facts)):
+        state = None if resume is None else _resumed(resume, config, workspace, facts, notice)
+        trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
+        step = trainer.fit(state)
+    latest = folder / LATEST
+    # Without the callback, what `latest` leads to is an earlier run's.
+    return SmallResult(step, latest.resolve() if saves and latest.exists() else None, trainer.stop_reason)
+
+
+def _trainer(
+    config: TrainConfig, model: ModelSection, workspace: Workspace, log: TrainLog, notice: Callable[[str], None]
+) -> Trainer:
+    """The Trainer; its facts are what decides the run, as every checkpoint carries it."""
+    data, run = config.data, config.run
+    tokenizer = load_tokenizer(model)
+    train_rows, held_out = (
+        _rows(name, evaluation, config, workspace, tokenizer, notice)
+        for name, evaluation in ((data.train_path, False), (data.eval_path, True))
+    )
+    collate = Collator(int(tokenizer.pad_token_id), data.padding_side)
+    shadow = [collate(held_out[at : at + data.batch_size]) for at in range(0, len(held_out), data.batch_size)]
+    engine = make_engine(config.engine.name, SupervisedSetup, notice)
+    for key in getattr(engine, "ignores", ()):
+        if getattr(config.engine, key) is not None:
+            notice(f"engine.{key}: means nothing to {config.engine.name}, it is not used")
+    return Trainer(
+        engine,
+        setup_of(config, model, (*train_rows, *held_out)),
+        make_strategy(config.strategy.name),
+        ShuffledRows(train_rows, collate, data.batch_size * run.gradient_accumulation, run.seed),
+        callbacks_of(config, workspace, shadow, log),
+        run.max_steps,
+        run.seed,
+        {
+            "config": config.model_dump(mode="json"),
+            "base": base_fingerprint(model),
+            "data": {name: sha256_file(workspace.path(name)) for name in (data.train_path, data.eval_path)},
+        },
+    )
+
+
+def setup_of(config: TrainConfig, model: ModelSection, rows: Sequence[EncodedRow] = ()) -> SupervisedSetup:
+    """What the engine is set up by.
+
+    Args:
+        config: the whole file.
+        model: its section, whose base was found in the workspace or the project.
+        rows: all that are read; memory is estimated by the longest of them, and not at all without any.
+    """
+    return SupervisedSetup(
+        model=model,
+        engine=config.engine,
+        micro_batch=config.data.batch_size,
+        seed=config.run.seed,
+        devices=config.run.device_pref,
+        precision=Precision(config.run.mixed_precision),
+        longest=max((len(row.ids) for row in rows), default=None),
+        most_learned=max((len(row.ids) - row.prompt_tokens for row in rows), default=None),
+    )
+
+
+def _rows(
+    name: str,
+    evaluation: bool,
+    config: TrainConfig,
+    workspace: Workspace,
+    tokenizer: PreTrainedTokenizerBase,
+    notice: Callable[[str], None],
+) -> list[EncodedRow]:
+    path = workspace.path(name)
+    if ensure_rows(path, evaluation):
+        notice(f"{name}: was missing; minimal data made up, good for trying the machinery out and nothing else")
+    return encode_rows(read_rows(path), tokenizer, config.data.max_length, name)
+
+
+def callbacks_of(
+    config: TrainConfig, workspace: Workspace, held_out: Sequence[dict[str, Any]], log: TrainLog
+) -> list[Callback]:
+    """What `config.callbacks` names, in the order in which they work together.
+
+    `engine.max_grad_norm` clips also where `grad_clip` is not named: a key that is set is never without effect.
+    """
+    built = [_callback(section, config, workspace, held_out, log) for section in config.callbacks]
+    if config.engine.max_grad_norm is not None and all(callback.name != "grad_clip" for callback in built):
+        built.append(GradClip(config.engine.max_grad_norm))
+    return sorted(built, key=lambda callback: _ORDER.index(callback.name))
+
+
+def _callback(
+    section: train_config.CallbackSection,
+    config: TrainConfig,
+    workspace: Workspace,
+    held_out: Sequence[dict[str, Any]],
+    log: TrainLog,
+) -> Callback:
+    run = config.run
+    match section:
+        case train_config.EarlyStop():
+            return EarlyStop(section.metric, section.patience, section.min_delta, section.higher_is_better)
+        case train_config.LRSchedule():
+            return LRSchedule(section.kind, section.warmup_steps)
+        case train_config.GradClip():
+            bound = section.max_norm if section.max_norm is not None else config.engine.max_grad_norm
+            assert bound is not None, "the configuration has checked that there is one"
+            return GradClip(bound)
+    match section.name:
+        case "logging":
+            trackers = trackers_of(config.tracking, workspace.path(TRACKERS), workspace.path(run.output_dir).name)
+            return Logging(workspace.path(small_metrics(workspace)), workspace.path(TENSORBOARD), log, trackers)
+        case "eval_shadow":
+            return EvalShadow(held_out, run.eval_steps)
+        case "checkpoint":
+            rule = SaveRule(run.save_steps, run.save_minutes)
+            keep = None if run.keep_last is None else KeepRule(run.keep_last)
+            return Checkpoints(workspace.path(run.output_dir), workspace.path(LEDGER), rule, keep, log)
+
+
+def _resumed(
+    name: str, config: TrainConfig, workspace: Workspace, facts: Mapping[str, Any], notice: Callable[[str], None]
+) -> CheckpointState:
+    """The state to go on from; this process takes over its number of threads.
+
+    Raises:
+        CheckpointError: when there is no such checkpoint, or naming the keys of the configuration, the data or the
+            base that are not those of the run that wrote it.
+    """
+    path = resolve_named(
+        name,
+        workspace.path(config.run.output_dir),
+        workspace,
+        workspace.path(LEDGER),
+        f"run.keep_last ({config.run.keep_last})",
+        "name one of them",
+    )
+    state = load_checkpoint(path)
+    if differ := differences(state.values, facts):
+        raise CheckpointError(
+            f"{path}: belongs to another run, these differ: {', '.join(differ)}. Go on with what it was trained with, "
+            f"or start without resuming"
+        )
+    for shown in restore_process(state.values["process"]):
+        notice(shown)
+    notice(f"resumed from {path.name}; the configuration is the command line's, and equals the checkpoint's")
+    return state
+
+
+def differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """What makes a checkpoint one of another run.
+
+    Args:
+        values: of the checkpoint.
+        facts: `config`, `base` and `data` as the run would save them.
+    """
+    differ = [key for key in ("base", "data") if values.get(key) != facts[key]]
+    old, new = (_decisive(tree) for tree in (values.get("config", {}), facts["config"]))
+    changed = [key for key in sorted(old | new) if old.get(key) != new.get(key)]
+    return differ + [f"{key} ({old.get(key)} there, {new.get(key)} now)" for key in changed]
+
+
+def _decisive(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys that decide what a step learns. A falling rate depends on the last step, a constant one does not."""
+    leaves = flatten(tree)
+    # Callbacks without settings only look; of those with settings each one acts.
+    acting = [callback for callback in tree.get("callbacks", ()) if len(callback) > 1]
+    falls = any(callback["name"] == "lr_schedule" and callback["kind"] != "constant" for callback in acting)
+    leaves["callbacks"] = acting
+    if "engine.name" in leaves:
+        leaves["engine.name"] = own_name(str(leaves["engine.name"]))
+    return {key: value for key, value in leaves.items() if key not in _FREE or (falls and key == "run.max_steps")}
