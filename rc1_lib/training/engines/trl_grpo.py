@@ -17,7 +17,7 @@ from typing import Any, cast
 import torch
 from datasets import Dataset
 from peft import PeftModel
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
@@ -62,8 +62,6 @@ class _Losses(GRPOTrainer):
     """TRL's trainer as a loss: nothing of its loop, its generation, its rewards or its checkpoints is used."""
 
     _weighs_kl: bool
-    _own_bt: Tensor
-    _seen: tuple[Tensor, Tensor]
 
     @classmethod
     def over(cls, model: PeftModel, tokenizer: PreTrainedTokenizerBase, arguments: GRPOConfig) -> _Losses:
@@ -82,28 +80,33 @@ class _Losses(GRPOTrainer):
 
     def read(self, inputs: Mapping[str, Tensor], beta: float) -> Read:
         """The loss of takes, and what was read on the way."""
-        self.beta, self._own_bt = beta, inputs["tool_mask"].bool()
-        loss = cast(Tensor, cast(Any, self).compute_loss(self.model, dict(inputs)))
-        clipped = figures_of(self._metrics)["clip_ratio/region_mean"]
-        logprobs_bt, entropies_bt = self._seen
-        weights_bt = self._kl_weights(logprobs_bt.detach() - inputs["old_per_token_logps"])
-        own = self._own_bt
-        return Read(loss, logprobs_bt[own], entropies_bt[own], weights_bt[own], clipped)
+        self.beta, own_bt = beta, inputs["tool_mask"].bool()
+        passes: list[tuple[Tensor, Tensor]] = []
 
-    def _kl_weights(self, log_ratio_bt: Tensor) -> Tensor:
+        def keep(_module: nn.Module, _inputs: Any, output: Any) -> Any:
+            # TRL weighs what the world said by 0 later, and 0 times infinity is no number: it is 0 from here on.
+            output.log_probs = output.log_probs[:, -own_bt.shape[1] :].masked_fill(~own_bt, 0.0)
+            passes.append((output.log_probs, output.entropy[:, -own_bt.shape[1] :]))
+            return output
+
+        handle = cast(nn.Module, self.model).register_forward_hook(keep)
+        try:
+            loss = cast(Tensor, cast(Any, self).compute_loss(self.model, dict(inputs)))
+        finally:
+            handle.remove()
+        clipped = figures_of(self._metrics)["clip_ratio/region_mean"]
+        ((logprobs_bt, entropies_bt),) = passes
+        weights_bt = self._kl_weights(logprobs_bt.detach() - inputs["old_per_token_logps"], own_bt)
+        return Read(loss, logprobs_bt[own_bt], entropies_bt[own_bt], weights_bt[own_bt], clipped)
+
+    def _kl_weights(self, log_ratio_bt: Tensor, own_bt: Tensor) -> Tensor:
         """What TRL weighs the KL of every token by."""
         if not self._weighs_kl:
             return torch.ones_like(log_ratio_bt)
         if self.importance_sampling_level == "sequence":
-            means_b1 = (log_ratio_bt * self._own_bt).sum(1, keepdim=True) / self._own_bt.sum(1, keepdim=True)
+            means_b1 = (log_ratio_bt * own_bt).sum(1, keepdim=True) / own_bt.sum(1, keepdim=True)
             log_ratio_bt = means_b1.expand_as(log_ratio_bt)
         return log_ratio_bt.exp()
-
-    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, None]:
-        """As TRL has it, but 0 where the world spoke: TRL weighs that by 0 later, and 0 times infinity is no number."""
-        logprobs_bt, entropies_bt, _ = super()._get_per_token_logps_and_entropies(*args, **kwargs)
-        self._seen = logprobs_bt.masked_fill(~self._own_bt, 0.0), entropies_bt
-        return *self._seen, None
 
 
 def _scored_before(**columns: Any) -> list[float | None]:
