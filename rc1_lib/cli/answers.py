@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.following import again, flagged, then
+from rc1_lib.cli.endings import again, flagged, then
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.task_specs import task_spec

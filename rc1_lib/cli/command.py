@@ -15,11 +15,9 @@ from typing import Any, get_type_hints
 
 import typer
 
-from rc1_lib.cli.failures import failure_package
-from rc1_lib.cli.logbook import logbook
 from rc1_lib.cli.options import Options, shared
 from rc1_lib.cli.session import Session, root_of
-from rc1_lib.cli.streams import STDOUT
+from rc1_lib.cli.streams import STDOUT, logbook
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error
 from rc1_lib.workspace.free_space import little_room
@@ -151,7 +149,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
             if log is not None:
                 _leave("error report", partial(write_error, session.workspace, error, log))
     packed = log is not None and (code == FAULT or session.started)
-    package = _leave("failure package", partial(failure_package, session)) if packed else None
+    package = _leave("failure package", session.pack_failure) if packed else None
     if not session.documented:
         session.document({"exit_code": code, "error": words, "failpack": package})
     return code
@@ -162,7 +160,7 @@ def _lacking_right(error: Exception) -> str:
     if not isinstance(error, OSError) or error.errno not in _NO_RIGHT or not error.filename:
         return ""
     path = Path(str(error.filename))
-    place = path.parent if path.suffix == ".tmp" else path  # a temporary file is nobody's name
+    place = path.parent if path.suffix == ".tmp" else path  # the user has never heard of a temporary file
     return (
         f"{place}: cannot be used ({error.strerror}), expected the right to read and write there; give it to yourself, "
         f"or name another --workspace"

@@ -121,7 +121,7 @@ def shares(flag: str, text: str | None, known: tuple[str, ...]) -> dict[str, flo
             raise ConfigError(f"{flag}: found '{part.strip()}', expected NAME:SHARE, for example {known[0]}:0.45")
         _check_name(flag, name, known)
         if name in found:
-            raise ConfigError(f"{flag}: '{name}' stands twice; name each once")
+            raise ConfigError(f"{flag}: '{name}' is given twice; name each once")
         try:
             found[name] = float(number)
         except ValueError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, overload
 from rich.console import Console, RenderableType
 
 from rc1_lib.cli.options import Options, overrides, source
+from rc1_lib.cli.streams import terminal
 from rc1_lib.errors import ConfigError
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 
@@ -91,16 +92,26 @@ class Session:
             self.stdout.write(text.decode() + "\n")
             self.stdout.flush()
 
+    def pack_failure(self) -> Path:
+        """Write the failure package of what was worked on: the run, or only the workspace where none could be opened.
+
+        A refused configuration is packed too.
+        """
+        from rc1_lib.failpack import write_failpack
+
+        return write_failpack(self.run or self.workspace, [self.options.config] if self.options.config else [])
+
     @contextmanager
     def progress(self, title: str) -> Iterator[Report]:
         """A bar on stderr, only on a terminal: call what is given with (done, total)."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        terminal = getattr(sys.stderr, "beneath", sys.stderr)
         columns = (
             SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         )  # fmt: skip
-        with Progress(*columns, console=Console(file=terminal), transient=True, disable=not terminal.isatty()) as bar:
+        with Progress(
+            *columns, console=Console(file=terminal()), transient=True, disable=not terminal().isatty()
+        ) as bar:
             task = bar.add_task(title, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -118,7 +129,7 @@ class Session:
         return target.relative_to(self.workspace.root).as_posix()
 
     def report(self, flag: str, path: Path | None, keys: Collection[str]) -> str | None:
-        """As `inside`, for a report that is written anew each time: over an earlier one, and over nothing else.
+        """As `inside`, for a report that is written again each time: over an earlier one, and over nothing else.
 
         Args:
             flag: that names it.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.ending import judged, show_ending
+from rc1_lib.cli.endings import end, judged
 from rc1_lib.cli.session import Session
 from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
@@ -87,9 +87,7 @@ def conclude(
     session.show(*(line for gate in gates for line in tables.red_lines(gate, gate["offenders_file"] or "")))
     session.show(*tables.undecided_lines(gates), *tables.notes(report, out))
     ending = judged(title, gates, run.workspace.path(out), after_pass=after_pass, after_fail=after_fail)
-    show_ending(session, ending)
-    session.document({**report, "report": out})
-    return 0 if passed else 2
+    return end(session, ending, {**report, "report": out}, 0 if passed else 2)
 
 
 def show_step(
@@ -116,9 +114,12 @@ def show_step(
     session.show(*tables.red_lines(gate, ""), *tables.undecided_lines([gate]))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()))
     report = run.workspace.path(outcome.report)
-    show_ending(session, judged(gate["name"], [gate], report, after_pass=after_pass, after_fail=after_fail))
-    session.document({**outcome.body, "report": outcome.report, **(further or {})})
-    return 0 if outcome.passed else 2
+    return end(
+        session,
+        judged(gate["name"], [gate], report, after_pass=after_pass, after_fail=after_fail),
+        {**outcome.body, "report": outcome.report, **(further or {})},
+        0 if outcome.passed else 2,
+    )
 
 
 def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:
