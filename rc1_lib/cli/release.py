@@ -20,7 +20,7 @@ from rc1_lib.cli.session import Session
 from rc1_lib.errors import ConfigError, RC1Error
 
 if TYPE_CHECKING:
-    from rc1_lib.release.report.changes import Change
+    from rc1_lib.release.report.trends import Change
     from rc1_lib.run import Run
 
 _ANOTHER = "ask for the package again, and compare its SHA-256 with what the sender says"
@@ -56,8 +56,8 @@ def review(
 
     Reads the nightly's history alone. The same history gives the same page.
     """
-    from rc1_lib.release.report.changes import NOTHING, day
     from rc1_lib.release.report.review import write_review
+    from rc1_lib.release.report.trends import NOTHING, day
 
     run = session.open()
     found = write_review(run, days)

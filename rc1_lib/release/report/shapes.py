@@ -1,6 +1,6 @@
-"""What the page takes for granted of the files that it quotes: a file of another form is named, with the place in it.
+"""The form that the page expects of the files that it quotes: a file of another form is named, with the place in it.
 
-Beside these parts a file may hold anything; numbers that are only shown are looked at one by one where they are.
+A file may contain more than these parts; numbers that are only shown are checked one by one where they are shown.
 """
 
 from __future__ import annotations
@@ -220,11 +220,11 @@ SHAPES: Mapping[str, TypeAdapter[Any]] = {
     "metrics-of-rows": TypeAdapter(list[_MeasuredRow]),
     "balanced": TypeAdapter(list[_Row]),
 }
-"""By what the page calls a file; of any other one it takes nothing for granted."""
+"""By what the page calls a file; it expects nothing of any other one."""
 
 
 def check_shape(shape: TypeAdapter[Any], body: Any, path: Path) -> None:
-    """Nothing, where a file's body is of this form.
+    """Check that a file's body is of this form.
 
     Raises:
         RC1Error: naming the file, the place in it, and what was found.
@@ -235,7 +235,7 @@ def check_shape(shape: TypeAdapter[Any], body: Any, path: Path) -> None:
         fault = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, fault["loc"])) or "the file as a whole"
         found = "" if fault["type"] == "missing" else f", found {_kind(fault['input'])}"
-        said = re.sub(r" or instance of \w+$", "", fault["msg"])  # the name of a class is nobody's but ours
+        said = re.sub(r" or instance of \w+$", "", fault["msg"])  # the name of a class says nothing to a user
         raise RC1Error(
             f"{path}: is not of the form that this version of RC1 writes: {where}: {said}{found}; write it "
             f"again or move it away"
