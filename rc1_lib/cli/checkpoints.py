@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SHOWN = 40
 """Differences that a terminal shows; JSON holds all."""
 _DAMAGED = "put its files back from a copy, or move it away: training resumes from the newest one that is whole"
+_RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 
 def diff(
@@ -281,9 +282,6 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-_RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 
 def build_base(

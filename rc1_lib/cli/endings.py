@@ -21,6 +21,9 @@ _FAILURES = 3
 _FAILED = ("failed", "error")
 _CUT = " ..."
 _CODES = {"pass": 0, "done": 0, "fail": 2, "fault": 1}
+_BOTH = (1, 2)
+_FEW = 2
+"""Settings that a command line shows one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +133,6 @@ def _fitted(start: str, words: str, room: int = 0) -> str:
         return start + whole
     cut = textwrap.shorten(whole, width, placeholder=_CUT)
     return start + (cut if cut != _CUT.strip() else whole[: width - len(_CUT)] + _CUT)
-
-
-_BOTH = (1, 2)
-_FEW = 2
-"""Settings that a command line shows one by one."""
 
 
 def after_preflight(session: Session, rounds: Sequence[int], *, passed: bool) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from deployments.local_run import FlowName, FlowOutcome
     from rc1_lib.run import Run
 
+_BOTH = (1, 2)
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -41,15 +43,14 @@ _ROUNDS = {
     1: Stage("round 1", "every gate, with advice where one fails", 0.05),
     2: Stage("round 2", "the same gates over the same bytes", 0.05),
 }
-_BOTH = (1, 2)
 _TICKET = Stage("ticket", "opens training")
 
 
 def preflight_outline(run: Run, rounds: Sequence[int], *, ticket: bool) -> list[str]:
     """What a preflight will do, a line a stage."""
-    stages = (*_BEFORE_ROUNDS, *(_ROUNDS[number] for number in rounds), *([_TICKET] if ticket else []))
+    parts = (*_BEFORE_ROUNDS, *(_ROUNDS[number] for number in rounds), *([_TICKET] if ticket else []))
     title = f"{run.config.pool.n:,} rows, profile {run.config.profile}; nothing fresh is done again"
-    return _lines(title, stages, {}, shares=tuple(rounds) == _BOTH)
+    return _lines(title, parts, {}, shares=tuple(rounds) == _BOTH)
 
 
 def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], *, evaluate: bool) -> list[str]:
@@ -62,22 +63,22 @@ def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], 
         evaluate: whether it is evaluated.
     """
     config, training = run.config, run.config.training
-    stages = [
+    parts = [
         Stage("ticket", "does it vouch for all that is read"),
         Stage("warm start", f"{training.warm_start.steps} steps on demonstrations", 0.05),
         Stage("training", f"{config.steps} steps of {config.batch_size} episodes a seed", 0.75),
     ]
     if evaluate:
         asked = f"{training.held_out.prompts} held-out prompts, before and after"
-        stages.append(Stage("evaluation", asked, 0.2))
+        parts.append(Stage("evaluation", asked, 0.2))
     title = f"seed {', '.join(map(str, seeds))}, profile {config.profile}; nothing is trained twice"
-    return _lines(title, stages, last, shares=evaluate and len(seeds) == 1)
+    return _lines(title, parts, last, shares=evaluate and len(seeds) == 1)
 
 
-def _lines(title: str, stages: Sequence[Stage], last: Mapping[str, float], *, shares: bool) -> list[str]:
+def _lines(title: str, parts: Sequence[Stage], last: Mapping[str, float], *, shares: bool) -> list[str]:
     """The title, and each stage with the time it took the last time, else with its usual share where that is known."""
-    wide, far = (max(len(getattr(stage, part)) for stage in stages) for part in ("name", "what"))
-    lines = (f"  {one.name:{wide}}  {one.what:{far}}  {_time(one, last, shares)}" for one in stages)
+    wide, far = (max(len(getattr(one, column)) for one in parts) for column in ("name", "what"))
+    lines = (f"  {one.name:{wide}}  {one.what:{far}}  {_time(one, last, shares)}" for one in parts)
     return [title, *(line.rstrip() for line in lines)]
 
 

@@ -19,6 +19,21 @@ Profile = Literal["local", "prod"]
 PaidReward = Literal["verified"]
 COMMON = "Common options"
 """The panel of the options that `command` adds to every command."""
+Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]
+Mix = Annotated[
+    str | None,
+    typer.Option(help='Share of each task, for example "hotpotqa:0.45,strategyqa:0.30,gsm8k:0.25" (datasets).'),
+]
+ByTask = Annotated[
+    str | None,
+    typer.Option(
+        "--by-task", help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". Default: all of the mix.'
+    ),
+]
+TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]
+Rebuild = Annotated[
+    bool, typer.Option("--rebuild", "--force", help="Write again even over a file that was altered or brought along.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +93,6 @@ def shared(
 ) -> Options:
     """Gather the shared options; the command decorator reads this signature."""
     return Options(workspace, config, profile, tuple(overrides or ()), as_json, sources, reward)
-
-
-Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]
-Mix = Annotated[
-    str | None,
-    typer.Option(help='Share of each task, for example "hotpotqa:0.45,strategyqa:0.30,gsm8k:0.25" (datasets).'),
-]
-ByTask = Annotated[
-    str | None,
-    typer.Option(
-        "--by-task", help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". Default: all of the mix.'
-    ),
-]
-TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]
-Rebuild = Annotated[
-    bool, typer.Option("--rebuild", "--force", help="Write again even over a file that was altered or brought along.")
-]
 
 
 def overrides(flags: Mapping[str, Any]) -> list[str]:

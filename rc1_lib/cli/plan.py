@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _REPORT = "reports/train_plan.json"
 _PILOT, _FEWEST = 4, 2
 _OVER_CAP = 2
+_RED = 2
 
 
 def plan(
@@ -145,9 +146,6 @@ def _figure(one: Estimate) -> str:
 
 def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-_RED = 2
 
 
 def learnability(session: Session, seed: Seed = None) -> int:

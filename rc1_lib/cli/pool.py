@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _GATES = ("mix", "length", "diversity", "duplicates", "leakage")
 _REPORT = "reports/rc1/validate_pool.json"
 _DIVERSITY = "reports/diversity_report.json"
+_DIFFICULTY = "reports/rc1/difficulty_report.json"
+_BAR = 24
+_DRAWN = ("len_tokens", "turns", "tool_hops", "clue_overlap")
 
 
 def build_pool(
@@ -212,11 +215,6 @@ def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
     )  # fmt: skip
     used = {f"{name}s_used": sorted(rows[name].unique()) for name in ("role", "style")}
     return {"measured": evidence.label("pool"), **measured, **used}
-
-
-_DIFFICULTY = "reports/rc1/difficulty_report.json"
-_BAR = 24
-_DRAWN = ("len_tokens", "turns", "tool_hops", "clue_overlap")
 
 
 def difficulty_metrics(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _ANOTHER = "ask for the package again, and compare its SHA-256 with what the sender says"
 _MISSED = timedelta(days=2)
 """Without a night for as long, at least one was missed."""
+DEFAULT = "outputs/rc1_world"
+_SHOWN = 40
 
 
 def report(session: Session, seed: Seed = None) -> int:
@@ -167,10 +169,6 @@ def verify(
         "exit_code": code, "problems": found.problems, "files": found.files, "sha256": found.sha256, **signature,
     }  # fmt: skip
     return end(session, Ending("fail" if count else "pass", words, failures), document, code)
-
-
-DEFAULT = "outputs/rc1_world"
-_SHOWN = 40
 
 
 def export_world(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _REPORT = "reports/train.json"
 _TRIAL = "reports/trial_random_base.json"
 _EVALUATIONS = "reports/ppo_eval_*.json"
+_ENGINES = ("torch", "gguf")
 
 
 def train(
@@ -266,9 +267,6 @@ def _train_small(session: Session, path: Path, resume_from: str | None) -> int:
     words = f"step {done.step}{stopped}; a trial of the machinery, no checkpoint of RC1"
     document = {"exit_code": 0, "step": done.step, "stopped": done.stop_reason, "checkpoint": checkpoint}
     return end(session, Ending("done", words), document)
-
-
-_ENGINES = ("torch", "gguf")
 
 
 def evaluate(

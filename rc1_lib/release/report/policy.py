@@ -175,8 +175,8 @@ def _figures(found: Source, mode: str) -> Table:
 
 def _by(found: Source) -> Table:
     rows: list[Sequence[Cell]] = []
-    for kind, groups in (found.at("modes", "sampled", "by") or {}).items():
-        for name in groups:
+    for kind in ("task", "bucket", "wording"):
+        for name in found.at("modes", "sampled", "by", kind) or {}:
             place = ("modes", "sampled", "by", kind, name)
             rows.append(
                 (

@@ -40,6 +40,18 @@ from rc1_lib.workspace.file_hashes import sha256_file
 PAGE = "reports/release/review.html"
 _VERDICT = 400
 """Characters of a verdict at the top; it stands whole in the table of the nights."""
+_MOST_LABELS = 4
+_LEGEND = (("new", "value"), ("bad", "threshold, × red"))
+_TREND = ("old", "trend")
+_RED_WORD = "RED"
+_CHARTS = (
+    ("Calls", "Attempts at the judge, replays not counted", ("calls",)),
+    ("Hit rate, %", "Replays among all scores that were given", ("hit_rate",)),
+    ("Refused with a 429, %", "Of the calls that were answered or refused so", ("share_429",)),
+    ("Latency, ms", "Of the calls that were answered", ("latency_ms_median", "latency_ms_p95")),
+    ("Cost, $", "As far as it is known", ("usd",)),
+    ("Unstable scores, %", "Dialogues whose samples disagree", ("unstable",)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +113,6 @@ def _facts(nights: Sequence[KeptNight]) -> list[tuple[str, object]]:
     ]
 
 
-_MOST_LABELS = 4
-_LEGEND = (("new", "value"), ("bad", "threshold, × red"))
-_TREND = ("old", "trend")
-_RED_WORD = "RED"
-
-
 @dataclass(frozen=True, slots=True)
 class _Figure:
     """A figure of the judge's traffic: its name in the history and on the page, how it is written and drawn."""
@@ -131,14 +137,6 @@ _TRAFFIC = (
     _Figure("unstable", "unstable scores", percent, 100.0),
 )
 _BY_NAME = {one.name: one for one in _TRAFFIC}
-_CHARTS = (
-    ("Calls", "Attempts at the judge, replays not counted", ("calls",)),
-    ("Hit rate, %", "Replays among all scores that were given", ("hit_rate",)),
-    ("Refused with a 429, %", "Of the calls that were answered or refused so", ("share_429",)),
-    ("Latency, ms", "Of the calls that were answered", ("latency_ms_median", "latency_ms_p95")),
-    ("Cost, $", "As far as it is known", ("usd",)),
-    ("Unstable scores, %", "Dialogues whose samples disagree", ("unstable",)),
-)
 
 
 def changed(source: Source, found: Sequence[Change]) -> Section:

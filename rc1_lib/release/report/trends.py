@@ -19,6 +19,8 @@ MIN_NIGHTS = 5
 """Fewer say nothing: of two changes the interval is more than sixty times as wide as they lie apart."""
 CONFIDENCE = 0.99
 """Some twenty gates are looked at each time."""
+_ORDER = ("new red", "still red", "drift", "threshold", "green again", "unjudged")
+NOTHING = "No gate turned red or green, no threshold moved, and nothing drifts towards one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +194,6 @@ def _ahead(last: Reading, moving: Trend) -> float | None:
 def wanted(check: Check) -> str:
     """The comparison and its threshold, in words."""
     return f"{check.op} {said(check.threshold)}"
-
-
-_ORDER = ("new red", "still red", "drift", "threshold", "green again", "unjudged")
-
-NOTHING = "No gate turned red or green, no threshold moved, and nothing drifts towards one."
 
 
 @dataclass(frozen=True, slots=True)
