@@ -70,7 +70,7 @@ def rc1(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Say with which commands to begin where none was given."""
+    """Print the commands to begin with if none was given."""
     if context.invoked_subcommand is None:
         typer.echo(_BEGIN)
 

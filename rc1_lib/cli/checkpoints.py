@@ -204,7 +204,7 @@ def dequantize(
 
 
 def _gap_table(gap: Gap) -> Table:
-    shown = table("compared with the policy in 4 bits", ("what", "found", "at most"), numbers=("found", "at most"))
+    shown = table("compared with the policy in 4 bits", ("what", "found", "at most"), ("found", "at most"), wrap=True)
     said = f"{gap.tokens:,} tokens of {gap.dialogues} dialogues"
     shown.add_row(f"mean difference of log p, {said}", f"{gap.mean:.2g}", f"{gap.most_mean:g}")
     shown.add_row("tokens farther than 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}")
@@ -212,7 +212,7 @@ def _gap_table(gap: Gap) -> Table:
 
 
 def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:
-    shown = table("llama.cpp compared with the model", ("what", "found", "wanted", "state"))
+    shown = table("llama.cpp compared with the model", ("what", "found", "wanted", "state"), wrap=True)
     bounds = found.body()
     tokens = "equal" if found.tokens_passed else "NOT THE MODEL"
     texts = "equal" if found.texts_passed else "OTHERWISE (waived)" if ids_only else "OTHERWISE"
@@ -226,7 +226,7 @@ def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:
 
 def _likeness_table(found: Mapping[str, Likeness]) -> Table:
     numbers = ("largest difference of a logit", "at most", "other greedy tokens", "of", "ties")
-    shown = table("compared with the policy", ("part", *numbers, "state"), numbers=numbers)
+    shown = table("compared with the policy", ("part", *numbers, "state"), numbers, wrap=True)
     for name, one in found.items():
         figures = (f"{one.logit_difference:.1e}", f"{one.tolerance:g}", one.other_tokens, one.tokens, one.ties)
         shown.add_row(name, *map(str, figures), "equal" if one.passed else "NOT THE POLICY")
@@ -234,7 +234,7 @@ def _likeness_table(found: Mapping[str, Likeness]) -> Table:
 
 
 def found_checkpoint(session: Session, name: str) -> Path:
-    """The checkpoint that a user names: latest, a step of checkpoints/rc1, or a path."""
+    """Find the checkpoint that a user names: latest, a step of checkpoints/rc1, or a path."""
     from rc1_lib.training.checkpoint.named import resolve_named
     from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
 
@@ -244,7 +244,7 @@ def found_checkpoint(session: Session, name: str) -> Path:
 
 
 def _folders(root: Path) -> list[Path]:
-    """Every folder below `checkpoints/` that may hold checkpoints: of a run, and of those kept for good."""
+    """List the folders below `checkpoints/` that may contain checkpoints: those of runs, and those kept for good."""
     runs = [path for path in sorted((root / "checkpoints").glob("*")) if path.is_dir()]
     return [folder for run in runs for folder in (run, run / "best") if folder.is_dir()]
 
@@ -327,7 +327,7 @@ def build_base(
 
 
 def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[str, Any]) -> int:
-    """Compare the files that lie there, and their record, with what was built."""
+    """Compare the existing files and their record with what was built."""
     from rc1_lib.workspace.file_hashes import sha256_file
 
     lying = {name: sha256_file(place / name) if (place / name).is_file() else None for name in there["files"]}

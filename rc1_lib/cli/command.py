@@ -1,4 +1,4 @@
-"""What surrounds every command: shared options, the logbook, and the one place where errors become exit codes."""
+"""What every command shares: its options, the log, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _NO_PATH = {
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_ROOM = 2**20
-"""Bytes: with less than that free, a fault of a server or of a database is the disk's."""
+"""Bytes: with less than this free, the full disk is the reason why a server or a database failed."""
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 _THREADS = "POLARS_MAX_THREADS"
 _SHOWN = 100
-"""Characters of a path that are repeated."""
+"""Characters of a path that a message repeats."""
 
 
 CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed."
@@ -114,7 +114,7 @@ def _files_of(options: Options) -> list[tuple[str, Any]]:
 
 
 def _check_path(name: str, value: Any, root: Path = Path()) -> None:
-    """Refuse a path that no file system can follow, before anything is done with it: as it stands, or below `root`."""
+    """Refuse a path that no file system can follow before it is used: as it is, or below `root`."""
     if not isinstance(value, Path) and (name != "sources" or value is None):
         return
     try:
@@ -156,7 +156,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
 
 
 def _lacking_right(error: Exception) -> str:
-    """Which place this user may not read or write, and what to do; "" for whatever else went wrong."""
+    """Say which place this user may not read or write, and what to do; "" for any other error."""
     if not isinstance(error, OSError) or error.errno not in _NO_RIGHT or not error.filename:
         return ""
     path = Path(str(error.filename))
@@ -168,7 +168,7 @@ def _lacking_right(error: Exception) -> str:
 
 
 def _words(error: Exception, root: Path) -> str:
-    """What went wrong, and for a full disk what to do, also where another process was the one to find it full."""
+    """Say what went wrong and, if a disk is full, what to do; also if another process found it full."""
     if isinstance(error, OSError) and error.errno in _FULL:
         where = f"{error.filename}: " if error.filename else ""
         other = "send it elsewhere" if error.filename == STDOUT else "name another --workspace"
@@ -188,7 +188,7 @@ def _leave(what: str, write: Callable[[], Path]) -> str | None:
 
 
 def _log_command(log: Path) -> None:
-    """The command itself, as the log's first line."""
+    """Write the command itself as the log's first line."""
     from rc1_lib.masking import conceal_argument, secrets
 
     hidden = secrets()

@@ -87,7 +87,7 @@ def _show_small(session: Session, path: Path) -> dict[str, object]:
 
 
 def train_config_file(session: Session) -> Path | None:
-    """The small local configuration that --config names; None for one of RC1's own, or one that cannot be read.
+    """Find the small local configuration that --config names; None if it is a run's, or cannot be read.
 
     Raises:
         ConfigError: when a profile, or sources, are asked for as well.

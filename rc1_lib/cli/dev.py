@@ -144,7 +144,7 @@ def _summary(stats: Stats) -> tuple[str, ...]:
 
 
 def reference_of(app: typer.Typer) -> Callable[..., int]:
-    """The command that compares the pages with `app`, or writes them."""
+    """Make the command that compares the pages with `app`, or writes them."""
 
     def reference(
         session: Session,

@@ -58,7 +58,7 @@ class Ending:
     following: str = ""
 
     def lines(self) -> list[str]:
-        """At most `MOST` of them; sentences are cut to the width of a page, paths and commands never."""
+        """Return at most `MOST` lines; sentences are cut to the width of a page, paths and commands are not."""
         advice = self.failures[0].advice if self.failures else ""
         tail = [
             *([_fitted("what to do: ", advice)] if advice else []),
@@ -68,7 +68,7 @@ class Ending:
         return [_fitted(f"{self.verdict}: ", self.words), *self._failed(MOST - 1 - len(tail)), *tail]
 
     def _failed(self, room: int) -> list[str]:
-        """What failed, a line each, as far as there is room; the last line says how much more there is."""
+        """List what failed, a line each, while there is room; the last line says how much more there is."""
         shown = self.failures[: min(room, _FAILURES)]
         left = len(self.failures) - len(shown)
         lines = [_fitted("  ", failure.what) for failure in shown]
@@ -95,7 +95,7 @@ def end(session: Session, ending: Ending, document: Any, code: int | None = None
 def judged(
     what: str, gates: Sequence[Mapping[str, Any]], report: Path | None, *, after_pass: str = "", after_fail: str = ""
 ) -> Ending:
-    """How a command ended that judged some gates.
+    """Return how a command that judged gates ended.
 
     Args:
         what: was judged.
@@ -117,7 +117,7 @@ def judged(
 
 
 def failure_of(gate: Mapping[str, Any]) -> Failure:
-    """Why a gate failed: its error, or the first of its checks that failed, with the advice to that."""
+    """Say why a gate failed: its error, or the first check that failed with its advice."""
     if gate["error"]:
         return Failure(f"{gate['name']}: {gate['error']}")
     check = next(check for check in gate["checks"] if not check["passed"])
@@ -126,7 +126,7 @@ def failure_of(gate: Mapping[str, Any]) -> Failure:
 
 
 def _fitted(start: str, words: str, room: int = 0) -> str:
-    """One line of at most `WIDTH` columns, `room` of them left free."""
+    """Cut a line to `WIDTH` columns and leave `room` of them free."""
     whole = " ".join(words.split())
     width = WIDTH - len(start) - room
     if len(whole) <= width:
@@ -214,7 +214,7 @@ def command_line(session: Session, name: str, *flags: str, gates: bool = False) 
 
 
 def _recorded(session: Session) -> Path | None:
-    """The effective configuration, as it is named from here, if it opens this very run again."""
+    """Return the effective configuration's path from here if it opens the same run again."""
     from rc1_lib.errors import ConfigError
     from rc1_lib.run import EFFECTIVE, open_run
 

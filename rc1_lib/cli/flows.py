@@ -1,4 +1,4 @@
-"""Flows from the command line: the outline before one, its run, the reports that it wrote, its end; and rc1 serve."""
+"""Run a flow from the command line: its outline, its run, the reports that it wrote and its end; and `rc1 serve`."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _TICKET = Stage("ticket", "opens training")
 
 
 def preflight_outline(run: Run, rounds: Sequence[int], *, ticket: bool) -> list[str]:
-    """What a preflight will do, a line a stage."""
+    """List what a preflight will do, a line a stage."""
     parts = (*_BEFORE_ROUNDS, *(_ROUNDS[number] for number in rounds), *([_TICKET] if ticket else []))
     title = f"{run.config.pool.n:,} rows, profile {run.config.profile}; nothing fresh is done again"
     return _lines(title, parts, {}, shares=tuple(rounds) == _BOTH)
 
 
 def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], *, evaluate: bool) -> list[str]:
-    """What a training will do, a line a stage.
+    """List what a training will do, a line a stage.
 
     Args:
         run: workspace and configuration.
@@ -76,7 +76,7 @@ def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], 
 
 
 def _lines(title: str, parts: Sequence[Stage], last: Mapping[str, float], *, shares: bool) -> list[str]:
-    """The title, and each stage with the time it took the last time, else with its usual share where that is known."""
+    """Return the title, and each stage with the time it took last, else with its usual share if that is known."""
     wide, far = (max(len(getattr(one, column)) for one in parts) for column in ("name", "what"))
     lines = (f"  {one.name:{wide}}  {one.what:{far}}  {_time(one, last, shares)}" for one in parts)
     return [title, *(line.rstrip() for line in lines)]
@@ -124,7 +124,7 @@ def run_flow_of(
 
 
 def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], ending: Ending, *notes: str) -> int:
-    """Pack what a failure leaves, say so, and print the document and the last lines; returns the exit code.
+    """Write the failure package if it failed, print the document and the last lines, and return the exit code.
 
     Args:
         session: of this command.
@@ -153,7 +153,7 @@ def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], e
 
 
 def stamps(run: Run, *patterns: str) -> dict[str, int]:
-    """When each report that a pattern names (relative to the workspace) was written; in the order of the patterns."""
+    """Return when each report that a pattern matches (below the workspace) was written, in the patterns' order."""
     root = run.workspace.root
     return {
         path.relative_to(root).as_posix(): path.stat().st_mtime_ns
@@ -163,7 +163,7 @@ def stamps(run: Run, *patterns: str) -> dict[str, int]:
 
 
 def written_since(run: Run, before: Mapping[str, int], *patterns: str) -> dict[str, Any]:
-    """The reports, parsed, that are newer than the stamps taken `before`, by their paths."""
+    """Read the reports that are newer than the stamps taken `before`, by path."""
     from rc1_lib.workspace.artifacts import read_json
 
     return {

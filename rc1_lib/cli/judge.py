@@ -60,7 +60,7 @@ def probe_scorer(
 
 
 def _probed_on_own(run: Run) -> GateResult:
-    """The probe on the dialogues that RC1 ships.
+    """Probe the judge with the dialogues that RC1 ships.
 
     Raises:
         ConfigError: when more of them are asked for than there are.

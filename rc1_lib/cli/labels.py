@@ -1,4 +1,4 @@
-"""`judge-agreement` and `label`: what people say of dialogues, and how far the judge agrees with them."""
+"""`judge-agreement` and `label`: how people label dialogues, and how far the judge agrees with them."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def read(
     *,
     needed: bool = True,
 ) -> LabelFile:
-    """The file of labels that a command names, else the run's own."""
+    """Read the file of labels that a command names, else the run's own."""
     from rc1_lib.labels.label_file import Keys, read_labels
     from rc1_lib.labels.scale import read_scale
 
@@ -168,7 +168,7 @@ def read(
 
 
 def agreement_tables(report: Mapping[str, Any]) -> list[Table]:
-    """The judge next to people: a line for each score and bucket; the share of good dialogues, corrected."""
+    """Compare the judge with people: a line for each score and bucket; the corrected share of good dialogues."""
     table = Table(
         title=f"the judge and people, {report['labels']['dialogues']} dialogues; judged is "
         f"the {report['judged_by']['score']}",

@@ -38,7 +38,7 @@ Rebuild = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What every command is given: where to work, with which configuration, and how to print."""
+    """The options of every command: where to work, with which configuration, and how to print."""
 
     workspace: Path | None
     config: Path | None
@@ -145,12 +145,12 @@ def names(flag: str, text: str | None, known: tuple[str, ...]) -> tuple[str, ...
 
 
 def by_task(text: str | None, mix: Mapping[Task, float]) -> tuple[str, ...]:
-    """The tasks to judge by themselves: those named, each one of the mix, else all of the mix."""
+    """Return the tasks that are judged one by one: those named, each of the mix, else the whole mix."""
     return names("--by-task", text, tuple(mix)) or tuple(mix)
 
 
 def source(text: str | None) -> str | None:
-    """A folder or a file of finished rows as an absolute path, `embedded` and `hub` as they are.
+    """Return a folder or a file of finished rows as an absolute path, `embedded` and `hub` as they are.
 
     Raises:
         SourceError: when there is no such source.

@@ -94,7 +94,7 @@ def _ending(
 
 
 def _timed_steps(run: Run, asked: int | None) -> int:
-    """How many steps the pilot times: as many as were asked for, else a few; an interval needs two of them.
+    """Return how many steps the pilot times: as many as were asked for, else a few; an interval needs two.
 
     Raises:
         ConfigError: for more than the training has, which would take longer than what it is to foretell.
@@ -123,7 +123,7 @@ def _table(run: Run, parts: dict[str, Bill], seeds: int, pilot: Pilot) -> Table:
     device = f"{pilot.gpus} x {pilot.device}" if pilot.gpus > 1 else pilot.device
     title = f"{seeds} x {run.config.steps:,} steps on {device}, by {len(pilot.steps)} steps of a pilot (95 %)"
     numbers = ("hours", "GPU-hours", "judge calls", "USD")
-    table = tables.table(title, ("", *numbers), numbers=numbers)
+    table = tables.table(title, ("", *numbers), numbers, wrap=True)
     whole = None
     for name, bill in parts.items():
         table.add_row(name, *_cells(bill))

@@ -343,7 +343,7 @@ def validate_difficulty(
 
 
 def _buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
-    """Rows per task and bucket, of the pool and of the balanced pool."""
+    """Show the rows per task and bucket, of the pool and of the balanced pool."""
     table = Table(title="rows per bucket", title_justify="left")
     for head in ("rows of", "task", *BUCKETS, "total"):
         table.add_column(head, justify="left" if head in ("rows of", "task") else "right", no_wrap=True)
@@ -356,7 +356,7 @@ def _buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Tab
 
 
 def _features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Quantiles of every feature, of the pool and of the balanced pool."""
+    """Show the quantiles of every feature, of the pool and of the balanced pool."""
     table = Table(title="features: p10 / p50 / p90", title_justify="left")
     for head in ("feature", "pool", "balanced"):
         table.add_column(head, no_wrap=True)
@@ -369,7 +369,7 @@ def _features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
-    """A small text histogram: one bar a bin for the pool, with the counts of both pools next to it."""
+    """Draw a text histogram: one bar a bin for the pool, with the counts of both pools next to it."""
     table = Table(title=name, title_justify="left", box=None, padding=(0, 1))
     for head in ("from", "", "pool", "balanced"):
         table.add_column(head, justify="left" if not head else "right", no_wrap=True)

@@ -134,7 +134,7 @@ def _ending(
     passed: bool,
     following: str,
 ) -> Ending:
-    """The last lines: of the latest round, or of the calibration where that failed before one."""
+    """Return the ending of the latest round, or of the calibration if that failed before a round."""
     from rc1_lib.calibration.stages import REPORT as STAGES
 
     if not written:
@@ -154,7 +154,7 @@ def _ending(
 
 
 def _given_again(reports: Sequence[dict[str, Any]]) -> list[str]:
-    """The gates that had passed in an earlier run on the same files."""
+    """List the gates that had passed in an earlier run on the same files."""
     return sorted({gate["name"] for report in reports for gate in report["gates"] if gate["given_again"]})
 
 
@@ -193,7 +193,7 @@ def _show_rounds(
 
 
 def revocation(session: Session) -> list[str]:
-    """What a failed run meant for the ticket, when there is one."""
+    """Say that a failed run revoked the ticket, if there is one."""
     from rc1_lib.preflight.ticket import TICKET, read_ticket
 
     assert session.run is not None

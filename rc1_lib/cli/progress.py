@@ -28,7 +28,7 @@ _EVERY_S = 10.0
 
 @contextmanager
 def stages() -> Iterator[None]:
-    """Show on stderr how far each stage has come, while the block lasts."""
+    """Show on stderr how far each stage is, while the block lasts."""
     if not terminal().isatty():
         with listening(_Lines().report):
             yield

@@ -31,12 +31,12 @@ _WRITTEN = "Written by `rc1 dev reference --write`; a test compares. Dashes and 
 
 
 def pages(app: typer.Typer) -> dict[str, str]:
-    """File name -> the page as the code gives it now."""
+    """Return file name -> the page as the code gives it now."""
     return {"configuration.md": configuration_page(), "commands.md": commands_page(app)}
 
 
 def commands_page(app: typer.Typer) -> str:
-    """Every command, as `typer rc1_lib.cli.app utils docs` writes it."""
+    """List every command as `typer rc1_lib.cli.app utils docs` does."""
     program = typer.main.get_command(app)
     context = typer.Context(program, info_name="rc1")
     text = get_docs_for_click(obj=program, ctx=context, name="rc1", title="Commands")
@@ -58,7 +58,7 @@ a whole. `configs/ppo_scale.yaml` holds every key: `configs/local.yaml` extends 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: where it stands, what it takes, its default where it has one, and what it is."""
+    """One key: its path, what it takes, its default if it has one, and what it is."""
 
     path: tuple[str, ...]
     takes: str
@@ -67,7 +67,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One section of a file, with the keys that stand directly in it."""
+    """One section of a file, with its own keys."""
 
     path: tuple[str, ...]
     what: str
@@ -75,7 +75,7 @@ class Part:
 
     @property
     def title(self) -> str:
-        """Where it stands; of several kinds of entry in one place, also by which name."""
+        """Its path; where a place has several kinds of entry, also this one's name."""
         names = [key.takes for key in self.keys if self.path and self.path[-1] == "[]" and key.path[-1] == "name"]
         return ": ".join([f"`{_dotted(self.path)}`", *names])
 
@@ -149,7 +149,7 @@ def parts(model: type[BaseModel], path: tuple[str, ...] = (), what: str = "") ->
 
 @cache
 def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Field -> the string that stands below it in the model's source, on one line.
+    """Return field -> the string below it in the model's source, on one line.
 
     pydantic can gather them itself, but reads every model's source at each start of the program to do so.
     """
@@ -207,7 +207,7 @@ def _dotted(path: tuple[str, ...]) -> str:
 
 _PLAIN = {bool: "true or false", int: "integer", float: "number", str: "text"}
 _LONG = 90
-"""Characters from which on a value is not shown: whoever wants it opens the file."""
+"""Longer values are not shown; the page refers to the file."""
 
 
 def accepted(annotation: Any, metadata: Sequence[Any] = ()) -> str:

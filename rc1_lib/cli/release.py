@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _ANOTHER = "ask for the package again, and compare its SHA-256 with what the sender says"
 _MISSED = timedelta(days=2)
-"""Without a night for as long, at least one was missed."""
-DEFAULT = "outputs/rc1_world"
+"""After this long without a night, at least one was missed."""
+_WORLD = "outputs/rc1_world"
 _SHOWN = 40
 
 
@@ -180,7 +180,7 @@ def export_world(
         str, typer.Option(help="Which of them: the questions of training or of the evaluation alone, or all.")
     ] = "training",
     to: Annotated[
-        Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {DEFAULT}.")
+        Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {_WORLD}.")
     ] = None,
 ) -> int:
     """Write the environment for OpenEnv, which verifiers plays too (extras `openenv`, `verifiers`).
@@ -194,7 +194,7 @@ def export_world(
 
     if part not in [*Part]:
         raise ConfigError(f"--part: found '{part}', expected one of {', '.join(Part)}")
-    target = session.new_folder("--to", to, DEFAULT)
+    target = session.new_folder("--to", to, _WORLD)
     document = write_world(run, _pool(session, run, rows), target, Part(part))
     own = document["rc1"]
     left_out = run.config.training.reward.judge
@@ -242,7 +242,7 @@ def _pool(session: Session, run: Run, rows: Path | None) -> Path:
 
 
 def _changes_table(changes: Sequence[Change]) -> Table:
-    """What changed in the nights; never wider than 80 columns."""
+    """Show what changed in the nights, in at most 80 columns."""
     table = Table(title="what changed", title_justify="left", width=80)
     table.add_column("what", no_wrap=True)
     table.add_column("gate", overflow="fold", max_width=18)

@@ -137,7 +137,7 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
 
 
 def _ticket_note(run: Run) -> list[str]:
-    """What new weights mean for a ticket that was valid so far."""
+    """Say what new weights mean for a ticket that was valid so far."""
     from rc1_lib.errors import RC1Error
     from rc1_lib.preflight.ticket import read_ticket
 
@@ -151,7 +151,7 @@ def _ticket_note(run: Run) -> list[str]:
 
 
 def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any]]:
-    """How many dialogues asked how often, and what each of them pays."""
+    """Count the dialogues by how often they asked, with what each of them pays."""
     import polars as pl
 
     from rc1_lib.reward.overclarification import over_clarification_penalty
@@ -295,7 +295,7 @@ def attack_reward(
 
 
 def attack_table(report: Mapping[str, Any]) -> Table:
-    """Every policy's mean reward next to the scripted expert's, worst first; the verdict below says what failed."""
+    """Compare every policy's mean reward with the scripted expert's, worst first; the verdict below names failures."""
     teacher = report["teacher"]
     table = Table(
         title=f"adversarial policies on {report['shadow']['prompts']} prompts; the scripted expert's mean reward is "

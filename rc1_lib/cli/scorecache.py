@@ -130,7 +130,7 @@ def replay_bad(
 
 
 def _still_bad(replies: Any) -> list[str]:
-    """Why replies are bad still, the most frequent reason first."""
+    """List why replies are still bad, the most frequent reason first."""
     from rc1_lib.scoring.usage_lines import AttemptOutcome
 
     counts = replies.filter(replies["outcome"] != AttemptOutcome.OK)["reason"].value_counts(sort=True)
@@ -153,7 +153,7 @@ def _replies_table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _age(days: float) -> str:
-    """In days, or in the largest smaller unit of which there is at least one."""
+    """Format an age in days, or in the largest smaller unit that gives at least one."""
     amount = days
     for unit, times in (("d", 24), ("h", 60), ("min", 60)):
         if amount >= 1:

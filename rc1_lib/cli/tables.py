@@ -22,16 +22,23 @@ _MARKS = {
 }
 
 
-def table(title: str, heads: Sequence[str], numbers: Collection[str] = ()) -> Table:
-    """A table with a line below its heads and no frame; `numbers` are the columns that are right-aligned."""
+def table(title: str, heads: Sequence[str], numbers: Collection[str] = (), *, wrap: bool = False) -> Table:
+    """A table with a line below its heads and no frame.
+
+    Args:
+        title: above it.
+        heads: of its columns.
+        numbers: the columns that are right-aligned.
+        wrap: whether cells that do not fit are wrapped instead of cut.
+    """
     made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in heads:
-        made.add_column(head, justify="right" if head in numbers else "left", no_wrap=True)
+        made.add_column(head, justify="right" if head in numbers else "left", no_wrap=not wrap)
     return made
 
 
 def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
-    """One line a gate: its status and the check that decided it (the first that failed, else the closest call)."""
+    """Show one line a gate: its status and the deciding check (the first that failed, else the closest one)."""
     table = Table(title=title, title_justify="left", expand=False)
     table.add_column("gate", no_wrap=True)
     table.add_column("status", no_wrap=True)
@@ -48,7 +55,7 @@ def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
-    """For a gate that failed: what did, what to do, and where the rows at fault are listed; else nothing."""
+    """Say of a failed gate what failed, what to do, and where the rows at fault are listed."""
     if gate["status"] not in ("failed", "error"):
         return []
     lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
@@ -63,7 +70,7 @@ def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
 
 
 def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The checks that passed although their interval covers the threshold: with other rows they may not have."""
+    """List the checks that passed although their interval covers the threshold: other rows might fail them."""
     return [
         f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}; {words}"
         for gate in gates
@@ -73,7 +80,7 @@ def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def notes(report: Mapping[str, Any], file: str) -> list[str]:
-    """What was waived, and how many settings are not the published ones.
+    """Say what was waived, and how many settings differ from the published ones.
 
     Args:
         report: what a command wrote.

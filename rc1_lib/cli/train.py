@@ -178,7 +178,7 @@ def _parts_table(found: dict[str, Any]) -> Table:
     within = f"{found['seconds']:.2f} s in {count} process{'es' if count > 1 else ''}"
     title = f"a step of {found['episodes']} episodes: {within}"
     numbers = (*(f"s, process {rank + 1}" for rank in range(count)), "share")
-    table = tables.table(title, ("part", *numbers), numbers=numbers)
+    table = tables.table(title, ("part", *numbers), numbers, wrap=True)
     for part in found["parts"]:
         took = [process["seconds"][part] for process in found["processes"]]
         table.add_row(part, *(f"{one:.2f}" for one in took), f"{took[0] / found['seconds']:.0%}")

@@ -1,4 +1,4 @@
-"""Judging some gates outside a round: evaluate, write a report with the rows at fault, and print it."""
+"""Judge gates outside a round: evaluate them, write a report with the rows at fault, and print it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 REPORTS = "reports/*.json"
 """Where the stages of a calibration write their reports, among others."""
 _WHOLE = ("mix",)
-"""Gates whose per-task checks are the gate itself and are kept whatever --by-task says."""
+"""Gates whose checks per task are always kept, whatever --by-task says."""
 
 
 def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] | None = None) -> list[GateResult]:
@@ -123,7 +123,7 @@ def show_step(
 
 
 def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Gate, pictures and report of every stage of a calibration whose report is among these; none where it is not."""
+    """Return gate, pictures and report of every stage of the calibration whose report is among these."""
     from rc1_lib.calibration.stages import REPORT
 
     return [

@@ -1,4 +1,4 @@
-"""What was learned from: how difficult, how long, how varied."""
+"""The rows that training reads: how difficult, long and varied they are."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class RoundVerdicts:
-    """The verdicts of one round, with the file that they stand in."""
+    """The verdicts of one round, and the file that contains them."""
 
     source: Source
     gates: Sequence[Mapping[str, Any]]
@@ -48,7 +48,7 @@ class RoundVerdicts:
 
 
 def rounds_of(sources: Sources) -> dict[str, RoundVerdicts]:
-    """Both rounds, a failed second one in the place of a passed one, and those of the latest nightly."""
+    """Read both rounds (a failed second one before a passed one) and those of the latest nightly."""
     place, found = sources.run.workspace, {}
     for number in (1, 2):
         there = [path for one in (FAILED, PASSED) if (path := place.path(one[number])).is_file()]
@@ -64,7 +64,7 @@ def rounds_of(sources: Sources) -> dict[str, RoundVerdicts]:
 
 
 def standing(sources: Sources) -> Standing:
-    """Red where any gate, the ticket or the evaluation is, and where one of them is not there."""
+    """Say why the run failed: any gate, the ticket or the evaluation failed or is missing."""
     rounds, ticket = rounds_of(sources), sources.read("ticket", sources.run.workspace.path(TICKET))
     evaluation = evaluation_of(sources)
     reasons = [
@@ -98,7 +98,7 @@ def _fell(one: RoundVerdicts) -> bool:
 
 
 def gates(sources: Sources) -> Section:
-    """Every gate in every round, and all checks of each round to unfold."""
+    """Show every gate in every round, and all checks of each round to unfold."""
     rounds = rounds_of(sources)
     if not rounds:
         return Section("gates", "The gates", "No round was judged in this workspace.")

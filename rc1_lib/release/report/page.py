@@ -1,4 +1,4 @@
-"""The page as a whole: a run's files in, one HTML file and a picture for each slide out."""
+"""Write the page: a run's files in, one HTML file and a picture for each slide out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Page:
 
 
 def write_page(run: Run) -> Page:
-    """Write `reports/release/report.html` and the slides' pictures, of a green run or a red one.
+    """Write `reports/release/report.html` and the slides' pictures, for a run that passed or failed.
 
     Raises:
         RC1Error: when a file that is there cannot be read.
@@ -73,7 +73,7 @@ def write_page(run: Run) -> Page:
 
 
 def _facts(sources: Sources) -> list[tuple[str, object]]:
-    """What identifies the run; of the ticket what it says, not whether it holds at some time."""
+    """Return what identifies the run; of the ticket what it says, not whether it is still valid."""
     config, ticket = sources.run.config, sources.read("ticket", sources.run.workspace.path(TICKET))
     facts: list[tuple[str, object]] = [
         ("profile", config.profile),
@@ -87,7 +87,7 @@ def _facts(sources: Sources) -> list[tuple[str, object]]:
 
 
 def _steps(sources: Sources) -> str:
-    """How far every seed was trained where its run has ended before the configured steps; else those alone."""
+    """Return the configured steps, and how far each seed came if one ended before them."""
     steps, report = sources.run.config.steps, sources.read("training", sources.run.workspace.path(TRAINING_REPORT))
     ends = {one["seed"]: step_of(Path(one["checkpoint"])) for one in (report.at("runs") or [])} if report else {}
     if all(end in (None, steps) for end in ends.values()):

@@ -46,7 +46,7 @@ _MEDIAN_OF = 5
 
 
 def evaluation_of(sources: Sources) -> Source | None:
-    """The evaluation that the training's report names; None where there is none."""
+    """Read the evaluation that the training's report names; None if there is none."""
     training = sources.read("training", sources.run.workspace.path("reports/train.json"))
     if training is None or not isinstance(training.at("evaluation"), str):
         return None
@@ -54,7 +54,7 @@ def evaluation_of(sources: Sources) -> Source | None:
 
 
 def tiles(sources: Sources) -> list[Tile]:
-    """What a reader wants to know first."""
+    """Return the figures that a reader wants to know first."""
     found = evaluation_of(sources)
     if found is None:
         return []
