@@ -17,15 +17,15 @@ FOLDER = Path(__file__).parent
 RECORD = FOLDER / "pictures.json"
 
 _REPORT = "rc1_lib/release/report"
-_PLOTS = "rc1_lib/reward/plots"
+_PLOTS = "rc1_lib/plots"
 DRAWN_BY: Mapping[str, Sequence[str]] = {
     "report.png": [
         f"{_REPORT}/{name}"
-        for name in ("frame.html.j2", "frame.py", "gates.py", "page.css", "page.html.j2", "page.py", "policy.py")
+        for name in ("frame.html.j2", "html.py", "gates.py", "page.css", "page.html.j2", "page.py", "policy.py")
     ],
-    "asking.png": ["rc1_lib/evaluation/plots/asking.py", "rc1_lib/evaluation/plots/pairs.py", f"{_PLOTS}/canvas.py"],
-    "calibration.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/reliability.py", f"{_PLOTS}/weights.py"],
-    "training.png": ["rc1_lib/evaluation/plots/curves.py", f"{_PLOTS}/canvas.py"],
+    "asking.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/evaluation.py"],
+    "calibration.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/reward.py"],
+    "training.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/training.py"],
     "gate_failed.png": ["rc1_lib/gates/duplicates.py", "tasks/gates.py", "tasks/sentences.py"],
     "round_failed.png": ["tasks/reports.py", "tasks/sentences.py"],
 }

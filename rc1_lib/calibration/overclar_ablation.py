@@ -17,12 +17,12 @@ from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_pa
 from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.overclar_ablation import ablation_checks, ablation_gate
+from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import TAKES
 from rc1_lib.pool.takes import by_prompt
 from rc1_lib.provenance.derived import Artifact, fingerprint
 from rc1_lib.records import GateResult
-from rc1_lib.reward import plots
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import Run
 

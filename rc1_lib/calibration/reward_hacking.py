@@ -24,12 +24,12 @@ from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.environment.rewards import RewardSettings, training_rewards
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate
+from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW, TAKES
 from rc1_lib.pool.takes import by_prompt
 from rc1_lib.provenance.derived import Artifact, fingerprint
 from rc1_lib.records import GateResult
-from rc1_lib.reward import plots
 from rc1_lib.reward.hacking import Earned, best_of_n, earned
 from rc1_lib.reward.terms import NEW
 from rc1_lib.run import Run

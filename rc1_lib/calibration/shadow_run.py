@@ -14,11 +14,11 @@ from rc1_lib.config.thresholds import ShadowRunGate
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
+from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
 from rc1_lib.provenance.derived import fingerprint
 from rc1_lib.records import GateResult
-from rc1_lib.reward import plots
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import atomic_write

@@ -12,9 +12,9 @@ from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.calibration import calibration_gate
+from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.provenance.derived import fingerprint
-from rc1_lib.reward import plots
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell

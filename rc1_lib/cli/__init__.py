@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 _SHARED = ("train", "plan", "learnability", "evaluate")
-"""Commands whose work a launcher's processes share; a plan times the steps as a training will take them there."""
+"""Commands whose work is shared by a launcher's processes; a plan times steps as the training will run them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and end the process, whoever reads what it prints.
+    """Run one command and end the process with its exit code.
 
     Exit codes: 0 all passed; 1 a fault of the program or the machine; 2 a gate, a ticket, a configuration, an input or
     a flag was refused; 130 interrupted.
@@ -62,12 +62,12 @@ def _run(arguments: Sequence[str] | None) -> None:
 
 
 def _leads() -> bool:
-    """Whether this process is to run the command: of several that a launcher started, the first one alone.
+    """Whether this process runs the command: only the first one of those that a launcher started.
 
     The others do what it says, until it has ended.
     """
     from rc1_lib.cli.command import REFUSED
-    from rc1_lib.cli.quiet import quieten
+    from rc1_lib.cli.progress import quieten
     from rc1_lib.errors import RC1Error
     from rc1_lib.training.ranks.launch import forget_launch, launch_of
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.following import again, flagged, then
+from rc1_lib.cli.endings import again, flagged, then
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.task_specs import task_spec
@@ -58,7 +58,7 @@ def check_answers(
 
 
 def failures_table(reports: Mapping[Task, RuleReport]) -> Table:
-    """One line a kind of answers that a rule got wrong, the worst first, and below them all kinds together."""
+    """List the kinds of answers that a rule got wrong, worst first, and all kinds together."""
     table = Table(title="answers that a rule got wrong, by kind", title_justify="left")
     for head in ("task", "kind", "", "asked", "wrong", "share, with its interval"):
         table.add_column(head, justify="right" if head in ("asked", "wrong") else "left")
@@ -71,7 +71,7 @@ def failures_table(reports: Mapping[Task, RuleReport]) -> Table:
 
 
 def as_json(report: RuleReport) -> dict[str, Any]:
-    """What was found of a rule, kinds without a failure included, for the report."""
+    """Return what the report says of a rule, including kinds without a failure."""
     return {
         "form": report.form.value,
         "different_golds": report.distinct,

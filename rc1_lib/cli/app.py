@@ -9,34 +9,22 @@ import typer
 from rc1_lib import __version__
 from rc1_lib.cli import (
     answers,
-    attack,
-    build_base,
-    ckpt,
+    checkpoints,
     config,
     dev,
-    difficulty,
     doctor,
-    evaluate,
-    failures,
+    flows,
     judge,
     labels,
-    learnability,
     plan,
     pool,
     preflight,
     release,
     reward,
-    scale_up,
-    score,
     scorecache,
-    serve,
-    shadow,
-    ticket,
     train,
-    world,
 )
 from rc1_lib.cli.command import command
-from rc1_lib.cli.reference.write import reference_of
 
 _WHAT = "RC1 decides whether an RL run of a language model has earned its compute, and runs it if so."
 _CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed, 130 interrupted."
@@ -82,7 +70,7 @@ def rc1(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Say with which commands to begin where none was given."""
+    """Print the commands to begin with if none was given."""
     if context.invoked_subcommand is None:
         typer.echo(_BEGIN)
 
@@ -93,40 +81,40 @@ for _panel, _commands in {
         ("round1", preflight.round1, "rc1 round1 --build never"),
         ("round2", preflight.round2, "rc1 round2"),
         ("plan", plan.plan, "rc1 plan --all-seeds"),
-        ("learnability", learnability.learnability, "rc1 learnability"),
+        ("learnability", plan.learnability, "rc1 learnability"),
         ("train", train.train, "rc1 train --all-seeds"),
-        ("evaluate", evaluate.evaluate, "rc1 evaluate latest --prompts 60"),
-        ("scale-up", scale_up.scale_up, "rc1 scale-up --set 'scale_up.sizes=[5000, 10000, 30000]'"),
+        ("evaluate", train.evaluate, "rc1 evaluate latest --prompts 60"),
+        ("scale-up", preflight.scale_up, "rc1 scale-up --set 'scale_up.sizes=[5000, 10000, 30000]'"),
         ("report", release.report, "rc1 report"),
         ("review", release.review, "rc1 review --days 14"),
         ("release", release.release, "rc1 release --sign key.pem"),
     ),
     "The reward": (
         ("calibrate", reward.calibrate, "rc1 calibrate"),
-        ("shadow-run", shadow.shadow_run, "rc1 shadow-run --tag today"),
+        ("shadow-run", reward.shadow_run, "rc1 shadow-run --tag today"),
         ("weight-calib", reward.weight_calib, "rc1 weight-calib --boot 2000"),
         ("overclar-penalty", reward.overclar_penalty, "rc1 overclar-penalty --ablation"),
-        ("attack-reward", attack.attack_reward, "rc1 attack-reward --prompts 60"),
+        ("attack-reward", reward.attack_reward, "rc1 attack-reward --prompts 60"),
         ("check-answers", answers.check_answers, "rc1 check-answers --task gsm8k"),
     ),
     "The data": (
         ("build-pool", pool.build_pool, "rc1 build-pool --n 1200 --sources my_questions"),
         ("validate-pool", pool.validate_pool, "rc1 validate-pool --max-dup-pct 1"),
         ("diversity-report", pool.report_diversity, "rc1 diversity-report"),
-        ("difficulty-metrics", difficulty.difficulty_metrics, "rc1 difficulty-metrics"),
-        ("difficulty-bucketize", difficulty.difficulty_bucketize,
+        ("difficulty-metrics", pool.difficulty_metrics, "rc1 difficulty-metrics"),
+        ("difficulty-bucketize", pool.difficulty_bucketize,
          "rc1 difficulty-bucketize --target easy:0.25,medium:0.45,hard:0.30"),
-        ("validate-difficulty", difficulty.validate_difficulty, "rc1 validate-difficulty --min-hard-pct 0.25"),
+        ("validate-difficulty", pool.validate_difficulty, "rc1 validate-difficulty --min-hard-pct 0.25"),
     ),
     "The judge": (
         ("probe-scorer", judge.probe_scorer, "rc1 probe-scorer --live --model NAME"),
         ("assert-not-simulated", judge.assert_not_simulated, "rc1 assert-not-simulated --cache-hit-lt 0.9"),
         ("judge-baseline", judge.judge_baseline, "rc1 judge-baseline"),
         ("judge-drift", judge.judge_drift, "rc1 judge-drift"),
-        ("score", score.score, "rc1 score --in dialogues.jsonl --n 50"),
+        ("score", judge.score, "rc1 score --in dialogues.jsonl --n 50"),
         ("judge-agreement", labels.judge_agreement, "rc1 judge-agreement --labels labels.jsonl"),
     ),
-    "Setup and help": (("failpack", failures.failpack, "rc1 failpack"),),
+    "Setup and help": (("failpack", doctor.failpack, "rc1 failpack"),),
 }.items():  # fmt: skip
     for _name, _function, _example in _commands:
         command(app, _name, _function, _example, panel=_panel)
@@ -138,29 +126,29 @@ command(app, "label", labels.label, "rc1 label --annotator ada --n 100", panel="
 _NO_CONFIG = ("config", "profile", "overrides")
 command(app, "verify", release.verify, "rc1 verify release.tar.gz --key public.pem", _NO_CONFIG, panel="The run")
 command(
-    app, "serve", serve.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",
+    app, "serve", flows.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",
     codes="Exit codes: 0 ended, 1 a fault, 2 refused, 130 interrupted.",
 )  # fmt: skip
-command(app, "build-base", build_base.build_base, "rc1 build-base --check", _NO_CONFIG, panel="The run")
+command(app, "build-base", checkpoints.build_base, "rc1 build-base --check", _NO_CONFIG, panel="The run")
 
 _ticket = typer.Typer(no_args_is_help=True, help="The ticket that training needs: verify it, show it, revoke it.")
-command(_ticket, "verify", ticket.verify, "rc1 ticket verify --workspace try --set pool.n=1200")
-command(_ticket, "show", ticket.show, "rc1 ticket show --json")
-command(_ticket, "revoke", ticket.revoke, "rc1 ticket revoke --reason 'the pool has a fault'")
+command(_ticket, "verify", preflight.verify_ticket, "rc1 ticket verify --workspace try --set pool.n=1200")
+command(_ticket, "show", preflight.show_ticket, "rc1 ticket show --json")
+command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 'the pool has a fault'")
 app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 
 _NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or what was written is not the policy, 2 refused."
 _ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list them, compare two, write one for other programs.")
-command(_ckpt, "list", ckpt.show, "rc1 ckpt list", _NO_CONFIG)
-command(_ckpt, "diff", ckpt.diff, "rc1 ckpt diff 4 latest --exact", _NO_CONFIG)
-command(_ckpt, "export", ckpt.export, "rc1 ckpt export latest", codes=_NOT_THE_SAME)
-command(_ckpt, "gguf", ckpt.gguf, "rc1 ckpt gguf models/export/rc1-step_00048 --type q8_0", codes=_NOT_THE_SAME)
-command(_ckpt, "dequantize", ckpt.dequantize, "rc1 ckpt dequantize --precision bf16", codes=_NOT_THE_SAME)
+command(_ckpt, "list", checkpoints.list_checkpoints, "rc1 ckpt list", _NO_CONFIG)
+command(_ckpt, "diff", checkpoints.diff, "rc1 ckpt diff 4 latest --exact", _NO_CONFIG)
+command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest", codes=_NOT_THE_SAME)
+command(_ckpt, "gguf", checkpoints.gguf, "rc1 ckpt gguf models/export/rc1-step_00048 --type q8_0", codes=_NOT_THE_SAME)
+command(_ckpt, "dequantize", checkpoints.dequantize, "rc1 ckpt dequantize --precision bf16", codes=_NOT_THE_SAME)
 app.add_typer(_ckpt, name="ckpt", rich_help_panel="The run")
 
 _world = typer.Typer(no_args_is_help=True, help="The environment for other programs: write it, check what was written.")
-command(_world, "export", world.export, "rc1 world export --part training")
-command(_world, "verify", world.verify, "rc1 world verify outputs/rc1_world", writes=False)
+command(_world, "export", release.export_world, "rc1 world export --part training")
+command(_world, "verify", release.verify_world, "rc1 world verify outputs/rc1_world", writes=False)
 app.add_typer(_world, name="world", rich_help_panel="The run")
 
 _config = typer.Typer(no_args_is_help=True, help="The configuration: check it, or show the effective one.")
@@ -176,5 +164,5 @@ app.add_typer(_scorecache, name="scorecache", rich_help_panel="The judge")
 
 _dev = typer.Typer(no_args_is_help=True, help="For development: a TEST DOUBLE of a judge; the pages of docs/reference.")
 command(_dev, "judge-server", dev.judge_server, "rc1 dev judge-server --port 8901", ("config", "overrides", "as_json"))
-command(_dev, "reference", reference_of(app), "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
+command(_dev, "reference", dev.reference_of(app), "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
 app.add_typer(_dev, name="dev", rich_help_panel="Setup and help")

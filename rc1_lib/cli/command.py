@@ -1,4 +1,4 @@
-"""What surrounds every command: shared options, the logbook, and the one place where errors become exit codes."""
+"""What every command shares: its options, the log, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from typing import Any, get_type_hints
 
 import typer
 
-from rc1_lib.cli.failures import failure_package
-from rc1_lib.cli.logbook import logbook
 from rc1_lib.cli.options import Options, shared
 from rc1_lib.cli.session import Session, root_of
-from rc1_lib.cli.streams import STDOUT
+from rc1_lib.cli.streams import STDOUT, logbook
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error
 from rc1_lib.workspace.free_space import little_room
@@ -32,11 +30,11 @@ _NO_PATH = {
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_ROOM = 2**20
-"""Bytes: with less than that free, a fault of a server or of a database is the disk's."""
+"""Bytes: with less than this free, the full disk is the reason why a server or a database failed."""
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 _THREADS = "POLARS_MAX_THREADS"
 _SHOWN = 100
-"""Characters of a path that are repeated."""
+"""Characters of a path that a message repeats."""
 
 
 CODES = "Exit codes: 0 pass, 1 a fault, 2 refused or failed."
@@ -116,7 +114,7 @@ def _files_of(options: Options) -> list[tuple[str, Any]]:
 
 
 def _check_path(name: str, value: Any, root: Path = Path()) -> None:
-    """Refuse a path that no file system can follow, before anything is done with it: as it stands, or below `root`."""
+    """Refuse a path that no file system can follow before it is used: as it is, or below `root`."""
     if not isinstance(value, Path) and (name != "sources" or value is None):
         return
     try:
@@ -151,18 +149,18 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
             if log is not None:
                 _leave("error report", partial(write_error, session.workspace, error, log))
     packed = log is not None and (code == FAULT or session.started)
-    package = _leave("failure package", partial(failure_package, session)) if packed else None
+    package = _leave("failure package", session.pack_failure) if packed else None
     if not session.documented:
         session.document({"exit_code": code, "error": words, "failpack": package})
     return code
 
 
 def _lacking_right(error: Exception) -> str:
-    """Which place this user may not read or write, and what to do; "" for whatever else went wrong."""
+    """Say which place this user may not read or write, and what to do; "" for any other error."""
     if not isinstance(error, OSError) or error.errno not in _NO_RIGHT or not error.filename:
         return ""
     path = Path(str(error.filename))
-    place = path.parent if path.suffix == ".tmp" else path  # a temporary file is nobody's name
+    place = path.parent if path.suffix == ".tmp" else path  # the user has never heard of a temporary file
     return (
         f"{place}: cannot be used ({error.strerror}), expected the right to read and write there; give it to yourself, "
         f"or name another --workspace"
@@ -170,7 +168,7 @@ def _lacking_right(error: Exception) -> str:
 
 
 def _words(error: Exception, root: Path) -> str:
-    """What went wrong, and for a full disk what to do, also where another process was the one to find it full."""
+    """Say what went wrong and, if a disk is full, what to do; also if another process found it full."""
     if isinstance(error, OSError) and error.errno in _FULL:
         where = f"{error.filename}: " if error.filename else ""
         other = "send it elsewhere" if error.filename == STDOUT else "name another --workspace"
@@ -190,7 +188,7 @@ def _leave(what: str, write: Callable[[], Path]) -> str | None:
 
 
 def _log_command(log: Path) -> None:
-    """The command itself, as the log's first line."""
+    """Write the command itself as the log's first line."""
     from rc1_lib.masking import conceal_argument, secrets
 
     hidden = secrets()

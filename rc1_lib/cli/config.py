@@ -1,14 +1,13 @@
-"""`config verify` and `config show`."""
+"""`config verify` and `config show`, and the small local configuration that `train` takes too."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from rc1_lib.cli.ending import Ending, show_ending
-from rc1_lib.cli.following import again, then
+from rc1_lib.cli.endings import Ending, again, end, then
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.train_config import read_train_config, train_config_file
 from rc1_lib.cli.verdicts import conclude, judge
+from rc1_lib.errors import ConfigError
 
 _GATES = ("training_config", "overclar_penalty")
 _REPORT = "reports/rc1/config_verify.json"
@@ -60,14 +59,17 @@ def verify(session: Session) -> int:
 
 def _verify_small(session: Session, path: Path) -> int:
     from rc1_lib.training.registry import check_of_rows
+    from rc1_lib.training.train_config import load_train_config
 
-    config = read_train_config(session, path)
+    config = load_train_config(path, session.options.overrides)
     check_of_rows(config.engine.name, config.strategy.name)
     shown = _show_small(session, path)
     words = f"{path.name}: a small local configuration, whole; no gate asks about it"
-    show_ending(session, Ending("pass", words, following=then(session, "train")))
-    session.document({"pass": True, "config": shown, "overrides": list(session.options.overrides)})
-    return 0
+    return end(
+        session,
+        Ending("pass", words, following=then(session, "train")),
+        {"pass": True, "config": shown, "overrides": list(session.options.overrides)},
+    )
 
 
 def _show_small(session: Session, path: Path) -> dict[str, object]:
@@ -75,7 +77,32 @@ def _show_small(session: Session, path: Path) -> dict[str, object]:
     import yaml
 
     from rc1_lib.masking import mask_tree, secrets
+    from rc1_lib.training.train_config import load_train_config
 
-    tree: dict[str, object] = mask_tree(read_train_config(session, path).model_dump(mode="json"), secrets())
+    tree: dict[str, object] = mask_tree(
+        load_train_config(path, session.options.overrides).model_dump(mode="json"), secrets()
+    )
     session.show(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip())
     return tree
+
+
+def train_config_file(session: Session) -> Path | None:
+    """Find the small local configuration that --config names; None if it is a run's, or cannot be read.
+
+    Raises:
+        ConfigError: when a profile, or sources, are asked for as well.
+    """
+    given = session.options.config
+    if given is None:
+        return None
+    from rc1_lib.config.file import merged, read_layers
+    from rc1_lib.training.train_config import is_train_config
+
+    path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
+    if not path.is_file() or not is_train_config(merged(read_layers(path))):
+        return None
+    for flag in ("profile", "sources"):
+        if getattr(session.options, flag) is not None:
+            raise ConfigError(f"--{flag}: {path.name} has none; leave it out")
+    session.overrides = session.common = session.options.overrides
+    return path

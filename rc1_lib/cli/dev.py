@@ -1,16 +1,18 @@
-"""`dev judge-server`: a judge on this machine whose scores are made up, to try the pipeline and its limits."""
+"""`dev judge-server`, a test double of a judge to try the pipeline and its limits; and `dev reference`."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import RC1Error
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_text
 
 if TYPE_CHECKING:
     from rc1_lib.testing.judge_server import FaultKind, JudgeServer, Stats
@@ -106,7 +108,7 @@ def _faults(given: Sequence[str]) -> dict[FaultKind, float]:
                 f"--fault {text}: expected KIND=RATE, for example reset=0.1; KIND is one of {', '.join(known)}"
             )
         if known[name] in found:
-            raise RC1Error(f"--fault {text}: '{name}' stands twice; name each once")
+            raise RC1Error(f"--fault {text}: '{name}' is given twice; name each once")
         try:
             found[known[name]] = float(rate)
         except ValueError:
@@ -139,3 +141,36 @@ def _summary(stats: Stats) -> tuple[str, ...]:
         f"  {stats.answered} replies billed, {twice} idempotency keys more than once; "
         f"{stats.tokens_in} tokens in, {stats.tokens_out} out; at most {stats.peak_concurrent} requests at a time",
     )
+
+
+def reference_of(app: typer.Typer) -> Callable[..., int]:
+    """Make the command that compares the pages with `app`, or writes them."""
+
+    def reference(
+        session: Session,
+        write: Annotated[
+            bool, typer.Option("--write", help="Write the pages; without it they are only compared.")
+        ] = False,
+    ) -> int:
+        """Compare docs/reference with the code, or write it: every configuration key and every command."""
+        from rc1_lib.cli.reference import FOLDER, pages
+
+        del session
+        out_of_date = {
+            name: text for name, text in pages(app).items() if _text_of(PROJECT_ROOT / FOLDER / name) != text
+        }
+        if write:
+            for name, text in out_of_date.items():
+                write_text(PROJECT_ROOT / FOLDER / name, text)
+                print(f"written: {FOLDER}/{name}")
+        elif out_of_date:
+            names = " and ".join(f"{FOLDER}/{name}" for name in out_of_date)
+            raise RC1Error(f"{names}: found another text than the code gives; run `rc1 dev reference --write`")
+        print(f"{FOLDER}: as the code says")
+        return 0
+
+    return reference
+
+
+def _text_of(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None

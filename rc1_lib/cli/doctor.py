@@ -1,7 +1,8 @@
-"""`doctor`: what a training would stumble over, before it starts."""
+"""`doctor` (what a training would fail on) and `failpack` (what to hand to somebody who helps)."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -9,11 +10,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.cli.ending import Ending, Failure, show_ending
-from rc1_lib.cli.following import again, then
+from rc1_lib.cli.endings import Ending, Failure, again, end, then
 from rc1_lib.cli.options import Seed, overrides
-from rc1_lib.cli.quiet import quieten
+from rc1_lib.cli.progress import quieten
 from rc1_lib.cli.session import Session
+from rc1_lib.errors import RC1Error
 
 if TYPE_CHECKING:
     from rc1_lib.doctor.finding import Finding
@@ -33,10 +34,8 @@ def doctor(session: Session, seed: Seed = None) -> int:
     found = examined(run)
     code = _RED if any(one.red for one in found.values()) else 0
     session.show(_table(found))
-    show_ending(session, _ending(session, found))
     looks = {name: {"red": one.red, **asdict(one)} for name, one in found.items()}
-    session.document({"exit_code": code, "looks": looks})
-    return code
+    return end(session, _ending(session, found), {"exit_code": code, "looks": looks}, code)
 
 
 def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:
@@ -57,3 +56,16 @@ def _table(found: Mapping[str, Finding]) -> Table:
         words = f"{one.found}\n-> {one.advice}" if one.red else one.found
         table.add_row(Text(name), Text("FAILED", "bold red") if one.red else Text("ok", "green"), Text(words))
     return table
+
+
+def failpack(session: Session) -> int:
+    """Pack logs, reports and configurations into reports/rc1/FAIL_<time>.tgz, without secrets and without data."""
+    try:
+        session.open()
+    except RC1Error as error:
+        # A configuration that is refused is a reason to pack, not a reason not to.
+        print(f"rc1: packing without a run: {error}", file=sys.stderr)
+    path = session.pack_failure()
+    session.show(str(path))
+    words = "packed, without secrets and without data: hand it to whoever is to help"
+    return end(session, Ending("done", words), {"exit_code": 0, "failpack": str(path)})

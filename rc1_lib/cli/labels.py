@@ -1,4 +1,4 @@
-"""`judge-agreement` and `label`: what people say of dialogues, and how far the judge agrees with them."""
+"""`judge-agreement` and `label`: how people label dialogues, and how far the judge agrees with them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.ending import Ending, show_ending
-from rc1_lib.cli.following import again, then
+from rc1_lib.cli.endings import Ending, again, end, then
 from rc1_lib.cli.options import overrides
+from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.stages import stages
 from rc1_lib.errors import ConfigError, RC1Error
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def calibrate_on_labels(
     session.show(*calibration_table(outcome.body))
     session.show(
         f"{outcome.body['labels']['dialogues']} dialogues in {outcome.body['labels']['groups']} groups; the weights "
-        f"stand in the report, and those in force stay as they are"
+        f"are in the report, and those in force stay as they are"
     )
     return show_step(session, run, outcome, after_pass=then(session, "judge-agreement"))
 
@@ -132,8 +131,7 @@ def label(
         raise RC1Error(f"{path}: another rc1 label is writing it; end that one, or name another file: --out") from None
     session.show(f"\nlabels: {path}")
     following = _next_step(session, wanted - done, left)
-    show_ending(session, Ending("done", f"{done} labelled by {annotator}", following=following))
-    return 0
+    return end(session, Ending("done", f"{done} labelled by {annotator}", following=following), None)
 
 
 def _next_step(session: Session, wanted: int, left: int) -> str:
@@ -153,7 +151,7 @@ def read(
     *,
     needed: bool = True,
 ) -> LabelFile:
-    """The file of labels that a command names, else the run's own."""
+    """Read the file of labels that a command names, else the run's own."""
     from rc1_lib.labels.label_file import Keys, read_labels
     from rc1_lib.labels.scale import read_scale
 
@@ -170,7 +168,7 @@ def read(
 
 
 def agreement_tables(report: Mapping[str, Any]) -> list[Table]:
-    """The judge next to people: a line for each score and bucket; the share of good dialogues, corrected."""
+    """Compare the judge with people: a line for each score and bucket; the corrected share of good dialogues."""
     table = Table(
         title=f"the judge and people, {report['labels']['dialogues']} dialogues; judged is "
         f"the {report['judged_by']['score']}",

@@ -19,11 +19,26 @@ Profile = Literal["local", "prod"]
 PaidReward = Literal["verified"]
 COMMON = "Common options"
 """The panel of the options that `command` adds to every command."""
+Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]
+Mix = Annotated[
+    str | None,
+    typer.Option(help='Share of each task, for example "hotpotqa:0.45,strategyqa:0.30,gsm8k:0.25" (datasets).'),
+]
+ByTask = Annotated[
+    str | None,
+    typer.Option(
+        "--by-task", help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". Default: all of the mix.'
+    ),
+]
+TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]
+Rebuild = Annotated[
+    bool, typer.Option("--rebuild", "--force", help="Write again even over a file that was altered or brought along.")
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What every command is given: where to work, with which configuration, and how to print."""
+    """The options of every command: where to work, with which configuration, and how to print."""
 
     workspace: Path | None
     config: Path | None
@@ -80,23 +95,6 @@ def shared(
     return Options(workspace, config, profile, tuple(overrides or ()), as_json, sources, reward)
 
 
-Seed = Annotated[int | None, typer.Option(help="Seed of the pool (pool.seed).")]
-Mix = Annotated[
-    str | None,
-    typer.Option(help='Share of each task, for example "hotpotqa:0.45,strategyqa:0.30,gsm8k:0.25" (datasets).'),
-]
-ByTask = Annotated[
-    str | None,
-    typer.Option(
-        "--by-task", help='Tasks that are also judged by themselves, "hotpotqa,gsm8k". Default: all of the mix.'
-    ),
-]
-TemplatesDir = Annotated[Path | None, typer.Option(help="Template pack (pool.templates_dir).")]
-Rebuild = Annotated[
-    bool, typer.Option("--rebuild", "--force", help="Write again even over a file that was altered or brought along.")
-]
-
-
 def overrides(flags: Mapping[str, Any]) -> list[str]:
     """`key=value` for every flag that was given (is not None), the values as JSON, which YAML reads too."""
     return [
@@ -121,7 +119,7 @@ def shares(flag: str, text: str | None, known: tuple[str, ...]) -> dict[str, flo
             raise ConfigError(f"{flag}: found '{part.strip()}', expected NAME:SHARE, for example {known[0]}:0.45")
         _check_name(flag, name, known)
         if name in found:
-            raise ConfigError(f"{flag}: '{name}' stands twice; name each once")
+            raise ConfigError(f"{flag}: '{name}' is given twice; name each once")
         try:
             found[name] = float(number)
         except ValueError:
@@ -147,12 +145,12 @@ def names(flag: str, text: str | None, known: tuple[str, ...]) -> tuple[str, ...
 
 
 def by_task(text: str | None, mix: Mapping[Task, float]) -> tuple[str, ...]:
-    """The tasks to judge by themselves: those named, each one of the mix, else all of the mix."""
+    """Return the tasks that are judged one by one: those named, each of the mix, else the whole mix."""
     return names("--by-task", text, tuple(mix)) or tuple(mix)
 
 
 def source(text: str | None) -> str | None:
-    """A folder or a file of finished rows as an absolute path, `embedded` and `hub` as they are.
+    """Return a folder or a file of finished rows as an absolute path, `embedded` and `hub` as they are.
 
     Raises:
         SourceError: when there is no such source.

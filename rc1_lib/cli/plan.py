@@ -1,4 +1,4 @@
-"""`plan`: what a training will take, from a pilot of a few of its steps."""
+"""Commands before a training: `plan` (what it will take) and `learnability` (whether there is anything to learn)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
 
-from rc1_lib.cli.ending import Ending, Failure, show_ending
-from rc1_lib.cli.following import then
-from rc1_lib.cli.options import overrides
-from rc1_lib.cli.quiet import quieten
+from rc1_lib.cli import tables
+from rc1_lib.cli.endings import Ending, Failure, again, end, judged, then
+from rc1_lib.cli.options import Seed, overrides
+from rc1_lib.cli.progress import quieten_models, stages
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.stages import stages
 from rc1_lib.errors import ConfigError
 from rc1_lib.workspace.lock import holding
 
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 _REPORT = "reports/train_plan.json"
 _PILOT, _FEWEST = 4, 2
 _OVER_CAP = 2
+_RED = 2
 
 
 def plan(
@@ -61,7 +60,7 @@ def plan(
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
     run = replace(run, vouched=vouched_by(verify_ticket(run)))
-    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    quieten_models(run)
     from rc1_lib.forecast.bill import beside_cap, evaluation_bill, training_bill
     from rc1_lib.forecast.judge_rates import judge_rates
     from rc1_lib.forecast.pilot import run_pilot
@@ -78,9 +77,7 @@ def plan(
     body = _body(run, pilot, parts, seeds) | {"time": now(), "cap": [asdict(verdict) for verdict in verdicts]}
     write_json(run.workspace.path(_REPORT), body)
     session.show(_table(run, parts, seeds, pilot), *(verdict.words for verdict in verdicts))
-    show_ending(session, _ending(session, run, parts, verdicts, over=bool(code)))
-    session.document({"exit_code": code, **body})
-    return code
+    return end(session, _ending(session, run, parts, verdicts, over=bool(code)), {"exit_code": code, **body}, code)
 
 
 def _ending(
@@ -97,7 +94,7 @@ def _ending(
 
 
 def _timed_steps(run: Run, asked: int | None) -> int:
-    """How many steps the pilot times: as many as were asked for, else a few; an interval needs two of them.
+    """Return how many steps the pilot times: as many as were asked for, else a few; an interval needs two.
 
     Raises:
         ConfigError: for more than the training has, which would take longer than what it is to foretell.
@@ -125,9 +122,8 @@ def _body(run: Run, pilot: Pilot, parts: dict[str, Bill], seeds: int) -> dict[st
 def _table(run: Run, parts: dict[str, Bill], seeds: int, pilot: Pilot) -> Table:
     device = f"{pilot.gpus} x {pilot.device}" if pilot.gpus > 1 else pilot.device
     title = f"{seeds} x {run.config.steps:,} steps on {device}, by {len(pilot.steps)} steps of a pilot (95 %)"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("", "hours", "GPU-hours", "judge calls", "USD"):
-        table.add_column(head, justify="right" if head else "left")
+    numbers = ("hours", "GPU-hours", "judge calls", "USD")
+    table = tables.table(title, ("", *numbers), numbers, wrap=True)
     whole = None
     for name, bill in parts.items():
         table.add_row(name, *_cells(bill))
@@ -150,3 +146,38 @@ def _figure(one: Estimate) -> str:
 
 def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def learnability(session: Session, seed: Seed = None) -> int:
+    """Check before training that there is something to learn: do rollouts of one prompt get different rewards?
+
+    Fails where no gradient can come of it, or where the evaluation could not show what is learned. Needs the ticket
+    that the training needs; trains nothing. A live judge is asked about the episodes.
+    """
+    run = session.open(overrides({"pool.seed": seed}))
+    session.started = True
+    from rc1_lib.preflight.ticket import verify_ticket, vouched_by
+
+    run = replace(run, vouched=vouched_by(verify_ticket(run)))
+    quieten_models(run)
+    from rc1_lib.forecast.learnability import run_learnability, summary_rows
+    from rc1_lib.training.ppo_run import prepare
+
+    with holding(run.workspace, "a look at learnability"), stages():
+        found = run_learnability(prepare(run))
+    gate = found.body["gate"]
+    title = f"{found.body['takes']} takes of each prompt (95 %)"
+    numbers = ("tried", "pass@1", f"pass@{found.body['takes']}", "all or none")
+    table = tables.table(title, ("prompts of", *numbers), numbers=numbers)
+    for cells in summary_rows(dict(found.body)):
+        table.add_row(*cells)
+    session.show(
+        table, tables.gates_table("learnability", [gate]), *tables.red_lines(gate, ""), *tables.undecided_lines([gate])
+    )
+    session.show(*tables.notes(found.body, found.report))
+    ending = judged(
+        "learnability", [gate], run.workspace.path(found.report),
+        after_pass=then(session, "plan"), after_fail=again(session, "preflight"),
+    )  # fmt: skip
+    code = 0 if found.passed else _RED
+    return end(session, ending, {"exit_code": code, **found.body}, code)

@@ -1,15 +1,17 @@
-"""`build-pool`, `validate-pool` and `diversity-report`."""
+"""The pool and its difficulty: `build-pool`, `validate-pool`, `diversity-report`, and the `difficulty` commands."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.ending import Ending, show_ending
-from rc1_lib.cli.following import again, flagged, then
+from rc1_lib.cli.endings import Ending, again, end, flagged, then
 from rc1_lib.cli.options import (
     ByTask,
     Mix,
@@ -23,7 +25,8 @@ from rc1_lib.cli.options import (
 )
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.verdicts import conclude, judge
-from rc1_lib.errors import TemplateError
+from rc1_lib.errors import ConfigError, TemplateError
+from rc1_lib.records import BUCKETS
 from rc1_lib.task_specs import task_names
 
 if TYPE_CHECKING:
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
 _GATES = ("mix", "length", "diversity", "duplicates", "leakage")
 _REPORT = "reports/rc1/validate_pool.json"
 _DIVERSITY = "reports/diversity_report.json"
+_DIFFICULTY = "reports/rc1/difficulty_report.json"
+_BAR = 24
+_DRAWN = ("len_tokens", "turns", "tool_hops", "clue_overlap")
 
 
 def build_pool(
@@ -95,15 +101,9 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
     session.show(*(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count))
     for task, reasons in manifests["pool"]["skipped_records"].items():
         session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
-    show_ending(
-        session,
-        Ending(
-            "done", f"pool of {manifests['pool']['rows']} rows, shadow set of {manifests['shadow']['rows']}",
-            following=then(session, "validate-pool"),
-        ),
-    )  # fmt: skip
-    session.document({part: {**manifests[part], "written_now": part in wanted} for part in paths})
-    return 0
+    words = f"pool of {manifests['pool']['rows']} rows, shadow set of {manifests['shadow']['rows']}"
+    document = {part: {**manifests[part], "written_now": part in wanted} for part in paths}
+    return end(session, Ending("done", words, following=then(session, "validate-pool")), document)
 
 
 def validate_pool(
@@ -189,9 +189,7 @@ def report_diversity(
     write_json(run.workspace.path(target), report)
     for name, value in report.items():
         session.show(f"{name}: {tables.figure(value)}")
-    show_ending(session, Ending("done", f"diversity of {report['measured']}", report=run.workspace.path(target)))
-    session.document(report)
-    return 0
+    return end(session, Ending("done", f"diversity of {report['measured']}", report=run.workspace.path(target)), report)
 
 
 def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
@@ -217,3 +215,166 @@ def _diversity(run: Run, of_rows: bool) -> dict[str, Any]:
     )  # fmt: skip
     used = {f"{name}s_used": sorted(rows[name].unique()) for name in ("role", "style")}
     return {"measured": evidence.label("pool"), **measured, **used}
+
+
+def difficulty_metrics(
+    session: Session,
+    pool: Annotated[Path | None, typer.Option("--in", help="The pool to measure (pool.path).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The metrics, below the workspace (difficulty.metrics_path).")
+    ] = None,
+    rebuild: Rebuild = False,
+) -> int:
+    """Measure how difficult every row of the pool is, and sort it into easy, medium or hard."""
+    from rc1_lib.difficulty.derived import METRICS
+    from rc1_lib.difficulty.steps import read_metrics, write_metrics
+    from rc1_lib.workspace.file_hashes import sha256_file
+
+    flags = overrides({"difficulty.metrics_path": session.inside("--out", out)})
+    run = session.open(flags, reading={"pool.path": session.given(pool)})
+    path = run.config.difficulty.metrics_path
+    with session.progress("measuring"):
+        due = METRICS.to_write(run, rebuild)
+        metrics = write_metrics(run) if due else read_metrics(run)
+    found = {bucket: int((metrics["bucket"] == bucket).sum()) for bucket in BUCKETS}
+    target = run.workspace.path(path)
+    session.show(f"{target}, {'written' if due else 'unchanged'}")
+    words = f"{metrics.height} rows measured: {tables.counts(found)}"
+    return end(
+        session,
+        Ending("done", words, following=then(session, "difficulty-bucketize")),
+        {"path": path, "sha256": sha256_file(target), "rows": metrics.height, "buckets": found, "written_now": due},
+    )
+
+
+def difficulty_bucketize(
+    session: Session,
+    metrics: Annotated[Path | None, typer.Option(help="The metrics (difficulty.metrics_path).")] = None,
+    target: Annotated[str | None, typer.Option(help='"easy:0.25,medium:0.45,hard:0.30" (difficulty.target).')] = None,
+    tasks: ByTask = None,
+    out: Annotated[Path | None, typer.Option(help="The balanced pool, below the workspace.")] = None,
+    pool: Annotated[Path | None, typer.Option("--pool", help="The pool that was measured (pool.path).")] = None,
+    seed: Seed = None,
+    rebuild: Rebuild = False,
+) -> int:
+    """Choose rows of the pool so that easy, medium and hard have their target shares, in every task."""
+    from rc1_lib.difficulty.derived import BALANCED
+    from rc1_lib.difficulty.steps import write_balanced
+    from rc1_lib.workspace.artifacts import read_manifest
+
+    run = session.open(
+        overrides(
+            {
+                "difficulty.target": shares("--target", target, BUCKETS),
+                "difficulty.balanced_path": session.inside("--out", out),
+                "pool.seed": seed,
+            }
+        ),
+        reading={"difficulty.metrics_path": session.given(metrics), "pool.path": session.given(pool)},
+    )
+    mix = tuple(run.config.datasets)
+    if set(by_task(tasks, run.config.datasets)) != set(mix):
+        raise ConfigError(
+            f"--by-task {tasks}: every task of the mix is balanced by itself, so name all of {','.join(mix)}"
+        )
+    path = run.config.difficulty.balanced_path
+    with session.progress("balancing"):
+        due = BALANCED.to_write(run, rebuild)
+        if due:
+            write_balanced(run)
+    manifest: dict[str, Any] = read_manifest(run.workspace, path) or {}
+    done = "written" if due else "unchanged: it is already what this configuration makes"
+    session.show(f"{run.workspace.path(path)}, {done}")
+    words = f"{manifest['rows']} of {manifest['of']} rows chosen"
+    return end(
+        session, Ending("done", words, following=then(session, "validate-difficulty")), {**manifest, "written_now": due}
+    )
+
+
+def validate_difficulty(
+    session: Session,
+    metrics: Annotated[Path | None, typer.Option(help="The metrics (difficulty.metrics_path).")] = None,
+    balanced: Annotated[Path | None, typer.Option(help="The balanced pool (difficulty.balanced_path).")] = None,
+    min_hard_pct: Annotated[float | None, typer.Option(help="Lowest share of hard rows, 0 to 1.")] = None,
+    max_easy_pct: Annotated[float | None, typer.Option(help="Highest share of easy rows, 0 to 1.")] = None,
+    len_max: Annotated[int | None, typer.Option(help="Longest row, in tokens.")] = None,
+    turns_max: Annotated[int | None, typer.Option(help="Most turns.")] = None,
+    tool_hops_max: Annotated[int | None, typer.Option(help="Most tool calls.")] = None,
+    clue_overlap_max_easy: Annotated[
+        float | None, typer.Option(help="Highest median overlap of the easy rows.")
+    ] = None,
+    clue_overlap_min_hard: Annotated[float | None, typer.Option(help="Lowest median overlap of the hard rows.")] = None,
+    tasks: ByTask = None,
+    out: Annotated[Path | None, typer.Option(help=f"The report. Default: {_DIFFICULTY}.")] = None,
+) -> int:
+    """Check the balanced pool's difficulty and describe it: counts, quantiles, histograms."""
+    from rc1_lib.difficulty.report import difficulty_report
+    from rc1_lib.evidence import Evidence
+
+    report_path = session.report("--out", out, ("gates", "counts", "histograms")) or _DIFFICULTY
+    run = session.open(
+        overrides(
+            {
+                "gates.difficulty.min_hard_pct": min_hard_pct,
+                "gates.difficulty.max_easy_pct": max_easy_pct,
+                "gates.difficulty.len_max": len_max,
+                "gates.difficulty.turns_max": turns_max,
+                "gates.difficulty.tool_hops_max": tool_hops_max,
+                "gates.difficulty.clue_overlap_max_easy": clue_overlap_max_easy,
+                "gates.difficulty.clue_overlap_min_hard": clue_overlap_min_hard,
+            }
+        ),
+        reading={
+            "difficulty.metrics_path": session.given(metrics),
+            "difficulty.balanced_path": session.given(balanced),
+        },
+    )
+    judged = by_task(tasks, run.config.datasets)
+    evidence = Evidence(run)
+    described = difficulty_report(evidence.metrics(), evidence.rows("balanced")["id"])
+    results = judge(session, run, ("difficulty",), judged)
+    session.show(_buckets_table(described["counts"]), _features_table(described["features"]))
+    session.show(*(_histogram(name, described["histograms"][name]) for name in _DRAWN))
+    return conclude(
+        session, run, "difficulty", results, report_path, described,
+        after_pass=then(session, "calibrate"),
+        after_fail=again(session, "validate-difficulty", *flagged({"--metrics": metrics, "--balanced": balanced})),
+    )  # fmt: skip
+
+
+def _buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
+    """Show the rows per task and bucket, of the pool and of the balanced pool."""
+    table = Table(title="rows per bucket", title_justify="left")
+    for head in ("rows of", "task", *BUCKETS, "total"):
+        table.add_column(head, justify="left" if head in ("rows of", "task") else "right", no_wrap=True)
+    for name, groups in counts.items():
+        for task, found in groups.items():
+            total = found["total"]
+            cells = [f"{found[bucket]} ({100 * found[bucket] / total:.1f} %)" if total else "0" for bucket in BUCKETS]
+            table.add_row(name, task, *cells, str(total))
+    return table
+
+
+def _features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Show the quantiles of every feature, of the pool and of the balanced pool."""
+    table = Table(title="features: p10 / p50 / p90", title_justify="left")
+    for head in ("feature", "pool", "balanced"):
+        table.add_column(head, no_wrap=True)
+    for name, pools in features.items():
+        cells = [
+            " / ".join(tables.figure(pools[pool]["all"][part]) for part in ("p10", "p50", "p90")) for pool in pools
+        ]
+        table.add_row(name, *cells)
+    return table
+
+
+def _histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
+    """Draw a text histogram: one bar a bin for the pool, with the counts of both pools next to it."""
+    table = Table(title=name, title_justify="left", box=None, padding=(0, 1))
+    for head in ("from", "", "pool", "balanced"):
+        table.add_column(head, justify="left" if not head else "right", no_wrap=True)
+    highest = max(drawn["pool"], default=0)
+    for edge, pool, balanced in zip(drawn["edges"], drawn["pool"], drawn["balanced"], strict=False):
+        bar = "█" * math.ceil(_BAR * pool / highest) if highest else ""
+        table.add_row(tables.figure(edge), bar, str(pool), str(balanced))
+    return table

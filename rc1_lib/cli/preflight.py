@@ -1,4 +1,4 @@
-"""`preflight`, `round1` and `round2`: run the flow, then print the rounds and the ticket."""
+"""Commands that run gates as a flow: `preflight`, `round1`, `round2`, `scale-up`; and `ticket verify|show|revoke`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.table import Table
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.ending import Ending, judged
-from rc1_lib.cli.flow_run import run_flow_of, tell_end
-from rc1_lib.cli.following import after_preflight
-from rc1_lib.cli.fresh_reports import stamps, written_since
+from rc1_lib.cli.endings import Ending, after_preflight, again, end, judged, then
+from rc1_lib.cli.flows import end_flow, preflight_outline, run_flow_of, stamps, written_since
 from rc1_lib.cli.options import Rebuild, Seed, overrides
-from rc1_lib.cli.outline import preflight_outline
 from rc1_lib.cli.session import Session
+from rc1_lib.cli.tables import notes
 from rc1_lib.cli.verdicts import REPORTS as STAGE_REPORTS
 from rc1_lib.cli.verdicts import show_stages, stages_of
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import RC1Error, TicketError
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -112,17 +111,17 @@ def _run(
     calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
     if any(one["gate"]["status"] != "passed" for one in calibrated):
         show_stages(session, run, calibrated)
-    issued = _ticket(run) if ticket and outcome.exit_code == 0 else None
+    issued = _issued(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
     again = _given_again(reports)
-    _print(session, written, issued, outcome.message if outcome.exit_code else "", again, seconds)
+    _show_rounds(session, written, issued, outcome.message if outcome.exit_code else "", again, seconds)
     document = {
         "calibration": calibrated, "rounds": reports, "given_again": again, "ticket": issued, "seconds": seconds,
     }  # fmt: skip
     passed = outcome.exit_code == 0
     following = after_preflight(session, rounds, passed=passed)
     ending = _ending(session, written, calibrated, issued, outcome.message, passed=passed, following=following)
-    return tell_end(session, outcome, document, ending)
+    return end_flow(session, outcome, document, ending)
 
 
 def _ending(
@@ -135,7 +134,7 @@ def _ending(
     passed: bool,
     following: str,
 ) -> Ending:
-    """The last lines: of the latest round, or of the calibration where that failed before one."""
+    """Return the ending of the latest round, or of the calibration if that failed before a round."""
     from rc1_lib.calibration.stages import REPORT as STAGES
 
     if not written:
@@ -155,11 +154,11 @@ def _ending(
 
 
 def _given_again(reports: Sequence[dict[str, Any]]) -> list[str]:
-    """The gates that had passed in an earlier run on the same files."""
+    """List the gates that had passed in an earlier run on the same files."""
     return sorted({gate["name"] for report in reports for gate in report["gates"] if gate["given_again"]})
 
 
-def _print(
+def _show_rounds(
     session: Session,
     written: Mapping[str, dict[str, Any]],
     issued: dict[str, Any] | None,
@@ -194,7 +193,7 @@ def _print(
 
 
 def revocation(session: Session) -> list[str]:
-    """What a failed run meant for the ticket, when there is one."""
+    """Say that a failed run revoked the ticket, if there is one."""
     from rc1_lib.preflight.ticket import TICKET, read_ticket
 
     assert session.run is not None
@@ -205,7 +204,108 @@ def revocation(session: Session) -> list[str]:
     return [f"ticket revoked: {session.workspace.path(TICKET)}"] if revoked else []
 
 
-def _ticket(run: Run) -> dict[str, Any]:
+def _issued(run: Run) -> dict[str, Any]:
     from rc1_lib.preflight.ticket import read_ticket
 
     return read_ticket(run)
+
+
+def scale_up(
+    session: Session,
+    seed: Seed = None,
+    build: Build = "auto",
+    rebuild: Rebuild = False,
+    verbose: Verbose = False,
+) -> int:
+    """Grow the pool from size to size (scale_up.sizes), with gates before and after each; stop at the first fail.
+
+    What passed before is not judged again, also after a kill. No ticket is issued or revoked.
+    """
+    run = session.open(overrides({"pool.seed": seed}))
+    from rc1_lib.scale_up.report import PICTURE, REPORT
+    from rc1_lib.scale_up.sizes import steps
+
+    steps(run)  # the flow asks too; here the answer is there before a server has started
+    before = stamps(run, REPORT)
+    outcome = run_flow_of(session, run, "scale_up", verbose=verbose, build="always" if rebuild else build)
+    report = written_since(run, before, REPORT).get(REPORT)
+    if report:
+        session.show(_sizes_table(report["table"]), *notes(report, REPORT))
+        session.show(f"picture: {run.workspace.path(PICTURE)}")
+    session.show(outcome.message)
+    place = run.workspace.path(REPORT) if report else None
+    if outcome.exit_code:
+        ending = Ending("fail", outcome.message, report=place, following=again(session, "scale-up"))
+    else:
+        ending = Ending("pass", outcome.message, report=place, following=then(session, "preflight"))
+    return end_flow(
+        session, outcome, {"report": REPORT if report else None, "table": report and report["table"]}, ending
+    )
+
+
+def _sizes_table(rows: list[dict[str, str]]) -> Table:
+    table = Table(title="measures by size", title_justify="left")
+    for place, head in enumerate(rows[0]):
+        table.add_column(head, justify="left" if place < 2 else "right")
+    for row in rows:
+        table.add_row(*row.values())
+    return table
+
+
+def verify_ticket(session: Session, seed: Seed = None) -> int:
+    """Check everything that the ticket vouches for: files, code, configuration, judge.
+
+    Give the flags of the preflight that issued it.
+    """
+    from rc1_lib.preflight.ticket import verify_ticket as verified
+
+    run = session.open(overrides({"pool.seed": seed}))
+    ticket = verified(run)
+    _print_ticket(session, ticket)
+    words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
+    return end(session, Ending("pass", words, following=then(session, "train")), {"valid": True, "ticket": ticket})
+
+
+def show_ticket(session: Session) -> int:
+    """Print the ticket, without verifying it."""
+    from rc1_lib.preflight.ticket import read_ticket
+
+    ticket = read_ticket(session.open())
+    _print_ticket(session, ticket)
+    return end(session, Ending("done", "the ticket, not verified", following=then(session, "ticket verify")), ticket)
+
+
+def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Why; kept in the ticket.")]) -> int:
+    """Revoke the ticket: no training starts with it any more, and it keeps the reason."""
+    from rc1_lib.preflight.ticket import TICKET, read_ticket
+    from rc1_lib.preflight.ticket import revoke_ticket as revoke
+
+    if not reason.strip():
+        raise TicketError("--reason is empty; say why the ticket is revoked")
+    run = session.open()
+    if not revoke(run, reason):
+        raise TicketError(f"{run.workspace.path(TICKET)}: there is no ticket to revoke")
+    revoked = read_ticket(run)["revoked"]
+    words = f"revoked at {revoked['time']}: {revoked['reason']}"
+    return end(
+        session,
+        Ending("done", words, following=then(session, "preflight", when="for another ticket")),
+        {"revoked": revoked},
+    )
+
+
+def _print_ticket(session: Session, ticket: dict[str, Any]) -> None:
+    revoked = ticket.get("revoked")
+    session.show(f"ticket of profile {ticket['profile']}, issued {ticket['issued']}, expires {ticket['expires']}")
+    session.show(
+        f"commit {ticket['commit'] or 'unknown'}, judge {ticket['judge']['provider']} {ticket['judge']['spec']}"
+    )
+    signed = (ticket.get("envelope") or {}).get("signatures") or []
+    session.show(
+        f"signed by key {signed[0]['keyid'][:16]}" if signed else "not signed: docs/ticket.md says what it proves"
+    )
+    for word in ("waived", "not_applicable"):
+        session.show(*(f"{word.replace('_', ' ')}: {name} ({why})" for name, why in ticket[word].items()))
+    session.show(*(f"{(file['sha256'] or 'missing')[:16]}  {file['path']}" for file in ticket["files"].values()))
+    if revoked:
+        session.show(f"REVOKED at {revoked['time']}: {revoked['reason']}")

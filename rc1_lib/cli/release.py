@@ -1,25 +1,33 @@
-"""`report`, `review`, `release`, `verify`: how a run and its nights went, what leaves, and whether it arrived whole."""
+"""`report`, `review`, `release`, `verify`, and `world export|verify`: what leaves a workspace."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from rc1_lib.cli.ending import Ending, Failure, show_ending
-from rc1_lib.cli.following import then
+from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.options import Seed, overrides
 from rc1_lib.cli.session import Session
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
+
+if TYPE_CHECKING:
+    from rc1_lib.release.report.trends import Change
+    from rc1_lib.run import Run
 
 _ANOTHER = "ask for the package again, and compare its SHA-256 with what the sender says"
 _MISSED = timedelta(days=2)
-"""Without a night for as long, at least one was missed."""
+"""After this long without a night, at least one was missed."""
+_WORLD = "outputs/rc1_world"
+_SHOWN = 40
 
 
 def report(session: Session, seed: Seed = None) -> int:
@@ -39,9 +47,7 @@ def report(session: Session, seed: Seed = None) -> int:
         ending = Ending("done", words, [Failure(reason) for reason in page.red], place)
     else:
         ending = Ending("done", "report of a run that passed", report=place, following=then(session, "release"))
-    show_ending(session, ending)
-    session.document({"exit_code": 0, **asdict(page)})
-    return 0
+    return end(session, ending, {"exit_code": 0, **asdict(page)})
 
 
 def review(
@@ -52,9 +58,8 @@ def review(
 
     Reads the nightly's history alone. The same history gives the same page.
     """
-    from rc1_lib.cli.tables import changes_table
-    from rc1_lib.release.report.changes import NOTHING, day
     from rc1_lib.release.report.review import write_review
+    from rc1_lib.release.report.trends import NOTHING, day
 
     run = session.open()
     found = write_review(run, days)
@@ -66,13 +71,12 @@ def review(
     age = datetime.now(UTC) - found.nights[-1].began
     if age > _MISSED:
         session.show(f"no night for {age.days} days: look whether `rc1 serve` is running and its schedule is on")
-    session.show(changes_table(found.changes) if found.changes else NOTHING)
+    session.show(_changes_table(found.changes) if found.changes else NOTHING)
     session.show(f"SHA-256 {found.sha256}")
     words = f"{len(found.nights)} nights reviewed, {len(found.changes)} changes"
-    show_ending(session, Ending("done", words, report=run.workspace.path(found.path)))
     listed = [asdict(change) for change in found.changes]
-    session.document({"exit_code": 0, "path": found.path, "sha256": found.sha256, "nights": ended, "changes": listed})
-    return 0
+    document = {"exit_code": 0, "path": found.path, "sha256": found.sha256, "nights": ended, "changes": listed}
+    return end(session, Ending("done", words, report=run.workspace.path(found.path)), document)
 
 
 def release(
@@ -116,10 +120,8 @@ def release(
         "done", f"package of {package.files} files", report=run.workspace.path(page.path),
         following=f"next, wherever it arrives: {shlex.join(['rc1', 'verify', str(place)])}",
     )  # fmt: skip
-    show_ending(session, ending)
     signatures = [run.workspace.name(path) for path in signed]
-    session.document({"exit_code": 0, **asdict(package), "model_signatures": signatures})
-    return 0
+    return end(session, ending, {"exit_code": 0, **asdict(package), "model_signatures": signatures})
 
 
 def verify(
@@ -162,7 +164,91 @@ def verify(
     count = len(found.problems)
     failures = [Failure(problem, _ANOTHER) for problem in found.problems]
     words = f"{package.name}, {f'{count} problems' if count else f'{len(found.files):,} files are whole'}"
-    show_ending(session, Ending("fail" if count else "pass", words, failures))
-    shown = {"sha256": found.sha256, "signed_by": found.signed_by, "signature_checked": found.signature_checked}
-    session.document({"exit_code": code, "problems": found.problems, "files": found.files, **shown})
-    return code
+    signature = {"signed_by": found.signed_by, "signature_checked": found.signature_checked}
+    document = {
+        "exit_code": code, "problems": found.problems, "files": found.files, "sha256": found.sha256, **signature,
+    }  # fmt: skip
+    return end(session, Ending("fail" if count else "pass", words, failures), document, code)
+
+
+def export_world(
+    session: Session,
+    rows: Annotated[
+        Path | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool of training.")
+    ] = None,
+    part: Annotated[
+        str, typer.Option(help="Which of them: the questions of training or of the evaluation alone, or all.")
+    ] = "training",
+    to: Annotated[
+        Path | None, typer.Option(help=f"A folder of the workspace that is not there yet. Default: {_WORLD}.")
+    ] = None,
+) -> int:
+    """Write the environment for OpenEnv, which verifiers plays too (extras `openenv`, `verifiers`).
+
+    Manifest, rows and server are the same bytes from the same inputs. Limits and prices are the configuration's; the
+    judge's share is left out of the reward, since nobody is asked there.
+    """
+    run = session.open()
+    from rc1_lib.worlds.package import export_world as write_world
+    from rc1_lib.worlds.spec import Part
+
+    if part not in [*Part]:
+        raise ConfigError(f"--part: found '{part}', expected one of {', '.join(Part)}")
+    target = session.new_folder("--to", to, _WORLD)
+    document = write_world(run, _pool(session, run, rows), target, Part(part))
+    own = document["rc1"]
+    left_out = run.config.training.reward.judge
+    session.show(
+        f"exported: {target}",
+        *([f"the judge's share, {left_out:g} of the reward, is left out: nobody is asked there"] if left_out else []),
+    )
+    words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
+    ending = Ending("done", words, following=then(session, "world verify", str(target)))
+    return end(session, ending, {"folder": str(target), "manifest": document})
+
+
+def verify_world(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(help="A folder that `rc1 world export` wrote.")],
+    rows: Annotated[
+        Path | None, typer.Option(help="The pool it is of. Default: the one that its manifest names.")
+    ] = None,
+) -> int:
+    """Check that an exported environment is the one on this disk: rows, templates, limits, reward.
+
+    Give the flags of its export. Exit code 2 where something differs, by name.
+    """
+    run = session.open()
+    from rc1_lib.worlds.check import differences, named_pool
+
+    at = run.workspace.path(session.given(folder))
+    found = differences(run, at, _pool(session, run, rows) if rows else named_pool(run, at))
+    session.show(*map(str, found[:_SHOWN]))
+    if len(found) > _SHOWN:
+        session.show(f"and {len(found) - _SHOWN} more; --json lists all")
+    words = f"{at.name}: {f'{len(found)} differences from' if found else 'is'} the environment on this disk"
+    failures = [Failure(str(one), "export it again, or put back what changed") for one in found]
+    listed = [{"where": one.where, "found": one.found, "here": one.here} for one in found]
+    return end(
+        session, Ending("fail" if found else "pass", words, failures), {"same": not found, "differences": listed}
+    )
+
+
+def _pool(session: Session, run: Run, rows: Path | None) -> Path:
+    pool = run.workspace.path(session.given(rows) or run.config.seed_pool)
+    if not pool.is_file():
+        raise RC1Error(f"{pool}: there is no such file, expected rows that rc1 difficulty-bucketize wrote")
+    return pool
+
+
+def _changes_table(changes: Sequence[Change]) -> Table:
+    """Show what changed in the nights, in at most 80 columns."""
+    table = Table(title="what changed", title_justify="left", width=80)
+    table.add_column("what", no_wrap=True)
+    table.add_column("gate", overflow="fold", max_width=18)
+    table.add_column("since", no_wrap=True)
+    table.add_column("figures", overflow="fold")
+    for change in changes:
+        style = "bold red" if change.what.endswith("red") else ""
+        table.add_row(Text(change.what, style), Text(change.gate), Text(change.since), Text(change.words))
+    return table

@@ -1,8 +1,8 @@
-"""`weight-calib`, `overclar-penalty` and `calibrate`."""
+"""`calibrate`, `weight-calib`, `overclar-penalty`, `shadow-run` and `attack-reward`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.ending import Ending, judged
-from rc1_lib.cli.flow_run import run_flow_of, tell_end
-from rc1_lib.cli.following import again, then
-from rc1_lib.cli.fresh_reports import stamps, written_since
+from rc1_lib.cli import tables
+from rc1_lib.cli.endings import Ending, again, judged, then
+from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, written_since
 from rc1_lib.cli.labels import Dimensions, GroupKey, LabelKey, ScaleOption, calibrate_on_labels
 from rc1_lib.cli.options import Rebuild, overrides
 from rc1_lib.cli.preflight import Build, Verbose
+from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.stages import stages
+from rc1_lib.cli.tables import figure
 from rc1_lib.cli.verdicts import REPORTS, show_stages, show_step, stages_of
-from rc1_lib.errors import ConfigError
+from rc1_lib.errors import ConfigError, RowError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -127,17 +127,17 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     show_stages(session, run, stages_done)
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
     written = None if outcome.exit_code or not run.config.pays_judged_score else run.config.weights
-    red = revocation(session) if outcome.exit_code else []
+    revoked = revocation(session) if outcome.exit_code else []
     following = again(session, "calibrate") if outcome.exit_code else then(session, "preflight")
     ending = judged("calibration", [one["gate"] for one in stages_done], run.workspace.path(REPORT))
     if not stages_done or (ending.verdict == "fail") != bool(outcome.exit_code):
         ending = Ending("fail" if outcome.exit_code else "pass", outcome.message)
     ending = replace(ending, following=following)
-    return tell_end(session, outcome, {"stages": stages_done, "written": written}, ending, *red)
+    return end_flow(session, outcome, {"stages": stages_done, "written": written}, ending, *revoked)
 
 
 def _ticket_note(run: Run) -> list[str]:
-    """What new weights mean for a ticket that was valid so far."""
+    """Say what new weights mean for a ticket that was valid so far."""
     from rc1_lib.errors import RC1Error
     from rc1_lib.preflight.ticket import read_ticket
 
@@ -151,7 +151,7 @@ def _ticket_note(run: Run) -> list[str]:
 
 
 def _penalties(rows: pl.DataFrame, alpha: float, cap: int) -> list[dict[str, Any]]:
-    """How many dialogues asked how often, and what each of them pays."""
+    """Count the dialogues by how often they asked, with what each of them pays."""
     import polars as pl
 
     from rc1_lib.reward.overclarification import over_clarification_penalty
@@ -180,3 +180,138 @@ def _penalty_table(rows: Sequence[dict[str, Any]], alpha: float, cap: int) -> Ta
 
 def _shown(tables: Table | Sequence[Table]) -> tuple[Table, ...]:
     return (tables,) if isinstance(tables, Table) else tuple(tables)
+
+
+def shadow_run(
+    session: Session,
+    n: Annotated[int | None, typer.Option(help="Rows of the shadow set (shadow.n).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the draw (shadow.seed).")] = None,
+    stratify: Annotated[
+        bool | None, typer.Option("--stratify/--no-stratify", help="Draw in the shares of the mix (shadow.stratify).")
+    ] = None,
+    materialize: Annotated[
+        Path | None,
+        typer.Option(help="Write the shadow set to this file below the workspace; compare only if --tag is given too."),
+    ] = None,
+    dump_manifest: Annotated[
+        Path | None, typer.Option(help="Write which question is in which row to this file.")
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="Name of the comparison: reports/shadow_run_TAG.json. Default: manual.")
+    ] = None,
+    rebuild: Rebuild = False,
+) -> int:
+    """Compare the baseline reward with the calibrated one on held-out dialogues, the shadow set."""
+    copy = session.report("--dump-manifest", dump_manifest, ("stratified", "strata", "rows"))
+    run = session.open(
+        overrides(
+            {
+                "shadow.path": session.inside("--materialize", materialize),
+                "shadow.n": n,
+                "shadow.seed": seed,
+                "shadow.stratify": stratify,
+            }
+        )
+    )
+    compares = tag is not None or materialize is None
+    label = "manual" if tag is None else tag
+    document: dict[str, Any] = {}
+    if compares:
+        from rc1_lib.calibration.judged_rows import dimensions
+        from rc1_lib.calibration.shadow_run import OF_THE_FLOW, report_path
+        from rc1_lib.calibration.weights_file import read_weights
+
+        report_path(label)
+        if label in OF_THE_FLOW:
+            raise ConfigError(f"--tag {label}: rc1 calibrate gives this tag to a report of its own; take another")
+        read_weights(run, dimensions(run))  # before anything is written or paid for
+    document |= _materialise(session, run, copy, rebuild, in_place=materialize is None)
+    if not compares:
+        session.document(document)
+        return 0
+    return _compare(session, run, label, document)
+
+
+def _materialise(session: Session, run: Run, copy: str | None, rebuild: bool, in_place: bool) -> dict[str, Any]:
+    from rc1_lib.pool.derived import SAMPLE_MANIFEST, SHADOW
+    from rc1_lib.pool.seed import build_seed
+    from rc1_lib.workspace.artifacts import read_json, write_json
+
+    path = run.config.shadow.path
+    with session.progress("writing the shadow set"):
+        if in_place and not rebuild and SHADOW.state(run).value == "stale":
+            raise RowError(
+                f"{run.workspace.path(path)}: was made with other settings or code, and the gates read it; give "
+                f"--materialize PATH to write another shadow set next to it, or --rebuild to write this one again"
+            )
+        due = SHADOW.to_write(run, rebuild)
+        if due:
+            build_seed(run, ("shadow",))
+    sample = read_json(run.workspace.path(SAMPLE_MANIFEST))
+    if copy and copy != SAMPLE_MANIFEST:
+        write_json(run.workspace.path(copy), sample)
+    done = "written" if due else "unchanged"
+    session.show(f"{sample['n']} rows, {tables.counts(sample['strata'])}, {run.workspace.path(path)}, {done}")
+    session.show(f"    sha256 {sample['sha256']}", f"manifest: {run.workspace.path(copy or SAMPLE_MANIFEST)}")
+    return {**sample, "written_now": due}
+
+
+def _compare(session: Session, run: Run, tag: str, document: dict[str, Any]) -> int:
+    from rc1_lib.calibration.shadow_run import shadow_run as compare
+    from rc1_lib.cli.reward_tables import shadow_table, split_table
+    from rc1_lib.cli.verdicts import show_step
+
+    with stages():
+        outcome = compare(run, tag)
+    session.show(shadow_table(outcome.body), split_table(outcome.body))
+    return show_step(
+        session, run, outcome, document,
+        after_pass=then(session, "preflight"), after_fail=again(session, "shadow-run", "--tag", tag),
+    )  # fmt: skip
+
+
+def attack_reward(
+    session: Session,
+    prompts: Annotated[
+        int | None, typer.Option(help="Prompts that every policy is played on (gates.reward_hacking.prompts).")
+    ] = None,
+) -> int:
+    """Play adversarial policies, and check that the reward pays none of them like an honest one."""
+    run = session.open(overrides({"gates.reward_hacking.prompts": prompts}))
+    from rc1_lib.calibration.reward_hacking import attack_reward as attack
+    from rc1_lib.cli.verdicts import show_step
+
+    with stages():
+        outcome = attack(run)
+    session.show(attack_table(outcome.body))
+    paid = outcome.body["dialogues"]
+    session.show(
+        f"{paid['count']} dialogues were paid more than the scripted expert's: {run.workspace.path(paid['path'])}"
+    )
+    return show_step(
+        session, run, outcome,
+        after_pass=then(session, "preflight"), after_fail=again(session, "attack-reward"),
+    )  # fmt: skip
+
+
+def attack_table(report: Mapping[str, Any]) -> Table:
+    """Compare every policy's mean reward with the scripted expert's, worst first; the verdict below names failures."""
+    teacher = report["teacher"]
+    table = Table(
+        title=f"adversarial policies on {report['shadow']['prompts']} prompts; the scripted expert's mean reward is "
+        f"{figure(teacher['mean'])}",
+        title_justify="left",
+    )
+    for head in ("policy", "reward", "asking needed", "not needed", "below the expert", "paid more"):
+        table.add_column(head, justify="left" if head == "policy" else "right")
+    order = sorted(report["policies"].items(), key=lambda item: _last(item[1]["margin"]))
+    for name, found in order:
+        need = report["by_need"].get(name, {})
+        values = (found["mean"], need.get("needed"), need.get("not needed"), found["margin"])
+        share = "none" if found["above"] is None else f"{100 * found['above']:.0f} %"
+        table.add_row(name, *(f"{value:.3f}" if value is not None else "none" for value in values), share)
+    return table
+
+
+def _last(margin: float | None) -> float:
+    return float("inf") if margin is None else margin

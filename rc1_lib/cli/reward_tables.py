@@ -6,10 +6,9 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
-from rc1_lib.cli.tables import figure
+from rc1_lib.cli.tables import figure, table
 
 Report = Mapping[str, Any]
 
@@ -38,18 +37,18 @@ def calibration_table(report: Report) -> list[Table]:
     """Weights and their intervals; the folds, on dialogues that they did not fit; and what the calibration gains.
 
     Args:
-        report: `names`, `old_weights` and `calibration`; and `gate`, whose checks tell what was wanted, if it is there.
+        report: `names`, `old_weights` and `calibration`; and `gate`, whose checks say what was wanted, if there is one.
     """
     found, old = report["calibration"], report["old_weights"]
-    weights = _table("weights", ("dimension", "old", "calibrated", "interval"), text=("dimension",))
+    heads = ("dimension", "old", "calibrated", "interval")
+    weights = table("weights", heads, numbers=heads[1:])
     for name in report["names"]:
         span = found["intervals"].get(f"weight.{name}", {})
         weights.add_row(
             name, _number(name, old.get(name, 0.0)), _number(name, found["weights"][name]), _span(name, span)
         )
-    folds = _table(
-        "held-out dialogues: calibrated / equal / old weights", ("fold", "rows", "groups", "spearman", "MAE")
-    )
+    columns = ("fold", "rows", "groups", "spearman", "MAE")
+    folds = table("held-out dialogues: calibrated / equal / old weights", columns, numbers=columns)
     for index, fold in enumerate(found["folds"], 1):
         folds.add_row(str(index), str(fold["rows"]), str(fold["groups"]), _sides(fold["spearman"]), _sides(fold["mae"]))
     folds.add_section()
@@ -66,7 +65,7 @@ def shadow_table(report: Report) -> Table:
     """Every figure of the shadow run: value, interval, what was wanted, and whether the whole interval clears that.
 
     Args:
-        report: `figures`; and `gate`, whose checks tell what was wanted, if it is there.
+        report: `figures`; and `gate`, whose checks say what was wanted, if there is one.
     """
     return _figures(
         "baseline reward and calibrated reward", report["figures"], report, {name: name for name in report["figures"]}
@@ -79,12 +78,12 @@ def split_table(report: Report) -> Table:
     Args:
         report: `split`: `difficulty` and `task` -> group -> figures.
     """
-    head = ("group", "n", "success %", "delta pp", "over-clar. %", "turns")
-    table = _table("the better half by old score / by new reward", head, text=("group",))
+    heads = ("group", "n", "success %", "delta pp", "over-clar. %", "turns")
+    halves = table("the better half by old score / by new reward", heads, numbers=heads[1:])
     for groups in report["split"].values():
         for group, found in groups.items():
             pairs = {name: [found[f"{name}_{side}"] for side in ("old", "new")] for name in _HALVES}
-            table.add_row(
+            halves.add_row(
                 group,
                 _NONE if found["n"] is None else f"{found['n']:.0f}",
                 _pair(pairs["success"], 100.0, 1),
@@ -92,18 +91,18 @@ def split_table(report: Report) -> Table:
                 _pair(pairs["overclar_rate"], 100.0, 1),
                 _pair(pairs["avg_turns"], 1.0, 2),
             )
-        table.add_section()
-    return table
+        halves.add_section()
+    return halves
 
 
 def ablation_table(report: Report) -> list[Table]:
     """What is chosen without and with the penalty, and the differences with their intervals.
 
     Args:
-        report: `figures`; and `gate`, whose checks tell what was wanted, if it is there.
+        report: `figures`; and `gate`, whose checks say what was wanted, if there is one.
     """
     figures = report["figures"]
-    chosen = _table("over-clarification penalty", ("figure", "without", "with"), text=("figure",))
+    chosen = table("over-clarification penalty", ("figure", "without", "with"), numbers=("without", "with"))
     for name, words in _CHOSEN.items():
         cells = [_share(figures[side][name]) if name != "avg_turns" else _number(name, figures[side][name])
                  for side in ("without", "with")]  # fmt: skip
@@ -115,25 +114,19 @@ def ablation_table(report: Report) -> list[Table]:
 def _figures(title: str, figures: Mapping[str, Report], report: Report, checked: Mapping[str, str]) -> Table:
     """A line a figure; `checked` names the gate's check on each."""
     wanted = {check["name"]: check for check in report.get("gate", {}).get("checks", ()) if check["op"] in _HOLDS}
-    table = _table(title, ("figure", "value", "interval", "wanted", "clears"), text=("figure",))
+    heads = ("figure", "value", "interval", "wanted", "clears")
+    shown = table(title, heads, numbers=heads[1:])
     for name, found in figures.items():
         check = wanted.get(checked.get(name, ""))
-        shown = (f"{check['op']} {figure(check['threshold'])}", _clears(found, check)) if check else ("", "")
-        table.add_row(name, _number(name, found["value"]), _span(name, found), *shown)
-    return table
+        judged = (f"{check['op']} {figure(check['threshold'])}", _clears(found, check)) if check else ("", "")
+        shown.add_row(name, _number(name, found["value"]), _span(name, found), *judged)
+    return shown
 
 
 def _clears(found: Report, check: Report) -> str:
     """Whether the end of the interval that is nearer to failing still holds; nothing that is undefined does."""
     end = found.get("low" if check["op"].startswith(">") else "high")
     return _NONE if end is None else figure(_HOLDS[check["op"]](end, check["threshold"]))
-
-
-def _table(title: str, heads: Iterable[str], text: tuple[str, ...] = ()) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in heads:
-        table.add_column(head, justify="left" if head in text else "right", no_wrap=True)
-    return table
 
 
 def _number(name: str, value: float | None) -> str:

@@ -10,13 +10,17 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.cli.ending import Ending, show_ending
-from rc1_lib.cli.following import again
+from rc1_lib.cli.endings import Ending, Failure, again, end, then
 from rc1_lib.cli.options import overrides
+from rc1_lib.cli.progress import stages
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.stages import stages
 from rc1_lib.errors import RC1Error
 from rc1_lib.scoring.test_double import NOTICE
+
+_DAMAGED = "keep a copy of the store, and do not rely on its costs: somebody changed the log after it was written"
+_UNREADABLE = (
+    "look at the reasons above; another model, or other instructions, may answer in the form that is asked for"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -38,16 +42,23 @@ def stat(session: Session) -> int:
     """Show how many replies of the judge are stored, and what asking has cost so far."""
     run = session.open()
     from rc1_lib.scoring.maintenance import store_path, survey
+    from rc1_lib.scoring.usage_lines import AttemptOutcome
 
     found = survey(run)
-    session.document(found)
+    place = store_path(run)
     if not found["exists"]:
-        session.show(f"{store_path(run)}: there is no store yet; the first scoring makes it. All counts are 0.")
-        return 0
-    session.show(*[NOTICE] * found["test_double"], f"{store_path(run)}, {found['bytes'] / 1e6:.1f} MB with its log")
+        session.show(str(place))
+        words = "there is no store yet; the first scoring makes it"
+        return end(session, Ending("done", words, following=then(session, "probe-scorer")), found)
+    session.show(*[NOTICE] * found["test_double"], f"{place}, {found['bytes'] / 1e6:.1f} MB with its log")
     session.show(_replies_table(found["replies"]), _attempts_table(found["attempts"], found["total"]))
     session.show(*_sums(found))
-    return 0
+    replies = sum(one["replies"] for one in found["replies"])
+    bad = sum(one["replies"] for one in found["replies"] if one["outcome"] != AttemptOutcome.OK)
+    failures = [Failure(f"the usage log is DAMAGED: {found['damage']}", _DAMAGED)] if found["damage"] else []
+    words = f"{replies} replies stored, {bad} of them without scores"
+    following = then(session, "scorecache replay-bad") if bad else ""
+    return end(session, Ending("done", words, failures, following=following), found)
 
 
 def invalidate(
@@ -61,12 +72,13 @@ def invalidate(
     with existing_store(run) as store:
         specs = [] if store is None else specs_stored(store)
         count = 0 if store is None else store.invalidate(spec)
-    session.document({"spec": spec, "invalidated": count, "specs": specs})
+    document = {"spec": spec, "invalidated": count, "specs": specs}
     if spec not in specs:
+        session.document(document)
         there = f"there are some to {', '.join(specs)}" if specs else "there are none at all"
         raise RC1Error(f"{store_path(run)}: holds no replies to the instructions '{spec}', {there}; 0 were forgotten")
-    session.show(f"{count} replies to the instructions '{spec}' forgotten; they will be asked for again when needed")
-    return 0
+    words = f"{count} replies to the instructions '{spec}' forgotten; they will be asked for again when needed"
+    return end(session, Ending("done", words, following=then(session, "score")), document)
 
 
 def replay_bad(
@@ -85,18 +97,16 @@ def replay_bad(
         result = Replay(0, 0, [], None) if store is None else replay_bad(open_judge(run, store))
     judged = result.judged
     others = sum(other["replies"] for other in result.others)
-    session.document(
-        {
-            "asked": result.asked,
-            "fixed": result.fixed,
-            "left": result.left,
-            "others": result.others,
-            "stopped": judged.stopped if judged else "",
-            "calls": judged.calls if judged else 0,
-            "usd": judged.usd if judged else 0.0,
-            "test_double": bool(judged and judged.test_double),
-        }
-    )
+    document = {
+        "asked": result.asked,
+        "fixed": result.fixed,
+        "left": result.left,
+        "others": result.others,
+        "stopped": judged.stopped if judged else "",
+        "calls": judged.calls if judged else 0,
+        "usd": judged.usd if judged else 0.0,
+        "test_double": bool(judged and judged.test_double),
+    }
     if judged is None:
         session.show(f"{store_path(run)}")
     else:
@@ -112,13 +122,15 @@ def replay_bad(
         words = "no bad replies of the judge as it is set now; nobody was asked"
     else:
         words = f"{result.asked} bad replies: {result.fixed} fixed, {result.left} left"
-    following = again(session, "scorecache replay-bad") if result.left else ""
-    show_ending(session, Ending("fail" if result.left else "pass", words, following=following))
-    return 2 if result.left else 0
+    if not result.left:
+        return end(session, Ending("pass", words), document)
+    failures = [Failure(judged.stopped or f"{result.left} replies hold no scores still", _UNREADABLE)] if judged else []
+    following = again(session, "scorecache replay-bad")
+    return end(session, Ending("fail", words, failures, following=following), document)
 
 
 def _still_bad(replies: Any) -> list[str]:
-    """Why replies are bad still, the most frequent reason first."""
+    """List why replies are still bad, the most frequent reason first."""
     from rc1_lib.scoring.usage_lines import AttemptOutcome
 
     counts = replies.filter(replies["outcome"] != AttemptOutcome.OK)["reason"].value_counts(sort=True)
@@ -141,7 +153,7 @@ def _replies_table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _age(days: float) -> str:
-    """In days, or in the largest smaller unit of which there is at least one."""
+    """Format an age in days, or in the largest smaller unit that gives at least one."""
     amount = days
     for unit, times in (("d", 24), ("h", 60), ("min", 60)):
         if amount >= 1:
@@ -165,6 +177,6 @@ def _sums(found: Mapping[str, Any]) -> list[str]:
     rate = "no score was given yet" if found["hit_rate"] is None else f"hit rate {100 * found['hit_rate']:.1f} %"
     lines = [f"{found['replays']} scores replayed from the store, at no cost; {rate}"]
     if found["total"]["cost_unknown"]:
-        lines.append(f"{found['total']['cost_unknown']} attempts may have been billed: nobody can know from here")
+        lines.append(f"{found['total']['cost_unknown']} attempts may have been billed; that cannot be known from here")
     damage = found["damage"]
     return [*lines, f"the usage log is DAMAGED: {damage}" if damage else "the usage log is intact"]

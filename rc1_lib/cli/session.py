@@ -1,4 +1,4 @@
-"""One command at work: opening its run, printing tables or JSON, and showing progress."""
+"""What a command works with: it opens the run, prints tables or JSON, and shows progress."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, overload
 from rich.console import Console, RenderableType
 
 from rc1_lib.cli.options import Options, overrides, source
+from rc1_lib.cli.streams import terminal
 from rc1_lib.errors import ConfigError
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 
@@ -26,7 +27,7 @@ Report = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Session:
-    """What a command is handed.
+    """What a command works with.
 
     Attributes:
         options: the shared options.
@@ -91,21 +92,31 @@ class Session:
             self.stdout.write(text.decode() + "\n")
             self.stdout.flush()
 
+    def pack_failure(self) -> Path:
+        """Write the failure package of what was worked on: the run, or only the workspace where none could be opened.
+
+        A refused configuration is packed too.
+        """
+        from rc1_lib.failpack import write_failpack
+
+        return write_failpack(self.run or self.workspace, [self.options.config] if self.options.config else [])
+
     @contextmanager
     def progress(self, title: str) -> Iterator[Report]:
-        """A bar on stderr, only on a terminal: call what is given with (done, total)."""
+        """Show a bar on stderr if it is a terminal; gives a function to call with (done, total)."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        terminal = getattr(sys.stderr, "beneath", sys.stderr)
         columns = (
             SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         )  # fmt: skip
-        with Progress(*columns, console=Console(file=terminal), transient=True, disable=not terminal.isatty()) as bar:
+        with Progress(
+            *columns, console=Console(file=terminal()), transient=True, disable=not terminal().isatty()
+        ) as bar:
             task = bar.add_task(title, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
     def inside(self, flag: str, path: Path | None) -> str | None:
-        """A file to be written, relative to the workspace.
+        """Return the path of a file to be written, relative to the workspace.
 
         Raises:
             ConfigError: when it would lie outside: everything that a run writes stays below its workspace.
@@ -118,7 +129,7 @@ class Session:
         return target.relative_to(self.workspace.root).as_posix()
 
     def report(self, flag: str, path: Path | None, keys: Collection[str]) -> str | None:
-        """As `inside`, for a report that is written anew each time: over an earlier one, and over nothing else.
+        """As `inside`, for a report that is written again each time: over an earlier one, and over nothing else.
 
         Args:
             flag: that names it.
@@ -137,7 +148,7 @@ class Session:
         return target
 
     def new_folder(self, flag: str, path: Path | None, default: str) -> Path:
-        """A folder to be written, in full; `default` where none is named.
+        """Return the full path of a folder to be written; `default` if none is named.
 
         Raises:
             ConfigError: as `inside` does when it would lie outside the workspace.
@@ -160,7 +171,7 @@ class Session:
     def given(self, path: Path | None) -> str | None: ...
 
     def given(self, path: Path | None) -> str | None:
-        """A file or folder to be read: below the workspace if it is there, else below the current folder if there."""
+        """Return the path of what is to be read: below the workspace if it is there, else below the current folder."""
         if path is None:
             return None
         own = (self.workspace.root / path).resolve()
@@ -190,7 +201,7 @@ def _holds(path: Path, keys: Collection[str]) -> bool:
 
 
 def _console(stream: TextIO) -> Console:
-    """At most 100 columns; exactly 100 where no terminal says otherwise."""
+    """Return a console of at most 100 columns, and of exactly 100 if there is no terminal."""
     console = Console(file=stream, highlight=False)
     if not console.is_terminal or console.width > WIDTH:
         console = Console(file=stream, highlight=False, width=WIDTH)

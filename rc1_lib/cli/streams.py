@@ -1,26 +1,34 @@
-"""The standard streams, so that no command hangs on who reads what it prints.
+"""The standard streams: they outlive their readers, show no secret, and all that is printed goes into the log as well.
 
-A reader that leaves early (`rc1 ... | head -1`), a stream that was closed before the program began (`>&-`) and a full
-disk behind it would else end a command half way, by whatever exit code, or have a file opened in the stream's place.
+Without this a reader that leaves early (`rc1 ... | head -1`), a stream that was closed before the program began (`>&-`)
+or a full disk behind it ends a command half way, by whatever exit code, or has a file opened in the stream's place.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO, cast
+from pathlib import Path
+from typing import IO, Any, TextIO, cast
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.failpack import stamped
+from rc1_lib.masking import conceal, mask, secrets
 
 STDOUT = "standard output"
 """What it is called where it cannot be written."""
+_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-class Outlet:
-    """A stream that goes on being written to when nobody reads it any more: what is said then is lost, and no more."""
+class LastingStream:
+    """A stream that a command may go on writing to after its reader has left; what is written then is lost."""
 
     def __init__(self, stream: TextIO, name: str = "") -> None:
-        """Stand before `stream`; where it has a name, what cannot be written for another reason is a fault of it."""
+        """Wrap `stream`; where it has a name, any other reason why it cannot be written is a fault."""
         self._stream, self._name = stream, name
         self._lost = False
 
@@ -28,7 +36,7 @@ class Outlet:
         """Print, as long as somebody reads.
 
         Raises:
-            OSError: once, where the stream has a name and cannot be written: naming it.
+            OSError: once, naming the stream, where it has a name and cannot be written.
         """
         if not self._lost:
             try:
@@ -38,7 +46,7 @@ class Outlet:
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what was kept back.
+        """Pass on what is buffered.
 
         Raises:
             OSError: as `write` does.
@@ -50,7 +58,7 @@ class Outlet:
                 self._lose(error)
 
     def _lose(self, error: OSError) -> None:
-        """Write nowhere from now on; the interpreter too flushes at its end what is kept back."""
+        """Write nowhere from now on; the interpreter flushes its buffer at exit too."""
         self._lost = True
         with suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -65,24 +73,24 @@ class Outlet:
 
 @contextmanager
 def lasting_streams() -> Iterator[None]:
-    """While the block lasts, the standard streams are open and outlast their readers; at its end they are flushed."""
+    """Inside the block the standard streams are open and outlast their readers; at its end they are flushed."""
     _open_closed()
     before = sys.stdin, sys.stdout, sys.stderr
     given = [stream or _opened(number) for number, stream in enumerate(before)]
-    outlets = [Outlet(given[1], STDOUT), Outlet(given[2])]
-    sys.stdin, (sys.stdout, sys.stderr) = given[0], (cast(TextIO, outlet) for outlet in outlets)
+    streams = [LastingStream(given[1], STDOUT), LastingStream(given[2])]
+    sys.stdin, (sys.stdout, sys.stderr) = given[0], (cast(TextIO, stream) for stream in streams)
     try:
         yield
     finally:
         try:
-            for outlet in outlets:
-                outlet.flush()
+            for stream in streams:
+                stream.flush()
         finally:
             sys.stdin, sys.stdout, sys.stderr = before
 
 
 def _open_closed() -> None:
-    """Have no file that is opened later take the number of a standard stream, which children and libraries write to."""
+    """Keep a file that is opened later from taking a standard stream's number, which libraries write to."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -92,3 +100,69 @@ def _open_closed() -> None:
 
 def _opened(number: int) -> TextIO:
     return cast(TextIO, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
+class LoggedStream:
+    """A stream that prints without secrets, and writes whole lines into the log without colours."""
+
+    def __init__(self, stream: TextIO, log: IO[str], lock: threading.Lock) -> None:
+        """Wrap `stream`; both streams of a process share `log` and `lock`."""
+        self.unlogged = stream
+        self._log, self._lock = log, lock
+        self._hidden = secrets()
+        self._pending = ""
+
+    def write(self, text: str) -> int:
+        """Print `text` and log the lines that it completes."""
+        self.unlogged.write(mask(text, self._hidden))
+        with self._lock:
+            *lines, self._pending = (self._pending + text).split("\n")
+            self._record(lines)
+        return len(text)
+
+    def finish(self) -> None:
+        """Log the last line where it has no end."""
+        with self._lock:
+            self._record([self._pending] if self._pending else [])
+            self._pending = ""
+
+    def _record(self, lines: list[str]) -> None:
+        for line in lines:
+            self._log.write(conceal(_CONTROLS.sub("", line).rpartition("\r")[2], self._hidden) + "\n")
+        self._log.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unlogged, name)
+
+
+@contextmanager
+def logbook(workspace: Path) -> Iterator[Path]:
+    """Log all that is printed inside the block to `logs/ops_<time>.log`; gives the log's path.
+
+    Raises:
+        RC1Error: when the workspace cannot be written to.
+    """
+    path = stamped(workspace / "logs", "ops", ".log")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        log = path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise RC1Error(
+            f"--workspace {workspace}: cannot write the log there ({error.strerror}); name another folder"
+        ) from None
+    lock = threading.Lock()
+    before = sys.stdout, sys.stderr
+    logged = tuple(LoggedStream(stream, log, lock) for stream in before)
+    with log:
+        sys.stdout, sys.stderr = (cast(TextIO, stream) for stream in logged)
+        try:
+            yield path
+        finally:
+            sys.stdout, sys.stderr = before
+            for stream in logged:
+                stream.finish()
+
+
+def terminal() -> TextIO:
+    """Standard error without the log, for progress bars."""
+    return cast(TextIO, getattr(sys.stderr, "unlogged", sys.stderr))

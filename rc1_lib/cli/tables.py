@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from rc1_lib.numbers.uncertainty import margin
-from rc1_lib.records import BUCKETS, Check
-
-if TYPE_CHECKING:
-    from rc1_lib.release.report.changes import Change
+from rc1_lib.records import Check
 
 _MARKS = {
     "passed": ("passed", "green"),
@@ -23,11 +20,25 @@ _MARKS = {
     "error": ("ERROR", "bold red"),
     "not judged": ("not judged", "yellow"),
 }
-_BAR = 24
+
+
+def table(title: str, heads: Sequence[str], numbers: Collection[str] = (), *, wrap: bool = False) -> Table:
+    """A table with a line below its heads and no frame.
+
+    Args:
+        title: above it.
+        heads: of its columns.
+        numbers: the columns that are right-aligned.
+        wrap: whether cells that do not fit are wrapped instead of cut.
+    """
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in heads:
+        made.add_column(head, justify="right" if head in numbers else "left", no_wrap=not wrap)
+    return made
 
 
 def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
-    """One line a gate: its status and the check that decided it (the first that failed, else the closest call)."""
+    """Show one line a gate: its status and the deciding check (the first that failed, else the closest one)."""
     table = Table(title=title, title_justify="left", expand=False)
     table.add_column("gate", no_wrap=True)
     table.add_column("status", no_wrap=True)
@@ -44,7 +55,7 @@ def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
-    """For a gate that failed: what did, what to do, and where the rows at fault are listed; else nothing."""
+    """Say of a failed gate what failed, what to do, and where the rows at fault are listed."""
     if gate["status"] not in ("failed", "error"):
         return []
     lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
@@ -59,7 +70,7 @@ def red_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
 
 
 def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The checks that passed although their interval covers the threshold: with other rows they may not have."""
+    """List the checks that passed although their interval covers the threshold: other rows might fail them."""
     return [
         f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}; {words}"
         for gate in gates
@@ -68,25 +79,12 @@ def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def changes_table(changes: Sequence[Change]) -> Table:
-    """What changed in the nights; never wider than 80 columns."""
-    table = Table(title="what changed", title_justify="left", width=80)
-    table.add_column("what", no_wrap=True)
-    table.add_column("gate", overflow="fold", max_width=18)
-    table.add_column("since", no_wrap=True)
-    table.add_column("figures", overflow="fold")
-    for change in changes:
-        style = "bold red" if change.what.endswith("red") else ""
-        table.add_row(Text(change.what, style), Text(change.gate), Text(change.since), Text(change.words))
-    return table
-
-
 def notes(report: Mapping[str, Any], file: str) -> list[str]:
-    """What was waived, and how many settings are not the published ones.
+    """Say what was waived, and how many settings differ from the published ones.
 
     Args:
         report: what a command wrote.
-        file: where it wrote that; the settings stand there below `thresholds_changed`.
+        file: where it wrote that; the settings are listed there below `thresholds_changed`.
     """
     lines = [f"waived: {name} ({why})" for name, why in report.get("waived", {}).items()]
     reasons: dict[str, list[str]] = {}
@@ -97,42 +95,6 @@ def notes(report: Mapping[str, Any], file: str) -> list[str]:
         words = "setting differs from the published one" if changed == 1 else "settings differ from the published ones"
         lines.append(f"{changed} {words}: {file}")
     return lines
-
-
-def buckets_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
-    """Rows per task and bucket, of the pool and of the balanced pool."""
-    table = Table(title="rows per bucket", title_justify="left")
-    for head in ("rows of", "task", *BUCKETS, "total"):
-        table.add_column(head, justify="left" if head in ("rows of", "task") else "right", no_wrap=True)
-    for name, groups in counts.items():
-        for task, found in groups.items():
-            total = found["total"]
-            cells = [f"{found[bucket]} ({100 * found[bucket] / total:.1f} %)" if total else "0" for bucket in BUCKETS]
-            table.add_row(name, task, *cells, str(total))
-    return table
-
-
-def features_table(features: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Quantiles of every feature, of the pool and of the balanced pool."""
-    table = Table(title="features: p10 / p50 / p90", title_justify="left")
-    for head in ("feature", "pool", "balanced"):
-        table.add_column(head, no_wrap=True)
-    for name, pools in features.items():
-        cells = [" / ".join(figure(pools[pool]["all"][part]) for part in ("p10", "p50", "p90")) for pool in pools]
-        table.add_row(name, *cells)
-    return table
-
-
-def histogram(name: str, drawn: Mapping[str, Sequence[float]]) -> Table:
-    """A small text histogram: one bar a bin for the pool, with the counts of both pools next to it."""
-    table = Table(title=name, title_justify="left", box=None, padding=(0, 1))
-    for head in ("from", "", "pool", "balanced"):
-        table.add_column(head, justify="left" if not head else "right", no_wrap=True)
-    highest = max(drawn["pool"], default=0)
-    for edge, pool, balanced in zip(drawn["edges"], drawn["pool"], drawn["balanced"], strict=False):
-        bar = "█" * math.ceil(_BAR * pool / highest) if highest else ""
-        table.add_row(figure(edge), bar, str(pool), str(balanced))
-    return table
 
 
 def counts(found: Mapping[Any, int]) -> str:

@@ -1,4 +1,4 @@
-"""`train`: the training flow, its evaluation as tables; or the small local configuration."""
+"""`train`, and `evaluate`: a trained policy on the held-out prompts once more."""
 
 from __future__ import annotations
 
@@ -7,30 +7,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.ending import Ending, judged, show_ending
-from rc1_lib.cli.flow_run import run_flow_of, tell_end
-from rc1_lib.cli.following import after_training, then
-from rc1_lib.cli.fresh_reports import stamps, written_since
+from rc1_lib.cli.checkpoints import found_checkpoint
+from rc1_lib.cli.config import train_config_file
+from rc1_lib.cli.endings import Ending, after_training, end, judged, then
+from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, training_outline, written_since
 from rc1_lib.cli.options import overrides
-from rc1_lib.cli.outline import training_outline
 from rc1_lib.cli.preflight import Verbose
-from rc1_lib.cli.quiet import quieten
+from rc1_lib.cli.progress import quieten, quieten_models, stages
 from rc1_lib.cli.session import Session, root_of
-from rc1_lib.cli.stages import stages
-from rc1_lib.cli.train_config import train_config_file
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import ConfigError
 from rc1_lib.workspace.lock import holding
 
 if TYPE_CHECKING:
+    from rc1_lib.evaluation.tables import Rows
     from rc1_lib.run import Run
 
 _REPORT = "reports/train.json"
 _EVALUATIONS = "reports/ppo_eval_*.json"
+_ENGINES = ("torch", "gguf")
 
 
 def train(
@@ -107,7 +105,7 @@ def train(
 def _train(session: Session, run: Run, seeds: list[int], resume_from: str | None, evaluate: bool, verbose: bool) -> int:
     before = stamps(run, _REPORT, _EVALUATIONS)
     session.show(*training_outline(run, seeds, _last_seconds(run), evaluate=evaluate))
-    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    quieten_models(run)
     outcome = run_flow_of(
         session, run, "train", verbose=verbose, seeds=seeds, resume_from=resume_from, evaluate=evaluate
     )
@@ -134,7 +132,7 @@ def _train(session: Session, run: Run, seeds: list[int], resume_from: str | None
     if (ending.verdict == "fail") == passed:  # stopped before anything was judged
         ending = Ending("pass" if passed else "fail", outcome.message, report=place)
     document = {"training": report, "evaluation": evaluation}
-    return tell_end(session, outcome, document, replace(ending, following=following))
+    return end_flow(session, outcome, document, replace(ending, following=following))
 
 
 def _last_seconds(run: Run) -> dict[str, float]:
@@ -151,26 +149,22 @@ def _profile_step(session: Session, run: Run, seed: int) -> int:
     from rc1_lib.training.ppo_run import prepare
     from rc1_lib.training.step_profile import REPORT, TRACE, profile_step
 
-    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    quieten_models(run)
     with holding(run.workspace, "a profiled step of training"), stages():
         found = profile_step(prepare(run), seed)
     session.show(_parts_table(found))
     session.show(f"trace: {run.workspace.path(TRACE)}")
-    show_ending(session, Ending("done", "two steps timed; no checkpoint is kept", report=run.workspace.path(REPORT),
-                                following=then(session, "plan")))  # fmt: skip
-    session.document({"exit_code": 0, "profile": found})
-    return 0
+    words, report = "two steps timed; no checkpoint is kept", run.workspace.path(REPORT)
+    ending = Ending("done", words, report=report, following=then(session, "plan"))
+    return end(session, ending, {"exit_code": 0, "profile": found})
 
 
 def _parts_table(found: dict[str, Any]) -> Table:
     count = len(found["processes"])
     within = f"{found['seconds']:.2f} s in {count} process{'es' if count > 1 else ''}"
     title = f"a step of {found['episodes']} episodes: {within}"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("part")
-    for rank in range(len(found["processes"])):
-        table.add_column(f"s, process {rank + 1}", justify="right")
-    table.add_column("share", justify="right")
+    numbers = (*(f"s, process {rank + 1}" for rank in range(count)), "share")
+    table = tables.table(title, ("part", *numbers), numbers, wrap=True)
     for part in found["parts"]:
         took = [process["seconds"][part] for process in found["processes"]]
         table.add_row(part, *(f"{one:.2f}" for one in took), f"{took[0] / found['seconds']:.0%}")
@@ -180,7 +174,7 @@ def _parts_table(found: dict[str, Any]) -> Table:
 def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], verbose: bool) -> int:
     pattern = f"reports/control_{kind}.json"
     before = stamps(run, pattern)
-    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    quieten_models(run)
     outcome = run_flow_of(session, run, "train", verbose=verbose, seeds=seeds, control=kind)
     report = written_since(run, before, pattern).get(pattern)
     if report:
@@ -192,7 +186,7 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
         ending = judged(what, [report["gate"]], run.workspace.path(pattern), after_pass=then(session, "train"))
     else:
         ending = Ending("fail" if outcome.exit_code else "pass", f"{what}: {outcome.message}")
-    return tell_end(session, outcome, {"control": report}, ending)
+    return end_flow(session, outcome, {"control": report}, ending)
 
 
 def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, Any]) -> None:
@@ -211,9 +205,8 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
 
 
 def _runs_table(report: dict[str, Any]) -> Table:
-    table = Table(title="checkpoints", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("seed", "checkpoint", "SHA-256 of its manifest", "segments", "cached"):
-        table.add_column(head, no_wrap=True, justify="right" if head in ("segments", "cached") else "left")
+    heads = ("seed", "checkpoint", "SHA-256 of its manifest", "segments", "cached")
+    table = tables.table("checkpoints", heads, numbers=heads[-2:])
     for one in report["runs"]:
         counts = (str(len(one["segments"])), str(one["cached"]))
         table.add_row(str(one["seed"]), one["checkpoint"], one["sha256"][:16], *counts)
@@ -221,9 +214,7 @@ def _runs_table(report: dict[str, Any]) -> Table:
 
 
 def _seconds_table(seconds: dict[str, float]) -> Table:
-    table = Table(title="time", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("stage")
-    table.add_column("seconds", justify="right")
+    table = tables.table("time", ("stage", "seconds"), numbers=("seconds",))
     for stage, took in seconds.items():
         table.add_row(stage, f"{took:.1f}")
     table.add_section()
@@ -241,7 +232,48 @@ def _train_small(session: Session, path: Path, resume_from: str | None) -> int:
     root = root_of(session.options)
     stopped = f", stopped: {done.stop_reason}" if done.stop_reason else ""
     session.show(f"checkpoint: {done.checkpoint}" if done.checkpoint else "no checkpoint: no callback writes one")
-    show_ending(session, Ending("done", f"step {done.step}{stopped}; a trial of the machinery, no checkpoint of RC1"))
     checkpoint = str(done.checkpoint.relative_to(root.resolve())) if done.checkpoint else None
-    session.document({"exit_code": 0, "step": done.step, "stopped": done.stop_reason, "checkpoint": checkpoint})
-    return 0
+    words = f"step {done.step}{stopped}; a trial of the machinery, no checkpoint of RC1"
+    document = {"exit_code": 0, "step": done.step, "stopped": done.stop_reason, "checkpoint": checkpoint}
+    return end(session, Ending("done", words), document)
+
+
+def evaluate(
+    session: Session,
+    what: Annotated[
+        str, typer.Argument(help="torch: a checkpoint (latest, a step, a path). gguf: a file of `rc1 ckpt gguf`.")
+    ] = "latest",
+    engine: Annotated[
+        str, typer.Option(help="What plays it: torch, the run's own engine; gguf, llama.cpp (extra `gguf`).")
+    ] = "torch",
+    prompts: Annotated[
+        int | None, typer.Option(min=1, help="The first N held-out prompts. Default: all of them.")
+    ] = None,
+) -> int:
+    """Play the held-out prompts again with a trained policy, and compare with its evaluation on record.
+
+    Give the flags of its training. It is offline: nothing is learned from it, and no gate reads its report
+    (reports/offline_ENGINE_KEY.json).
+    """
+    if engine not in _ENGINES:
+        raise ConfigError(f"--engine: found '{engine}', expected one of {', '.join(_ENGINES)}")
+    if engine == "gguf" and not what.endswith(".gguf"):
+        raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt gguf writes one")
+    run = session.open()
+    session.started = True
+    from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
+
+    quieten_models(run)
+    with stages():
+        if engine == "gguf":
+            contestant = by_llama_cpp(run, run.workspace.path(what))
+        else:
+            contestant = by_torch(run, found_checkpoint(session, what))
+        path, body = evaluate_offline(run, contestant, prompts)
+    from rc1_lib.evaluation.tables import success_rows
+
+    shown: list[Rows] = [success_rows(body, mode) for mode in body["modes"]]
+    session.show(*(rows.rich() for rows in shown))
+    session.show(f"recorded: {run.workspace.path(body['recorded']['path'])}")
+    ending = Ending("done", f"{what} evaluated again, by {engine}", report=run.workspace.path(path))
+    return end(session, ending, {**body, "report": path})

@@ -1,4 +1,4 @@
-"""Judging some gates outside a round: evaluate, write a report with the rows at fault, and print it."""
+"""Judge gates outside a round: evaluate them, write a report with the rows at fault, and print it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.ending import judged, show_ending
+from rc1_lib.cli.endings import end, judged
 from rc1_lib.cli.session import Session
 from rc1_lib.records import GateResult, Status, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 REPORTS = "reports/*.json"
 """Where the stages of a calibration write their reports, among others."""
 _WHOLE = ("mix",)
-"""Gates whose per-task checks are the gate itself and are kept whatever --by-task says."""
+"""Gates whose checks per task are always kept, whatever --by-task says."""
 
 
 def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] | None = None) -> list[GateResult]:
@@ -87,9 +87,7 @@ def conclude(
     session.show(*(line for gate in gates for line in tables.red_lines(gate, gate["offenders_file"] or "")))
     session.show(*tables.undecided_lines(gates), *tables.notes(report, out))
     ending = judged(title, gates, run.workspace.path(out), after_pass=after_pass, after_fail=after_fail)
-    show_ending(session, ending)
-    session.document({**report, "report": out})
-    return 0 if passed else 2
+    return end(session, ending, {**report, "report": out}, 0 if passed else 2)
 
 
 def show_step(
@@ -116,13 +114,16 @@ def show_step(
     session.show(*tables.red_lines(gate, ""), *tables.undecided_lines([gate]))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()))
     report = run.workspace.path(outcome.report)
-    show_ending(session, judged(gate["name"], [gate], report, after_pass=after_pass, after_fail=after_fail))
-    session.document({**outcome.body, "report": outcome.report, **(further or {})})
-    return 0 if outcome.passed else 2
+    return end(
+        session,
+        judged(gate["name"], [gate], report, after_pass=after_pass, after_fail=after_fail),
+        {**outcome.body, "report": outcome.report, **(further or {})},
+        0 if outcome.passed else 2,
+    )
 
 
 def stages_of(reports: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Gate, pictures and report of every stage of a calibration whose report is among these; none where it is not."""
+    """Return gate, pictures and report of every stage of the calibration whose report is among these."""
     from rc1_lib.calibration.stages import REPORT
 
     return [

@@ -10,13 +10,14 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.evaluation import plots
 from rc1_lib.evaluation.derived import EVALUATION, KIND
 from rc1_lib.evaluation.episodes import IDENTITY, checked
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.proxy import ProxyTruth
 from rc1_lib.evaluation.tables import figures_rows, groups_rows, proxy_rows, statuses_rows
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
+from rc1_lib.plots import evaluation as plots
+from rc1_lib.plots import training as training_plots
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
@@ -123,7 +124,7 @@ def _draw(run: Run, key: str, body: Mapping[str, Any]) -> dict[str, str]:
 
 def _draw_curves(run: Run, key: str, curves: Path) -> str:
     picture = f"{PLOTS}/{KIND}_{key}.curves.png"
-    plots.curves(run.workspace.path(picture), plots.read_metrics(curves))
+    training_plots.curves(run.workspace.path(picture), training_plots.read_metrics(curves))
     return picture
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rc1_lib.plots.canvas import BAD, INK, NEW, QUIET, SMALL, canvas, plain, sentence, write_png
 from rc1_lib.records import Check
-from rc1_lib.reward.plots.canvas import BAD, INK, NEW, QUIET, SMALL, canvas, plain, sentence, write_png
 from rc1_lib.scale_up.looks import Look
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ FLAGS = (
     BadInput("shares that do not sum to 1", "build-pool --mix hotpotqa:0.5,gsm8k:0.4", "sum to 0.9, expected 1"),
     BadInput("a task that nobody knows", "build-pool --mix hotpotqa:0.5,gsm:0.5", "did you mean 'gsm8k'?"),
     BadInput("a share that is no number", "build-pool --mix gsm8k:half,hotpotqa:0.5", "the share of gsm8k is 'half'"),
-    BadInput("a task named twice", "build-pool --mix gsm8k:0.5,gsm8k:0.5", "'gsm8k' stands twice"),
+    BadInput("a task named twice", "build-pool --mix gsm8k:0.5,gsm8k:0.5", "'gsm8k' is given twice"),
     BadInput("a share above 1", "build-pool --mix gsm8k:1.5,hotpotqa:-0.5", "expected a number from 0 to 1"),
     BadInput("a tool that nobody knows", "build-pool --tools wiki,web", "'web' is none of wiki, calc"),
     BadInput("no rows at all", "build-pool --n 0", "pool.n: found '0'"),

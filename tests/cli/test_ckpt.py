@@ -38,7 +38,19 @@ def test_every_checkpoint_is_listed_with_its_fingerprint(rc1: Rc1, place: Path) 
     assert [row["path"] for row in rows] == [f"{RUN}/step_00001", f"{RUN}/step_00002", f"{RUN}/best/step_00002"]
     assert [row["latest"] for row in rows] == [False, True, False]
     assert {row["sha256"] for row in rows} == {fingerprint(place / RUN / f"step_0000{step}") for step in (1, 2)}
-    assert f"{RUN}/step_00002 (latest)" in rc1("ckpt", "list", "--workspace", place).out
+    shown = rc1("ckpt", "list", "--workspace", place).out
+    assert f"{RUN}/step_00002 (latest)" in shown
+    assert shown.splitlines()[-2:] == [
+        "pass: 3 checkpoints, all whole", f"next: rc1 ckpt export {RUN}/step_00002 --workspace {place}",
+    ]  # fmt: skip
+
+
+def test_a_workspace_without_checkpoints_ends_with_how_to_get_one(rc1: Rc1, tmp_path: Path) -> None:
+    done = rc1("ckpt", "list", "--workspace", tmp_path)
+    assert done.code == 0
+    assert done.out.splitlines()[-2:] == [
+        "done: there are no checkpoints in this workspace", f"next: rc1 train --workspace {tmp_path}",
+    ]  # fmt: skip
 
 
 def test_a_damaged_checkpoint_is_listed_as_such(rc1: Rc1, place: Path) -> None:
@@ -46,8 +58,11 @@ def test_a_damaged_checkpoint_is_listed_as_such(rc1: Rc1, place: Path) -> None:
     done = rc1("ckpt", "list", "--workspace", place, "--json")
     states = [row["state"].partition(":")[0] for row in json.loads(done.out)["checkpoints"]]
     assert (done.code, states) == (2, ["DAMAGED", "whole", "whole"])
-    told = " ".join(rc1("ckpt", "list", "--workspace", place).out.split())
-    assert f"{RUN}/step_00001: " in told and "adapter.safetensors" in told
+    shown = rc1("ckpt", "list", "--workspace", place).out
+    assert f"{RUN}/step_00001: " in shown and "adapter.safetensors" in shown
+    verdict, failed, advice = shown.splitlines()[-3:]
+    assert verdict == "fail: 1 of 3 checkpoints are damaged"
+    assert failed.startswith(f"  {RUN}/step_00001: ") and advice.startswith("what to do: put its files back")
 
 
 @pytest.mark.parametrize("name", ["adapter.safetensors", "manifest.json"])

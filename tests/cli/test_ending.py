@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.cli.ending import MOST, Ending, Failure, failure_of, judged
+from rc1_lib.cli.endings import MOST, Ending, Failure, failure_of, judged
 from rc1_lib.cli.session import WIDTH
 from rc1_lib.records import Check, GateResult
 

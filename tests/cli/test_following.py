@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.cli.following import after_preflight, after_training, again, flagged, then
+from rc1_lib.cli.endings import after_preflight, after_training, again, flagged, then
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
 from rc1_lib.run import EFFECTIVE

@@ -267,7 +267,7 @@ def test_weights_are_found_on_anybodys_table(rc1: Rc1, tmp_path: Path) -> None:
     small = ("--set", "gates.weights.max_weight=0.9", "--boot", "20")
     done = rc1("weight-calib", "--workspace", tmp_path / "w", "--labels", path, *FLAGS[:2], *FLAGS[4:], *small)
     assert done.code == 0, done.err
-    assert "80 dialogues in 80 groups; the weights stand in the report" in done.out
+    assert "80 dialogues in 80 groups; the weights are in the report" in done.out
     (report,) = (tmp_path / "w/reports").glob("label_calibration_*.json")
     weights = json.loads(report.read_text())["weights"]
     assert weights["clear"] > 0.6

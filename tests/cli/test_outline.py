@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rc1_lib.cli.flows import preflight_outline, training_outline
 from rc1_lib.cli.options import Options
-from rc1_lib.cli.outline import preflight_outline, training_outline
 from rc1_lib.cli.session import Session
 
 from .conftest import NARROW

@@ -53,7 +53,7 @@ def files(folder: Path) -> set[str]:
 def test_looking_at_no_store_makes_none(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("scorecache", "stat", "--workspace", tmp_path)
     assert done.code == 0
-    assert "there is no store yet; the first scoring makes it" in done.out
+    assert "done: there is no store yet; the first scoring makes it" in done.out
     body = json.loads(rc1("scorecache", "stat", "--workspace", tmp_path, "--json").out)
     assert (body["exists"], body["bytes"], body["total"]["lines"], body["hit_rate"]) == (False, 0, 0, None)
     gone = rc1("scorecache", "invalidate", "--spec", "v1", "--workspace", tmp_path)
@@ -92,6 +92,7 @@ def test_stat_counts_attempts_retries_and_replays_apart(
     assert done.out.startswith("TEST DOUBLE")
     assert "hit rate 50.0 %" in done.out
     assert "the usage log is intact" in done.out
+    assert done.out.splitlines()[-1] == "done: 15 replies stored, 0 of them without scores"
     assert widest_table_line(done.out) <= 100
 
 
@@ -110,6 +111,7 @@ def test_stat_tells_expired_replies_unknown_costs_and_an_edited_log(
     assert "1 attempts may have been billed" in done.out
     assert "the usage log is DAMAGED: line 2 of the usage log is not what was written" in done.out
     assert "15.0 d" in done.out
+    assert "what to do: keep a copy of the store" in done.out
     body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)
     assert (body["intact"], body["replies"][0]["expired"], body["total"]["cost_unknown"]) == (False, 1, 1)
 

@@ -17,15 +17,15 @@ from rich.console import Console
 from rc1_lib.config.step_metrics import measured
 from rc1_lib.environment.summary import summary
 from rc1_lib.errors import RC1Error
-from rc1_lib.evaluation import plots
 from rc1_lib.evaluation.episodes import EvaluationError, read_episodes
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate
-from rc1_lib.evaluation.plots.curves import PANELS, SUPERVISED, panels_of
 from rc1_lib.evaluation.report import Provenance, evaluation_key, evaluation_markdown, write_evaluation
 from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, statuses_rows
 from rc1_lib.gate_report import GateReport
+from rc1_lib.plots import evaluation as plots
+from rc1_lib.plots.training import PANELS, SUPERVISED, curves, panels_of, read_metrics
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.episode_judge import EpisodeScores
@@ -202,7 +202,7 @@ def test_pictures_are_900_wide_and_the_same_every_time(tmp_path: Path, report: M
     for name in ("first", "second"):
         plots.asking(tmp_path / name / "asking.png", report)
         plots.success(tmp_path / name / "success.png", report)
-        plots.curves(tmp_path / name / "curves.png", metrics)
+        curves(tmp_path / name / "curves.png", metrics)
     for file in ("asking.png", "success.png", "curves.png"):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
         with Image.open(tmp_path / "first" / file) as image:
@@ -234,14 +234,14 @@ def test_a_training_on_demonstrations_has_curves_of_its_own(tmp_path: Path) -> N
         assert known is not None and SUPERVISED.keys() <= known[0]
     learned = {"step": [1, 2], "loss": [0.3, 0.2], "mean_token_accuracy": [0.9, 0.95], "grad_norm": [1.0, 0.5]}
     assert panels_of(learned) is SUPERVISED and panels_of({*learned, "objective/scores"}) is PANELS
-    plots.curves(tmp_path / "curves.png", pl.DataFrame(learned))
+    curves(tmp_path / "curves.png", pl.DataFrame(learned))
     assert (tmp_path / "curves.png").stat().st_size
 
 
 def test_a_training_without_known_metrics_has_no_curves(tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match="objective/kl_per_token"):
-        plots.curves(tmp_path / "curves.png", pl.DataFrame({"step": [1], "objective/kl_per_token": [None]}))
+        curves(tmp_path / "curves.png", pl.DataFrame({"step": [1], "objective/kl_per_token": [None]}))
     for content in ("no json", '{"loss": 1}\n'):
         (tmp_path / "metrics.jsonl").write_text(content)
         with pytest.raises(RC1Error, match=r"metrics\.jsonl"):
-            plots.read_metrics(tmp_path / "metrics.jsonl")
+            read_metrics(tmp_path / "metrics.jsonl")

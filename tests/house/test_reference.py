@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from rc1_lib.cli import dev
 from rc1_lib.cli.app import app
 from rc1_lib.cli.options import shared
-from rc1_lib.cli.reference import write
-from rc1_lib.cli.reference.keys import DOCUMENTS, parts
-from rc1_lib.cli.reference.values import accepted, given
-from rc1_lib.cli.reference.write import FOLDER, pages, reference_of
+from rc1_lib.cli.reference import DOCUMENTS, FOLDER, accepted, given, pages, parts
 from rc1_lib.cli.session import Session
 from rc1_lib.config.file import flatten, load_config, merged, read_layers
 from rc1_lib.config.run_config import RunConfig
@@ -27,8 +25,8 @@ def test_a_page_is_what_the_code_gives(name: str) -> None:
 
 
 def test_a_page_that_is_out_of_date_is_named_and_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write, "PROJECT_ROOT", tmp_path)
-    session, reference = Session(shared(), sys.stdout), reference_of(app)
+    monkeypatch.setattr(dev, "PROJECT_ROOT", tmp_path)
+    session, reference = Session(shared(), sys.stdout), dev.reference_of(app)
     assert reference(session, write=True) == 0
     assert reference(session) == 0
     page = tmp_path / FOLDER / "commands.md"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.release.report import charts
+from rc1_lib.plots import page as charts
 from rc1_lib.run import Run, open_run
 from tests.once import copy_of
 from tests.trained import evaluated, trained

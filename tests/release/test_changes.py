@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.records import GateResult
-from rc1_lib.release.report.changes import Change, changes
-from rc1_lib.release.report.course import MIN_NIGHTS, courses, nights_left, trend, within
+from rc1_lib.release.report.trends import MIN_NIGHTS, Change, changes, courses, nights_left, trend, within
 from tests.release.histories import kept, night, values
 
 

@@ -14,11 +14,12 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import TRAINING_REPORT
+from rc1_lib.plots import page as charts
 from rc1_lib.preflight.rounds import PASSED
 from rc1_lib.preflight.ticket import revoke_ticket
-from rc1_lib.release.report import charts, data, policy, reward
-from rc1_lib.release.report.book import Book
+from rc1_lib.release.report import data, policy, reward
 from rc1_lib.release.report.page import PAGE, Page, _steps, write_page
+from rc1_lib.release.report.sources import Sources, said
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import write_json
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -83,7 +84,7 @@ def test_the_steps_are_those_that_were_trained(tmp_path: Path, ends: tuple[int, 
             {"seed": seed, "checkpoint": f"c/step_{end:05d}", "sha256": ""} for seed, end in enumerate(ends, start=1)
         ]
         write_json(tmp_path / TRAINING_REPORT, {"runs": runs})
-    assert _steps(Book(run)) == said
+    assert _steps(Sources(run)) == said
 
 
 def test_the_same_files_give_the_same_page_and_pictures(own: Run, reported: Reported) -> None:
@@ -149,7 +150,7 @@ def test_the_judges_noise_is_shown_as_its_gate_read_it(reported: Reported, page:
     shown = page.partition("Reliability and variance of its samples")[2].partition("</table>")[0]
     assert len([check for check in checks if check["op"] == "info"]) > 7
     for check in checks:
-        assert f">{policy.said(check['value'])}</a>" in shown.partition(f"<td>{check['name']}</td>")[2][:400]
+        assert f">{said(check['value'])}</a>" in shown.partition(f"<td>{check['name']}</td>")[2][:400]
     assert shown.count("<tr>") == 1 + len(checks)
 
 

@@ -15,10 +15,9 @@ from PIL import Image
 from scipy import stats
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.reward import plots
-from rc1_lib.reward.plots.canvas import canvas, sentence
-from rc1_lib.reward.plots.rank_scatter import _marks
-from rc1_lib.reward.plots.reliability import binned
+from rc1_lib.plots import reward as plots
+from rc1_lib.plots.canvas import canvas, sentence
+from rc1_lib.plots.reward import _marks, binned
 
 pytestmark = pytest.mark.usefixtures("drawn")
 
@@ -97,13 +96,13 @@ def test_the_same_data_give_the_same_bytes_in_any_thread(tmp_path: Path) -> None
 
 
 def test_importing_the_plots_does_not_import_matplotlib() -> None:
-    code = "import sys, rc1_lib.reward.plots; sys.exit('matplotlib' in sys.modules or 'scipy' in sys.modules)"
+    code = "import sys, rc1_lib.plots.reward; sys.exit('matplotlib' in sys.modules or 'scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_no_plot_uses_the_global_state_of_pyplot() -> None:
     code = (
-        "import sys, pathlib, tempfile; from rc1_lib.reward import plots\n"
+        "import sys, pathlib, tempfile; from rc1_lib.plots import reward as plots\n"
         "with tempfile.TemporaryDirectory() as folder:\n"
         "    plots.weights(pathlib.Path(folder) / 'w.png', {'a': (1.0, 1.0, 1.0, 0.9, 1.0)}, cap=1.0)\n"
         "sys.exit('matplotlib.pyplot' in sys.modules)"

@@ -854,7 +854,7 @@ def test_the_command_serves_until_interrupted_and_says_what_it_is(command: list[
         (("--fault", "wobble=0.1"), "", "KIND is one of rate_limit"),
         (("--fault", "reset"), "", "expected KIND=RATE"),
         (("--fault", "reset=often"), "", "expected a number from 0 to 1"),
-        (("--fault", "reset=0.1", "--fault", "reset=0.2"), "", "stands twice"),
+        (("--fault", "reset=0.1", "--fault", "reset=0.2"), "", "is given twice"),
         (("--model", "gpt-9"), "", "starts with 'rc1-test-double'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What was learned from: how difficult, how long, how varied."""
+"""The rows that training reads: how difficult, long and varied they are."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.plots.page import Chart, bars, draw, histogram
 from rc1_lib.records import BUCKETS
-from rc1_lib.release.report.book import Book, Cited, Source, json_lines, percent, plain, shown
-from rc1_lib.release.report.charts import Chart, bars, draw, histogram
-from rc1_lib.release.report.parts import Cell, Section, Table
+from rc1_lib.release.report.html import Cell, Section, Table
+from rc1_lib.release.report.sources import Citation, Source, Sources, json_lines, percent, plain, shown
 from rc1_lib.task_specs import task_spec
 
 _POOLS = (("old", "pool"), ("new", "balanced"))
@@ -17,10 +17,10 @@ _BINS = 24
 _SHOWN = ("distinct-2", "3-gram KL", "roles", "styles")
 
 
-def data(book: Book) -> Section:
+def data(sources: Sources) -> Section:
     """Histograms of difficulty and length, and diversity against the old pack."""
-    metrics = book.read("metrics-of-rows", METRICS.path(book.run), json_lines)
-    balanced = book.read("balanced", BALANCED.path(book.run), json_lines)
+    metrics = sources.read("metrics-of-rows", METRICS.path(sources.run), json_lines)
+    balanced = sources.read("balanced", BALANCED.path(sources.run), json_lines)
     if metrics is None or balanced is None or not metrics.body or not balanced.body:
         return Section(
             "data", "The data", "There is no measured pool in this workspace, so nothing is known of its rows."
@@ -29,7 +29,7 @@ def data(book: Book) -> Section:
     rows, taken = metrics.body, [row for row in metrics.body if row["id"] in chosen]
     lead = f"{len(rows):,} rows in the pool, {len(taken):,} of them in the balanced pool that training reads."
     charts = (_difficulty(rows, taken), _length(rows, taken))
-    diversity = _diversity(book.read("round1", book.run.workspace.path("reports/preflight/round1.json")))
+    diversity = _diversity(sources.read("round1", sources.run.workspace.path("reports/preflight/round1.json")))
     return Section("data", "The data", lead, charts, (_tasks(metrics, rows, taken), *diversity))
 
 
@@ -67,8 +67,8 @@ def _tasks(source: Source, rows: Sequence[Mapping[str, Any]], taken: Sequence[Ma
     cells: list[Sequence[Cell]] = []
     for task in sorted({str(row["task"]) for row in rows}):
         own, kept = ([row for row in part if row["task"] == task] for part in (rows, taken))
-        shares = [Cited(shown(_share(kept, "bucket", name), percent), source, f"{task}, {name}") for name in BUCKETS]
-        counts = [Cited(shown(len(part), plain), source, f"rows of {task}") for part in (own, kept)]
+        shares = [Citation(shown(_share(kept, "bucket", name), percent), source, f"{task}, {name}") for name in BUCKETS]
+        counts = [Citation(shown(len(part), plain), source, f"rows of {task}") for part in (own, kept)]
         cells.append((task_spec(task).label, *counts, *shares))
     return Table("Rows by task", ("task", "pool", "balanced", *BUCKETS), cells)
 
@@ -80,7 +80,7 @@ def _diversity(round1: Source | None) -> list[Table]:
         return []
     rows: list[Sequence[Cell]] = [
         (
-            str(check["name"]), Cited(shown(check["value"], plain), round1, f"gates.diversity: {check['name']}"),
+            str(check["name"]), Citation(shown(check["value"], plain), round1, f"gates.diversity: {check['name']}"),
             f"{check['op']} {check['threshold']}", "passed" if check["passed"] else "RED",
         )
         for check in found["checks"]

@@ -8,9 +8,9 @@ from typing import Any
 
 from rc1_lib.preflight.rounds import FAILED, PASSED
 from rc1_lib.preflight.ticket import TICKET
-from rc1_lib.release.report.book import Book, Cited, Source
-from rc1_lib.release.report.parts import Cell, Section, Table
-from rc1_lib.release.report.policy import evaluation_of, said
+from rc1_lib.release.report.html import Cell, Section, Table
+from rc1_lib.release.report.policy import evaluation_of
+from rc1_lib.release.report.sources import Citation, Source, Sources, said
 
 _NIGHTLY = "reports/preflight/nightly.json"
 _CLEARED = ("passed", "waived", "not applicable")
@@ -36,7 +36,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class RoundVerdicts:
-    """The verdicts of one round, with the file that they stand in."""
+    """The verdicts of one round, and the file that contains them."""
 
     source: Source
     gates: Sequence[Mapping[str, Any]]
@@ -47,15 +47,15 @@ class RoundVerdicts:
         return ", ".join(str(gate["name"]) for gate in self.gates if gate["status"] not in _CLEARED)
 
 
-def rounds_of(book: Book) -> dict[str, RoundVerdicts]:
-    """Both rounds, a failed second one in the place of a passed one, and those of the latest nightly."""
-    place, found = book.run.workspace, {}
+def rounds_of(sources: Sources) -> dict[str, RoundVerdicts]:
+    """Read both rounds (a failed second one before a passed one) and those of the latest nightly."""
+    place, found = sources.run.workspace, {}
     for number in (1, 2):
         there = [path for one in (FAILED, PASSED) if (path := place.path(one[number])).is_file()]
-        read = book.read(f"round{number}", there[0]) if there else None
+        read = sources.read(f"round{number}", there[0]) if there else None
         if read is not None:
             found[f"round {number}"] = RoundVerdicts(read, read.at("gates") or ())
-    nightly = book.read("nightly", place.path(_NIGHTLY))
+    nightly = sources.read("nightly", place.path(_NIGHTLY))
     if nightly is not None:
         found |= {
             f"nightly, {name}": RoundVerdicts(nightly, given) for name, given in (nightly.at("rounds") or {}).items()
@@ -63,10 +63,10 @@ def rounds_of(book: Book) -> dict[str, RoundVerdicts]:
     return found
 
 
-def standing(book: Book) -> Standing:
-    """Red where any gate, the ticket or the evaluation is, and where one of them is not there."""
-    rounds, ticket = rounds_of(book), book.read("ticket", book.run.workspace.path(TICKET))
-    evaluation = evaluation_of(book)
+def standing(sources: Sources) -> Standing:
+    """Say why the run failed: any gate, the ticket or the evaluation failed or is missing."""
+    rounds, ticket = rounds_of(sources), sources.read("ticket", sources.run.workspace.path(TICKET))
+    evaluation = evaluation_of(sources)
     reasons = [
         f"{name} has not passed: {one.red or 'it was not judged whole'}" for name, one in rounds.items() if _fell(one)
     ]
@@ -87,8 +87,8 @@ def standing(book: Book) -> Standing:
         {name: why for one in rounds.values() for name, why in (one.source.at(key) or {}).items()}
         for key in ("waived", "not_applicable")
     )
-    told = evaluation or (first.source if first else None)
-    changed = told.at("thresholds_changed") if told else []
+    found = evaluation or (first.source if first else None)
+    changed = found.at("thresholds_changed") if found else []
     rows = [(one["key"], str(one["value"]), str(one["published"])) for one in changed or []]
     return Standing(reasons, waived, left_out, rows)
 
@@ -97,9 +97,9 @@ def _fell(one: RoundVerdicts) -> bool:
     return bool(one.red) or one.source.at("pass") is not True
 
 
-def gates(book: Book) -> Section:
-    """Every gate in every round, and all checks of each round to unfold."""
-    rounds = rounds_of(book)
+def gates(sources: Sources) -> Section:
+    """Show every gate in every round, and all checks of each round to unfold."""
+    rounds = rounds_of(sources)
     if not rounds:
         return Section("gates", "The gates", "No round was judged in this workspace.")
     names = list(dict.fromkeys(gate["name"] for one in rounds.values() for gate in one.gates))
@@ -114,7 +114,7 @@ def _status(found: RoundVerdicts, name: str) -> Cell:
     gate = next((gate for gate in found.gates if gate["name"] == name), None)
     if gate is None:
         return "–"
-    return Cited(_WORDS.get(gate["status"], str(gate["status"])), found.source, f"gates: {name}")
+    return Citation(_WORDS.get(gate["status"], str(gate["status"])), found.source, f"gates: {name}")
 
 
 def _checks(title: str, found: RoundVerdicts) -> Table:
@@ -123,7 +123,7 @@ def _checks(title: str, found: RoundVerdicts) -> Table:
         for check in gate["checks"]:
             if check["op"] != "info":
                 verdict = "passed" if check["passed"] else "RED"
-                value = Cited(said(check["value"]), found.source, f"gates: {gate['name']}: {check['name']}")
+                value = Citation(said(check["value"]), found.source, f"gates: {gate['name']}: {check['name']}")
                 rows.append(
                     (f"{gate['name']}: {check['name']}", value, f"{check['op']} {said(check['threshold'])}", verdict)
                 )

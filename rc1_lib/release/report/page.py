@@ -1,4 +1,4 @@
-"""The page as a whole: a run's files in, one HTML file and a picture for each slide out."""
+"""Write the page: a run's files in, one HTML file and a picture for each slide out."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.preflight.ticket import TICKET
-from rc1_lib.release.report.book import Book
 from rc1_lib.release.report.data import data
-from rc1_lib.release.report.frame import Head, render
 from rc1_lib.release.report.gates import gates, standing
+from rc1_lib.release.report.html import Head, render
 from rc1_lib.release.report.policy import evaluation_of, policy, tiles, training
 from rc1_lib.release.report.reward import attacks, judge, reward
+from rc1_lib.release.report.sources import Sources
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.names import step_of
 from rc1_lib.workspace.artifacts import atomic_write, write_text
@@ -41,36 +41,44 @@ class Page:
 
 
 def write_page(run: Run) -> Page:
-    """Write `reports/release/report.html` and the slides' pictures, of a green run or a red one.
+    """Write `reports/release/report.html` and the slides' pictures, for a run that passed or failed.
 
     Raises:
         RC1Error: when a file that is there cannot be read.
     """
-    book = Book(run)
-    stands = standing(book)
-    parts = [policy(book), training(book), reward(book), attacks(book), judge(book), data(book), gates(book)]
+    sources = Sources(run)
+    stands = standing(sources)
+    parts = [
+        policy(sources),
+        training(sources),
+        reward(sources),
+        attacks(sources),
+        judge(sources),
+        data(sources),
+        gates(sources),
+    ]
     slides = []
     for chart in (chart for part in parts for chart in part.charts):
         slides.append(f"{SLIDES}/{chart.name}.png")
         with atomic_write(run.workspace.path(slides[-1])) as stream:
             stream.write(chart.png)
-    evaluation = evaluation_of(book)
+    evaluation = evaluation_of(sources)
     head = Head(
         f"RC1 report {evaluation.at('key') if evaluation else 'without an evaluation'}", "RC1 report",
-        red=bool(stands.reasons), facts=_facts(book),
+        red=bool(stands.reasons), facts=_facts(sources),
     )  # fmt: skip
-    text = render("page.html.j2", PAGE, head, parts, book, standing=stands, tiles=tiles(book))
+    text = render("page.html.j2", PAGE, head, parts, sources, standing=stands, tiles=tiles(sources))
     write_text(run.workspace.path(PAGE), text)
     return Page(PAGE, sha256_file(run.workspace.path(PAGE)), tuple(slides), tuple(stands.reasons))
 
 
-def _facts(book: Book) -> list[tuple[str, object]]:
-    """What identifies the run; of the ticket what it says, not whether it holds at some time."""
-    config, ticket = book.run.config, book.read("ticket", book.run.workspace.path(TICKET))
+def _facts(sources: Sources) -> list[tuple[str, object]]:
+    """Return what identifies the run; of the ticket what it says, not whether it is still valid."""
+    config, ticket = sources.run.config, sources.read("ticket", sources.run.workspace.path(TICKET))
     facts: list[tuple[str, object]] = [
         ("profile", config.profile),
         ("base", config.base_model),
-        ("steps", _steps(book)),
+        ("steps", _steps(sources)),
     ]
     if ticket is not None:
         facts += [("commit", str(ticket.at("commit") or "unknown")[:12])]
@@ -78,9 +86,9 @@ def _facts(book: Book) -> list[tuple[str, object]]:
     return facts
 
 
-def _steps(book: Book) -> str:
-    """How far every seed was trained where its run has ended before the configured steps; else those alone."""
-    steps, report = book.run.config.steps, book.read("training", book.run.workspace.path(TRAINING_REPORT))
+def _steps(sources: Sources) -> str:
+    """Return the configured steps, and how far each seed came if one ended before them."""
+    steps, report = sources.run.config.steps, sources.read("training", sources.run.workspace.path(TRAINING_REPORT))
     ends = {one["seed"]: step_of(Path(one["checkpoint"])) for one in (report.at("runs") or [])} if report else {}
     if all(end in (None, steps) for end in ends.values()):
         return f"{steps:,}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
@@ -10,24 +9,25 @@ from typing import Any
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.gate import CHECK_OF
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
-from rc1_lib.evaluation.plots.curves import panels_of
-from rc1_lib.release.report.book import (
-    UNDEFINED,
-    Book,
-    Cited,
+from rc1_lib.plots.page import Chart, draw, lines, pairs
+from rc1_lib.plots.training import panels_of
+from rc1_lib.release.report.html import Cell, Section, Table, Text, Tile
+from rc1_lib.release.report.shapes import CURVE
+from rc1_lib.release.report.sources import (
+    Citation,
     Source,
+    Sources,
+    interval,
     is_number,
     json_lines,
     percent,
     plain,
     points,
+    said,
     shown,
     three,
     two,
 )
-from rc1_lib.release.report.charts import Chart, Interval, draw, lines, pairs
-from rc1_lib.release.report.parts import Cell, Section, Table, Text, Tile
-from rc1_lib.release.report.shapes import CURVE
 from rc1_lib.task_specs import task_spec
 from rc1_lib.training.run_paths import paths_of
 
@@ -45,17 +45,17 @@ _ASKING = {"ask_recall": "recall", "ask_precision": "precision", "overclar_rate"
 _MEDIAN_OF = 5
 
 
-def evaluation_of(book: Book) -> Source | None:
-    """The evaluation that the training's report names; None where there is none."""
-    training = book.read("training", book.run.workspace.path("reports/train.json"))
+def evaluation_of(sources: Sources) -> Source | None:
+    """Read the evaluation that the training's report names; None if there is none."""
+    training = sources.read("training", sources.run.workspace.path("reports/train.json"))
     if training is None or not isinstance(training.at("evaluation"), str):
         return None
-    return book.read("evaluation", EVALUATION.path(book.run))
+    return sources.read("evaluation", EVALUATION.path(sources.run))
 
 
-def tiles(book: Book) -> list[Tile]:
-    """What a reader wants to know first."""
-    found = evaluation_of(book)
+def tiles(sources: Sources) -> list[Tile]:
+    """Return the figures that a reader wants to know first."""
+    found = evaluation_of(sources)
     if found is None:
         return []
     passed = {check["name"]: check["passed"] for check in found.at("gate", "checks") or []}
@@ -75,12 +75,14 @@ def tiles(book: Book) -> list[Tile]:
     return made
 
 
-def training(book: Book) -> Section:
+def training(sources: Sources) -> Section:
     """The curves, with bands where there is more than one seed."""
-    report = book.read("training", book.run.workspace.path("reports/train.json"))
+    report = sources.read("training", sources.run.workspace.path("reports/train.json"))
     seeds = [one["seed"] for one in report.at("runs") or []] if report else []
     logs = [
-        book.read(f"metrics-{seed}", book.run.workspace.path(paths_of(book.run, seed).metrics), json_lines, CURVE)
+        sources.read(
+            f"metrics-{seed}", sources.run.workspace.path(paths_of(sources.run, seed).metrics), json_lines, CURVE
+        )
         for seed in seeds
     ]
     known = [log for log in logs if log is not None and log.body]
@@ -116,9 +118,9 @@ def _curve(name: str, title: str, logs: Sequence[Source], band: str) -> Chart | 
     return draw(f"training-{key}", title, caption, lambda axes: lines(axes, steps, seeds, strong), 1.7)
 
 
-def policy(book: Book) -> Section:
+def policy(sources: Sources) -> Section:
     """Success and asking, before and after, by what the prompts are like."""
-    found = evaluation_of(book)
+    found = evaluation_of(sources)
     if found is None:
         return Section(
             "policy",
@@ -150,18 +152,12 @@ def policy(book: Book) -> Section:
         f"is no success."
     )
     tables = (_figures(found, "sampled"), _figures(found, "greedy"), _by(found), _gate(found))
-    return Section("policy", "The policy, before and after", lead, charts, tables, _dialogues(book, found))
+    return Section("policy", "The policy, before and after", lead, charts, tables, _dialogues(sources, found))
 
 
 def _pairs(name: str, title: str, caption: str, rows: Sequence[tuple[str, Any, Any]]) -> Chart:
     read = [(label, interval(before), interval(after)) for label, before, after in rows]
     return draw(name, title, caption, lambda axes: pairs(axes, read), 0.55 + 0.32 * len(read), _BEFORE_AFTER)
-
-
-def interval(found: Mapping[str, Any]) -> Interval | None:
-    """A `{value, low, high}`; None where the value is undefined."""
-    value, low, high = (float(one) if is_number(one := found.get(key)) else None for key in ("value", "low", "high"))
-    return None if value is None else (value, low, high)
 
 
 def _figures(found: Source, mode: str) -> Table:
@@ -179,8 +175,8 @@ def _figures(found: Source, mode: str) -> Table:
 
 def _by(found: Source) -> Table:
     rows: list[Sequence[Cell]] = []
-    for kind, groups in (found.at("modes", "sampled", "by") or {}).items():
-        for name in groups:
+    for kind in ("task", "bucket", "wording"):
+        for name in found.at("modes", "sampled", "by", kind) or {}:
             place = ("modes", "sampled", "by", kind, name)
             rows.append(
                 (
@@ -200,7 +196,7 @@ def checks_table(title: str, checks: Sequence[Mapping[str, Any]], source: Source
     rows: list[Sequence[Cell]] = [
         (
             str(check["name"]),
-            Cited(said(check["value"]), source, f"gate.checks[{number}]"),
+            Citation(said(check["value"]), source, f"gate.checks[{number}]"),
             "" if check["op"] == "info" else f"{check['op']} {said(check['threshold'])}",
             "for information" if check["op"] == "info" else "passed" if check["passed"] else "RED",
         )
@@ -209,19 +205,10 @@ def checks_table(title: str, checks: Sequence[Mapping[str, Any]], source: Source
     return Table(title, ("check", "value", "wanted", "verdict"), rows, opened)
 
 
-def said(value: Any) -> str:
-    """A value or a threshold of a check."""
-    if isinstance(value, list):
-        return " to ".join(map(said, value))
-    if value is None:
-        return UNDEFINED
-    return f"{value:,.4g}" if isinstance(value, float) and math.isfinite(value) else str(value)
-
-
-def _dialogues(book: Book, found: Source) -> tuple[Text, ...]:
+def _dialogues(sources: Sources, found: Source) -> tuple[Text, ...]:
     named = found.at("examples")
-    path = book.run.workspace.path(f"{found.path.removesuffix('.json')}.examples.md")
+    path = sources.run.workspace.path(f"{found.path.removesuffix('.json')}.examples.md")
     if not isinstance(named, str):
         return ()
-    text = book.text("dialogues", path)
-    return () if text is None else (Text("Dialogues, before and after", text.body, Cited(text.path, text, "")),)
+    text = sources.text("dialogues", path)
+    return () if text is None else (Text("Dialogues, before and after", text.body, Citation(text.path, text, "")),)

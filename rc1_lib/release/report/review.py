@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.plots.page import Chart, Points, draw, over_days, verdicts
 from rc1_lib.preflight.nights import NIGHTS, KeptNight, NightOutcome, parse_nights
-from rc1_lib.release.report.book import Book
-from rc1_lib.release.report.changes import Change, changes, day
-from rc1_lib.release.report.course import courses, within
-from rc1_lib.release.report.frame import Head, render
-from rc1_lib.release.report.nights import changed, gates, history, traffic
+from rc1_lib.release.report.html import Cell, Head, Section, Table, render
+from rc1_lib.release.report.sources import (
+    Citation,
+    Format,
+    Source,
+    Sources,
+    dollars,
+    is_number,
+    percent,
+    plain,
+    said,
+    shown,
+)
+from rc1_lib.release.report.trends import (
+    NOTHING,
+    Change,
+    Course,
+    Reading,
+    changes,
+    courses,
+    day,
+    reason,
+    wanted,
+    within,
+)
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import write_text
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -19,6 +40,18 @@ from rc1_lib.workspace.file_hashes import sha256_file
 PAGE = "reports/release/review.html"
 _VERDICT = 400
 """Characters of a verdict at the top; it stands whole in the table of the nights."""
+_MOST_LABELS = 4
+_LEGEND = (("new", "value"), ("bad", "threshold, × red"))
+_TREND = ("old", "trend")
+_RED_WORD = "RED"
+_CHARTS = (
+    ("Calls", "Attempts at the judge, replays not counted", ("calls",)),
+    ("Hit rate, %", "Replays among all scores that were given", ("hit_rate",)),
+    ("Refused with a 429, %", "Of the calls that were answered or refused so", ("share_429",)),
+    ("Latency, ms", "Of the calls that were answered", ("latency_ms_median", "latency_ms_p95")),
+    ("Cost, $", "As far as it is known", ("usd",)),
+    ("Unstable scores, %", "Dialogues whose samples disagree", ("unstable",)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +61,7 @@ class Review:
     Attributes:
         path: of the page, relative to the workspace.
         sha256: of its bytes.
-        nights: those that it tells of, oldest first.
+        nights: those that it is about, oldest first.
         changes: what is otherwise than it was, the most urgent first.
     """
 
@@ -44,8 +77,8 @@ def write_review(run: Run, days: int) -> Review:
     Raises:
         RC1Error: when no night was kept, or the history cannot be read.
     """
-    book, path = Book(run), run.workspace.path(NIGHTS)
-    source = book.read("nights", path, lambda content: parse_nights(content, str(path)))
+    sources, path = Sources(run), run.workspace.path(NIGHTS)
+    source = sources.read("nights", path, lambda content: parse_nights(content, str(path)))
     if source is None or not source.body:
         raise RC1Error(
             f"{path}: no night is in it yet, so there is nothing to review; rc1/nightly writes a line each night "
@@ -56,7 +89,7 @@ def write_review(run: Run, days: int) -> Review:
     head = Head(f"RC1 review, {day(shown[-1])}", "RC1 review", _red(shown[-1]), _facts(shown))
     parts = [changed(source, found), gates(source, shown, over), traffic(source, shown), history(source, shown)]
     text = render(
-        "review.html.j2", PAGE, head, parts, book, count=len(shown),
+        "review.html.j2", PAGE, head, parts, sources, count=len(shown),
         red_nights=[(day(night), night.outcome, _short(night.verdict)) for night in reversed(shown) if _red(night)],
     )  # fmt: skip
     write_text(run.workspace.path(PAGE), text)
@@ -78,3 +111,180 @@ def _facts(nights: Sequence[KeptNight]) -> list[tuple[str, object]]:
         ("to", day(nights[-1])),
         ("green", sum(not _red(night) for night in nights)),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """A figure of the judge's traffic: its name in the history and on the page, how it is written and drawn."""
+
+    name: str
+    title: str
+    form: Format
+    scale: float = 1.0
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:,.0f}\u00a0ms"
+
+
+_TRAFFIC = (
+    _Figure("calls", "calls", plain),
+    _Figure("hit_rate", "hit rate", percent, 100.0),
+    _Figure("share_429", "refused with a 429", percent, 100.0),
+    _Figure("latency_ms_median", "latency, median", _milliseconds),
+    _Figure("latency_ms_p95", "latency, 95th percentile", _milliseconds),
+    _Figure("usd", "cost", dollars),
+    _Figure("unstable", "unstable scores", percent, 100.0),
+)
+_BY_NAME = {one.name: one for one in _TRAFFIC}
+
+
+def changed(source: Source, found: Sequence[Change]) -> Section:
+    """What is otherwise than it was, as a table."""
+    rows: list[Sequence[Cell]] = [
+        (f"{change.gate}: {change.what} since {change.since}", Citation(change.words, source, change.gate))
+        for change in found
+    ]
+    lead = "Against the first of these nights, or the last one before them." if rows else NOTHING
+    return Section(
+        "changed", "What changed", lead, (), (Table(f"{len(rows)} changes", ("what", "figures"), rows, True),)
+    )
+
+
+def gates(source: Source, nights: Sequence[KeptNight], courses: Sequence[Course]) -> Section:
+    """Every gate's deciding value over the nights, and all of them in a table."""
+    if not courses:
+        return Section("gates", "The gates over the nights", "No gate was judged in these nights.")
+    rows: list[Sequence[Cell]] = [_row(source, course, one) for course in courses for one in reversed(course.readings)]
+    drawn = [_overview(nights, courses)]
+    drawn += [_course_chart(place, course) for place, course in enumerate(courses) if _drawable(course)]
+    left_out = [course.gate for course in courses if not _drawable(course)]
+    lead = "Of each gate the check that failed last, or else came closest to its threshold in the latest night." + (
+        f" Without a number to draw: {', '.join(left_out)}." if left_out else ""
+    )
+    table = Table("Every gate, every night", ("gate", "night", "verdict", "check", "value", "wanted", "interval"), rows)
+    return Section("gates", "The gates over the nights", lead, drawn, (table,))
+
+
+def traffic(source: Source, nights: Sequence[KeptNight]) -> Section:
+    """What the judge was asked, night by night."""
+    charts = [
+        _traffic_chart(place, title, caption, nights, [_BY_NAME[name] for name in names])
+        for place, (title, caption, names) in enumerate(_CHARTS)
+        if any(is_number(night.judge.get(name)) for night in nights for name in names)
+    ]
+    rows: list[Sequence[Cell]] = [
+        (
+            day(night),
+            *(
+                Citation(shown(night.judge.get(one.name), one.form), source, f"{_exactly(night)}: judge.{one.name}")
+                for one in _TRAFFIC
+            ),
+        )
+        for night in reversed(nights)
+    ]
+    lead = "From the lines that the judge's stores logged since each night began."
+    if not any(night.judge.get("calls") for night in nights):
+        lead += " Nobody was asked."
+    head = ("night", *(one.title for one in _TRAFFIC))
+    return Section("traffic", "The judge's traffic", lead, charts, (Table("Night by night", head, rows),))
+
+
+def history(source: Source, nights: Sequence[KeptNight]) -> Section:
+    """How every night ended."""
+    rows: list[Sequence[Cell]] = [
+        (
+            _exactly(night),
+            Citation(_RED_WORD if night.outcome == "red" else str(night.outcome), source, _exactly(night)),
+            night.verdict,
+            f"revoked: {night.revoked}" if night.revoked is not None else "–",
+        )
+        for night in reversed(nights)
+    ]
+    table = Table(f"{len(rows)} nights", ("night", "ended", "verdict", "ticket"), rows)
+    return Section("nights", "The nights", "The latest first.", (), (table,))
+
+
+def _exactly(night: KeptNight) -> str:
+    return night.began.strftime("%Y-%m-%d %H:%M")
+
+
+def _row(source: Source, course: Course, one: Reading) -> Sequence[Cell]:
+    check = one.check
+    verdict = "–" if one.gate is None else _RED_WORD if one.red else one.gate.status
+    place = f"{_exactly(one.night)}: {course.gate}"
+    if check is None:
+        return (course.gate, day(one.night), verdict, reason(one) or "–", "–", "–", "–")
+    return (
+        course.gate, day(one.night), verdict, check.name, Citation(said(check.value), source, f"{place}: {check.name}"),
+        wanted(check),
+        "–" if check.interval is None else f"{said(check.interval.low)} to {said(check.interval.high)}",
+    )  # fmt: skip
+
+
+def _drawable(course: Course) -> bool:
+    return any(one.value is not None for one in course.readings)
+
+
+def _overview(nights: Sequence[KeptNight], courses: Sequence[Course]) -> Chart:
+    rows = [[_well(one) for one in course.readings] for course in courses]
+    names, points = [course.gate for course in courses], _points(nights, lambda _: None)
+    return draw(
+        "nights-overview", "Every gate, every night", "Dot: passed or waived; cross: red; dash: not judged",
+        lambda axes: verdicts(axes, names, points, rows), 0.6 + 0.17 * len(names), slide=False,
+    )  # fmt: skip
+
+
+def _well(one: Reading) -> bool | None:
+    return not one.red if one.judged else None
+
+
+def _course_chart(place: int, course: Course) -> Chart:
+    nights = [one.night for one in course.readings]
+    base = _points(nights, lambda _: None)
+    moving, alike = course.trend, course.alike
+    line = None
+    if moving is not None:
+        ends = [base.days[course.readings.index(one)] for one in (alike[0], alike[-1])]
+        middle, reach = _mean(alike), moving.change * (len(alike) - 1) / 2
+        line = ((ends[0], middle - reach), (ends[1], middle + reach))
+    points = Points(
+        base.days, base.labels, [one.value for one in course.readings], [_ends(one) for one in course.readings],
+        [one.bounds for one in course.readings], [one.red for one in course.readings], line,
+    )  # fmt: skip
+    return draw(
+        f"nights-{place}", course.gate, course.decisive, lambda axes: over_days(axes, points), 1.8,
+        (*_LEGEND, _TREND) if line else _LEGEND, slide=False,
+    )  # fmt: skip
+
+
+def _mean(readings: Sequence[Reading]) -> float:
+    return sum(one.value or 0.0 for one in readings) / len(readings)
+
+
+def _ends(one: Reading) -> tuple[float, float] | None:
+    interval = one.check.interval if one.check is not None else None
+    if interval is None or one.value is None or not (is_number(interval.low) and is_number(interval.high)):
+        return None
+    return interval.low, interval.high
+
+
+def _traffic_chart(
+    place: int, title: str, caption: str, nights: Sequence[KeptNight], figures: Sequence[_Figure]
+) -> Chart:
+    series = [_points(nights, lambda night, one=one: _scaled(night, one)) for one in figures]  # type: ignore[misc]
+    legend = tuple(zip(("new", "old"), (one.title for one in figures), strict=False)) if len(figures) > 1 else ()
+    return draw(f"traffic-{place}", title, caption, lambda axes: over_days(axes, *series), 1.6, legend, slide=False)
+
+
+def _scaled(night: KeptNight, figure: _Figure) -> float | None:
+    value = night.judge.get(figure.name)
+    return figure.scale * value if is_number(value) else None
+
+
+def _points(nights: Sequence[KeptNight], value: Callable[[KeptNight], float | None]) -> Points:
+    start = nights[0].began
+    days = [(night.began - start).total_seconds() / 86_400 for night in nights]
+    step = max(1, -(-len(nights) // _MOST_LABELS))
+    labels = [(days[place], nights[place].began.strftime("%m-%d")) for place in range(len(nights) - 1, -1, -step)]
+    return Points(days, labels[::-1], [value(night) for night in nights])

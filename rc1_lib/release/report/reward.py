@@ -10,12 +10,22 @@ from typing import Any
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.errors import RC1Error
+from rc1_lib.plots.page import Chart, dots, draw, reliability, scatter
 from rc1_lib.provenance.derived import Artifact
-from rc1_lib.release.report.book import Book, Cited, Source, dollars, json_lines, percent, plain, two
-from rc1_lib.release.report.charts import Chart, dots, draw, reliability, scatter
 from rc1_lib.release.report.gates import rounds_of
-from rc1_lib.release.report.parts import Cell, Section, Table
-from rc1_lib.release.report.policy import interval, said
+from rc1_lib.release.report.html import Cell, Section, Table
+from rc1_lib.release.report.sources import (
+    Citation,
+    Source,
+    Sources,
+    dollars,
+    interval,
+    json_lines,
+    percent,
+    plain,
+    said,
+    two,
+)
 from rc1_lib.release.verifier import fault_of_name
 
 _BINS = 8
@@ -23,24 +33,26 @@ _RANKS = ("rank by old score", "rank by new reward")
 _OLD_NEW = (("old", "old score"), ("new", "new reward"))
 
 
-def calibration_of(book: Book) -> Source | None:
+def calibration_of(sources: Sources) -> Source | None:
     """The calibration whose weights are in force: the one that the weights name, else the newest."""
-    weights = book.read("weights", book.run.workspace.path(book.run.config.weights))
+    weights = sources.read("weights", sources.run.workspace.path(sources.run.config.weights))
     named = weights.at("report", "path") if weights else None
     if isinstance(named, str) and not fault_of_name(named):
-        return book.read("calibration", book.run.workspace.path(named))
-    return book.newest("calibration", "reports", "calibration_report_*[0-9].json")
+        return sources.read("calibration", sources.run.workspace.path(named))
+    return sources.newest("calibration", "reports", "calibration_report_*[0-9].json")
 
 
-def reward(book: Book) -> Section:
+def reward(sources: Sources) -> Section:
     """Weights with intervals, ranks of old and new, reliability."""
-    calibration = calibration_of(book)
-    shadow = book.read("shadow-run", book.run.workspace.path("reports/shadow_run_pre_run_check.json"))
-    terms = book.read(
-        "shadow-terms", book.run.workspace.path("reports/shadow_run_pre_run_check.rows.jsonl"), json_lines
+    calibration = calibration_of(sources)
+    shadow = sources.read("shadow-run", sources.run.workspace.path("reports/shadow_run_pre_run_check.json"))
+    terms = sources.read(
+        "shadow-terms", sources.run.workspace.path("reports/shadow_run_pre_run_check.rows.jsonl"), json_lines
     )
     if calibration is None and shadow is None:
-        why = book.run.config.why_not_judged or "Nothing was calibrated in this workspace, so there is nothing to show"
+        why = (
+            sources.run.config.why_not_judged or "Nothing was calibrated in this workspace, so there is nothing to show"
+        )
         return Section("reward", "The judged score", f"{why[:1].upper()}{why[1:]}.")
     charts: list[Chart] = []
     tables: list[Table] = []
@@ -106,9 +118,9 @@ def _bins(rows: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:
     return [(sum(score for score, _ in part) / len(part), sum(good for _, good in part) / len(part)) for part in parts]
 
 
-def attacks(book: Book) -> Section:
+def attacks(sources: Sources) -> Section:
     """What worthless policies earn."""
-    found = _keyed(book, "attack", HACKING)
+    found = _keyed(sources, "attack", HACKING)
     if found is None:
         return Section(
             "attacks", "Attacks on the reward", "No attack on the reward in force was run in this workspace."
@@ -135,17 +147,17 @@ def attacks(book: Book) -> Section:
     head = ("policy", "reward", "below the teacher by", "prompts where it earns more", "solved")
     lead = f"{len(policies)} policies that no reward should pay for, against the teacher."
     return Section(
-        "attacks", "Attacks on the reward", lead, (chart,), (Table("Every policy", head, cells), *_ablation(book))
+        "attacks", "Attacks on the reward", lead, (chart,), (Table("Every policy", head, cells), *_ablation(sources))
     )
 
 
 def _last(margin: float | None) -> float:
-    """A policy without a margin was paid for nothing, and stands behind those with one."""
+    """A policy without a margin was paid for nothing, and comes after those with one."""
     return math.inf if margin is None else margin
 
 
-def _ablation(book: Book) -> list[Table]:
-    found = _keyed(book, "ablation", ABLATION)
+def _ablation(sources: Sources) -> list[Table]:
+    found = _keyed(sources, "ablation", ABLATION)
     if found is None:
         return []
     names = found.at("figures", "without") or {}
@@ -156,22 +168,26 @@ def _ablation(book: Book) -> list[Table]:
     return [Table("The over-clarification penalty", ("figure", "without", "with"), rows)]
 
 
-def _keyed(book: Book, name: str, one: Artifact) -> Source | None:
-    """The report of what is in force; its name cannot be told where the weights are missing."""
+def _keyed(sources: Sources, name: str, one: Artifact) -> Source | None:
+    """The report of what is in force; its name is not known where the weights are missing."""
     try:
-        path = one.path(book.run)
+        path = one.path(sources.run)
     except RC1Error:
         return None
-    return book.read(name, path)
+    return sources.read(name, path)
 
 
-def judge(book: Book) -> Section:
+def judge(sources: Sources) -> Section:
     """Who scored, how steadily, and what it cost."""
     names = ("calibration", "shadow-run", "attack", "ablation")
-    asked = [(name, book.sources[name]) for name in names if name in book.sources and book.sources[name].at("scoring")]
+    asked = [
+        (name, sources.by_name[name])
+        for name in names
+        if name in sources.by_name and sources.by_name[name].at("scoring")
+    ]
     if not asked:
         lead = "No report of this workspace holds scores, so nothing is known of its judge."
-        return Section("judge", "The judge", lead, (), _noise(book))
+        return Section("judge", "The judge", lead, (), _noise(sources))
     rows: list[Sequence[Cell]] = []
     for name, found in asked:
         unstable = found.at("scoring", "unstable")
@@ -192,18 +208,18 @@ def judge(book: Book) -> Section:
     )
     return Section(
         "judge", "The judge, and what it cost", lead, (),
-        (Table("Asked, replayed, paid", head, rows, True), *_noise(book)),
+        (Table("Asked, replayed, paid", head, rows, True), *_noise(sources)),
     )  # fmt: skip
 
 
-def _noise(book: Book) -> list[Table]:
+def _noise(sources: Sources) -> list[Table]:
     """How far its samples disagree, as the gate `judge_stability` read it; its round shows what it compares alone."""
-    found = rounds_of(book).get("round 1")
+    found = rounds_of(sources).get("round 1")
     gate = next((gate for gate in found.gates if gate["name"] == "judge_stability"), None) if found else None
     if found is None or gate is None or not gate["checks"]:
         return []
     rows: list[Sequence[Cell]] = [
-        (str(check["name"]), Cited(said(check["value"]), found.source, f"gates: judge_stability: {check['name']}"))
+        (str(check["name"]), Citation(said(check["value"]), found.source, f"gates: judge_stability: {check['name']}"))
         for check in gate["checks"]
     ]
     return [Table("Reliability and variance of its samples", ("check", "value"), rows)]

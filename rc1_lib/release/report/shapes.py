@@ -1,6 +1,7 @@
-"""What the page takes for granted of the files that it quotes: a file of another form is named, with the place in it.
+"""The form that the page expects of the files that it quotes: a file of another form is named, with the place in it.
 
-Beside these parts a file may hold anything; numbers that are only shown are looked at one by one where they are.
+A form is written as the file looks: `name?` may be missing or null, `*` is every name, a list has entries of one form.
+Files may contain more; numbers that are only shown are checked one by one where they are shown.
 """
 
 from __future__ import annotations
@@ -10,221 +11,99 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError
+from pydantic import StrictBool, StrictFloat, StrictInt, TypeAdapter, ValidationError, create_model
 
 from rc1_lib.errors import RC1Error
 
-
-class _Change(BaseModel):
-    key: Any
-    value: Any
-    published: Any
-
-
-class _Check(BaseModel):
-    name: str
-    value: Any
-    op: str
-    threshold: Any
-    passed: StrictBool
-
-
-class _Gate(BaseModel):
-    name: str
-    status: str
-    checks: list[_Check]
-
-
-class _Round(BaseModel):
-    gates: list[_Gate] | None = None
-    waived: dict[str, str] | None = None
-    not_applicable: dict[str, str] | None = None
-    thresholds_changed: list[_Change] | None = None
-
-
-class _Nightly(_Round):
-    rounds: dict[str, list[_Gate]] | None = None
-
-
-class _Revocation(BaseModel):
-    reason: str
-
-
-class _Ticket(BaseModel):
-    issued: str
-    expires: str
-    revoked: _Revocation | None
-
-
-class _Trained(BaseModel):
-    seed: StrictInt
-    checkpoint: str
-    sha256: str
-
-
-class _Training(BaseModel):
-    runs: list[_Trained] | None = None
-    seconds: dict[str, Any] | None = None
-
-
-class _Success(BaseModel):
-    success: dict[str, Any]
-
-
-class _Figures(_Success):
-    success_needed: dict[str, Any]
-    success_clear: dict[str, Any]
-    success_hard: dict[str, Any]
-    ask_recall: dict[str, Any]
-    ask_precision: dict[str, Any]
-    overclar_rate: dict[str, Any]
-
-
-class _Confidence(BaseModel):
-    confidence: StrictFloat
-
-
-class _Changed(BaseModel):
-    success: _Confidence
-
-
-class _Overall(BaseModel):
-    before: _Figures
-    after: _Figures
-    change: _Changed
-    prompts: StrictInt
-
-
-class _Part(BaseModel):
-    before: _Success
-    after: _Success
-
-
-class _By(BaseModel):
-    __pydantic_extra__: dict[str, dict[str, Any]]
-    model_config = ConfigDict(extra="allow")
-    task: dict[str, _Part]
-    bucket: dict[str, _Part]
-
-
-class _Compared(BaseModel):
-    overall: _Overall
-    by: _By
-
-
-class _Modes(BaseModel):
-    sampled: _Compared
-
-
-class _EvaluationGate(BaseModel):
-    checks: list[_Check] | None = None
-
-
-class _Evaluation(BaseModel):
-    modes: _Modes
-    gate: _EvaluationGate
-    thresholds_changed: list[_Change] | None = None
-
-
-class _Print(BaseModel):
-    path: str
-    sha256: str
-
-
-class _Released(_Evaluation):
-    key: str
-    before: str
-    after: str
-    checkpoints: dict[str, str]
-    episodes: _Print
-    plots: dict[str, str]
-    examples: str | None = None
-
-
-class _Scoring(BaseModel):
-    models: list[str] | None = None
-    judge: dict[str, Any] | None = None
-
-
-class _Scored(BaseModel):
-    scoring: _Scoring | None = None
-
-
-class _Intervals(BaseModel):
-    intervals: dict[str, dict[str, Any]] | None = None
-
-
-class _Calibration(_Scored):
-    weights: dict[str, StrictFloat]
-    old_weights: dict[str, StrictFloat | None] | None = None
-    calibration: _Intervals | None = None
-
-
-class _ShadowRun(_Scored):
-    figures: dict[str, Any] | None = None
-
-
-class _Term(BaseModel):
-    solved: StrictBool
-
-
-class _Policy(BaseModel):
-    sentence: str
-    margin: StrictFloat | None
-    intervals: dict[str, dict[str, Any]]
-
-
-class _Attack(_Scored):
-    policies: dict[str, _Policy]
-
-
-class _Sides(BaseModel):
-    without: dict[str, Any] | None = None
-
-
-class _Ablation(_Scored):
-    figures: _Sides | None = None
-
-
-class _Step(BaseModel):
-    step: StrictInt
-
-
-class _Row(BaseModel):
-    id: str
-
-
-class _MeasuredRow(_Row):
-    task: str
-    bucket: str
-    len_tokens: StrictFloat
-
-
-TRAINING: TypeAdapter[Any] = TypeAdapter(_Training)
-RELEASED: TypeAdapter[Any] = TypeAdapter(_Released)
+_ANY = {"*": Any}
+_CHECK = {"name": str, "value": Any, "op": str, "threshold": Any, "passed": StrictBool}
+_GATE = {"name": str, "status": str, "checks": [_CHECK]}
+_CHANGED = [{"key": Any, "value": Any, "published": Any}]
+_ROUND = {"gates?": [_GATE], "waived?": {"*": str}, "not_applicable?": {"*": str}, "thresholds_changed?": _CHANGED}
+_FIGURES = dict.fromkeys(
+    ("success", "success_needed", "success_clear", "success_hard", "ask_recall", "ask_precision", "overclar_rate"), _ANY
+)
+_SIDES = {"before": {"success": _ANY}, "after": {"success": _ANY}}
+_EVALUATION = {
+    "modes": {
+        "sampled": {
+            "overall": {
+                "before": _FIGURES,
+                "after": _FIGURES,
+                "change": {"success": {"confidence": StrictFloat}},
+                "prompts": StrictInt,
+            },
+            "by": {"task": {"*": _SIDES}, "bucket": {"*": _SIDES}, "wording?": {"*": _ANY}},
+        }
+    },
+    "gate": {"checks?": [_CHECK]},
+    "thresholds_changed?": _CHANGED,
+}
+_SCORED = {"scoring?": {"models?": [str], "judge?": _ANY}}
+
+
+def _type(form: Any) -> Any:
+    """The type of a form, as pydantic knows it."""
+    if isinstance(form, list):
+        return list[_type(form[0])]  # type: ignore[misc]
+    if not isinstance(form, dict):
+        return form
+    if "*" in form:
+        return dict[str, _type(form["*"])]  # type: ignore[misc]
+    fields: dict[str, Any] = {name: (_type(of), ...) for name, of in form.items() if not name.endswith("?")}
+    fields |= {name[:-1]: (_type(of) | None, None) for name, of in form.items() if name.endswith("?")}
+    return create_model("Form", **fields)
+
+
+def _shape(form: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(_type(form))
+
+
+TRAINING = _shape({"runs?": [{"seed": StrictInt, "checkpoint": str, "sha256": str}], "seconds?": _ANY})
+RELEASED = _shape(
+    {
+        **_EVALUATION,
+        "key": str,
+        "before": str,
+        "after": str,
+        "checkpoints": {"*": str},
+        "episodes": {"path": str, "sha256": str},
+        "plots": {"*": str},
+        "examples?": str,
+    }
+)
 """An evaluation that a release is to rest on."""
-CURVE: TypeAdapter[Any] = TypeAdapter(list[_Step])
+CURVE = _shape([{"step": StrictInt}])
 """Metrics of a training, a line each step."""
 SHAPES: Mapping[str, TypeAdapter[Any]] = {
     "training": TRAINING,
-    "evaluation": TypeAdapter(_Evaluation),
-    "ticket": TypeAdapter(_Ticket),
-    "round1": TypeAdapter(_Round),
-    "round2": TypeAdapter(_Round),
-    "nightly": TypeAdapter(_Nightly),
-    "calibration": TypeAdapter(_Calibration),
-    "shadow-run": TypeAdapter(_ShadowRun),
-    "shadow-terms": TypeAdapter(list[_Term]),
-    "attack": TypeAdapter(_Attack),
-    "ablation": TypeAdapter(_Ablation),
-    "metrics-of-rows": TypeAdapter(list[_MeasuredRow]),
-    "balanced": TypeAdapter(list[_Row]),
+    "evaluation": _shape(_EVALUATION),
+    "ticket": _shape({"issued": str, "expires": str, "revoked": _type({"reason": str}) | None}),
+    "round1": _shape(_ROUND),
+    "round2": _shape(_ROUND),
+    "nightly": _shape({**_ROUND, "rounds?": {"*": [_GATE]}}),
+    "calibration": _shape(
+        {
+            **_SCORED,
+            "weights": {"*": StrictFloat},
+            "old_weights?": {"*": StrictFloat | None},
+            "calibration?": {"intervals?": {"*": _ANY}},
+        }
+    ),
+    "shadow-run": _shape({**_SCORED, "figures?": _ANY}),
+    "shadow-terms": _shape([{"solved": StrictBool}]),
+    "attack": _shape(
+        {**_SCORED, "policies": {"*": {"sentence": str, "margin": StrictFloat | None, "intervals": {"*": _ANY}}}}
+    ),
+    "ablation": _shape({**_SCORED, "figures?": {"without?": _ANY}}),
+    "metrics-of-rows": _shape([{"id": str, "task": str, "bucket": str, "len_tokens": StrictFloat}]),
+    "balanced": _shape([{"id": str}]),
 }
-"""By what the page calls a file; of any other one it takes nothing for granted."""
+"""By what the page calls a file; it expects nothing of any other one."""
 
 
 def check_shape(shape: TypeAdapter[Any], body: Any, path: Path) -> None:
-    """Nothing, where a file's body is of this form.
+    """Check that a file's body is of this form.
 
     Raises:
         RC1Error: naming the file, the place in it, and what was found.
@@ -235,7 +114,7 @@ def check_shape(shape: TypeAdapter[Any], body: Any, path: Path) -> None:
         fault = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, fault["loc"])) or "the file as a whole"
         found = "" if fault["type"] == "missing" else f", found {_kind(fault['input'])}"
-        said = re.sub(r" or instance of \w+$", "", fault["msg"])  # the name of a class is nobody's but ours
+        said = re.sub(r" or instance of \w+$", "", fault["msg"])  # the name of a class says nothing to a user
         raise RC1Error(
             f"{path}: is not of the form that this version of RC1 writes: {where}: {said}{found}; write it "
             f"again or move it away"

@@ -1,21 +1,20 @@
-"""`ckpt list`, `ckpt diff`, `ckpt export`, `ckpt gguf` and `ckpt dequantize`."""
+"""`ckpt list|diff|export|gguf|dequantize`, and `build-base`: the base model from its recipe."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.table import Table
 
-from rc1_lib.cli.ending import Ending, show_ending
-from rc1_lib.cli.following import then
-from rc1_lib.cli.quiet import quieten
+from rc1_lib.cli.endings import Ending, Failure, end, then
+from rc1_lib.cli.progress import quieten, quieten_models, stages
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.stages import stages
+from rc1_lib.cli.tables import figure, table
 from rc1_lib.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 40
 """Differences that a terminal shows; JSON holds all."""
+_DAMAGED = "put its files back from a copy, or move it away: training resumes from the newest one that is whole"
+_RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 
 def diff(
@@ -47,27 +48,33 @@ def diff(
     how = "bit for bit" if exact else "as numbers"
     names = " and ".join(session.workspace.name(path) for path in paths)
     words = f"{f'{len(found)} differences' if found else 'equal'}, compared {how}: {names}"
-    show_ending(session, Ending("fail" if found else "pass", words))
     listed = [{"where": one.where, "what": one.what} for one in found]
-    session.document({"equal": not found, "exact": exact, "differences": listed})
-    return 2 if found else 0
+    document = {"equal": not found, "exact": exact, "differences": listed}
+    return end(session, Ending("fail" if found else "pass", words), document)
 
 
-def show(session: Session) -> int:
+def list_checkpoints(session: Session) -> int:
     """List the checkpoints below `checkpoints/`, and check every byte against its manifest."""
     rows = [row for folder in _folders(session.workspace.root) for row in _rows(session, folder)]
-    table = Table(title="checkpoints", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state"):
-        table.add_column(head, no_wrap=True, justify="right" if head in ("step", "MB") else "left")
+    shown = table(
+        "checkpoints", ("checkpoint", "step", "MB", "SHA-256 of its manifest", "state"), numbers=("step", "MB")
+    )
     for row in rows:
         name = f"{row['path']}{' (latest)' if row['latest'] else ''}"
-        table.add_row(name, str(row["step"]), f"{row['bytes'] / 1e6:.1f}", (row["sha256"] or "")[:16], row["state"])
+        shown.add_row(name, str(row["step"]), f"{row['bytes'] / 1e6:.1f}", (row["sha256"] or "")[:16], row["state"])
     damaged = [f"{row['path']}: {row['damage']}" for row in rows if row["damage"]]
-    session.show(
-        table if rows else f"{session.workspace.path('checkpoints')}: there are no checkpoints; rc1 train", *damaged
-    )
-    session.document({"checkpoints": rows})
-    return 2 if damaged else 0
+    session.show(*([shown] if rows else [str(session.workspace.path("checkpoints"))]), *damaged)
+    return end(session, _state_of(session, rows), {"checkpoints": rows})
+
+
+def _state_of(session: Session, rows: list[dict[str, Any]]) -> Ending:
+    """Whether every checkpoint is whole, and what to do with the newest one."""
+    if not rows:
+        return Ending("done", "there are no checkpoints in this workspace", following=then(session, "train"))
+    if damaged := [Failure(f"{row['path']}: {row['damage']}", _DAMAGED) for row in rows if row["damage"]]:
+        return Ending("fail", f"{len(damaged)} of {len(rows)} checkpoints are damaged", damaged)
+    newest = next((row["path"] for row in rows if row["latest"]), rows[-1]["path"])
+    return Ending("pass", f"{len(rows)} checkpoints, all whole", following=then(session, "ckpt export", newest))
 
 
 def export(
@@ -94,7 +101,7 @@ def export(
 
     found_at = found_checkpoint(session, checkpoint)
     target = session.new_folder("--to", to, f"models/export/{found_at.parent.name}-{found_at.name}")
-    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    quieten_models(run)
     with stages():
         try:
             found, folder = export_checkpoint(run, found_at, target, prompts).found, str(target)
@@ -105,10 +112,9 @@ def export(
     code = 0 if folder else 1
     following = then(session, "ckpt gguf", folder) if folder else ""
     words = "the export is the policy" if folder else "what was written is not the policy, and is not kept"
-    show_ending(session, Ending("pass" if folder else "fail", words, following=following))
     bodies = {name: one.body() for name, one in found.items()}
-    session.document({"exit_code": code, "folder": folder, "likeness": bodies})
-    return code
+    document = {"exit_code": code, "folder": folder, "likeness": bodies}
+    return end(session, Ending("pass" if folder else "fail", words, following=following), document, code)
 
 
 def gguf(
@@ -151,9 +157,8 @@ def gguf(
     code = 0 if file else 1
     following = then(session, "evaluate", file, "--engine", "gguf") if file else ""
     words = "llama.cpp says what the model says" if file else "llama.cpp does not say what the model says: nothing kept"
-    show_ending(session, Ending("pass" if file else "fail", words, following=following))
-    session.document({"exit_code": code, "file": file, "likeness": found.body()})
-    return code
+    document = {"exit_code": code, "file": file, "likeness": found.body()}
+    return end(session, Ending("pass" if file else "fail", words, following=following), document, code)
 
 
 def dequantize(
@@ -183,7 +188,7 @@ def dequantize(
     if precision not in [*Precision]:
         raise ConfigError(f"--precision: found '{precision}', expected one of {', '.join(Precision)}")
     target = session.new_folder("--to", to, f"models/export/start-{precision}")
-    quieten(hub=not run.workspace.find(run.config.base_model).is_dir())
+    quieten_models(run)
     with stages():
         done = export_dequantized(run, target, Precision(precision), prompts)
     session.show(_gap_table(done.gap))
@@ -193,50 +198,43 @@ def dequantize(
     else:
         finer = "" if precision == Precision.FP32 else "; --precision fp32 is the nearest"
         ending = Ending("fail", f"as {precision} it lies beyond training.parity; nothing is kept{finer}")
-    show_ending(session, ending)
     code = 0 if done.folder else 1
     folder = str(done.folder) if done.folder else None
-    session.document({"exit_code": code, "folder": folder, "gap": done.gap.body()})
-    return code
+    return end(session, ending, {"exit_code": code, "folder": folder, "gap": done.gap.body()}, code)
 
 
 def _gap_table(gap: Gap) -> Table:
-    table = Table(title="compared with the policy in 4 bits", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("what", "found", "at most"):
-        table.add_column(head, justify="left" if head == "what" else "right")
+    shown = table("compared with the policy in 4 bits", ("what", "found", "at most"), ("found", "at most"), wrap=True)
     said = f"{gap.tokens:,} tokens of {gap.dialogues} dialogues"
-    table.add_row(f"mean difference of log p, {said}", f"{gap.mean:.2g}", f"{gap.most_mean:g}")
-    table.add_row("tokens farther than 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}")
-    return table
+    shown.add_row(f"mean difference of log p, {said}", f"{gap.mean:.2g}", f"{gap.most_mean:g}")
+    shown.add_row("tokens farther than 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}")
+    return shown
 
 
 def _gguf_table(found: GGUFLikeness, ids_only: bool) -> Table:
-    table = Table(title="llama.cpp compared with the model", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("what", "found", "wanted", "state"):
-        table.add_column(head)
+    shown = table("llama.cpp compared with the model", ("what", "found", "wanted", "state"), wrap=True)
     bounds = found.body()
     tokens = "equal" if found.tokens_passed else "NOT THE MODEL"
     texts = "equal" if found.texts_passed else "OTHERWISE (waived)" if ids_only else "OTHERWISE"
     said = f"greedy tokens, {found.tokens} after {found.prompts} prompts"
-    table.add_row(said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens)
+    shown.add_row(said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens)
     difference, most = f"{found.logprob_difference:.1e}", f"<= {bounds['max_logprob_difference']:g}"
-    table.add_row("mean difference of log p", difference, most, tokens)
-    table.add_row("texts tokenised alike", f"{found.same_texts} of {found.texts}", "all", texts)
-    return table
+    shown.add_row("mean difference of log p", difference, most, tokens)
+    shown.add_row("texts tokenised alike", f"{found.same_texts} of {found.texts}", "all", texts)
+    return shown
 
 
 def _likeness_table(found: Mapping[str, Likeness]) -> Table:
-    table = Table(title="compared with the policy", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("part", "largest difference of a logit", "at most", "other greedy tokens", "of", "ties", "state"):
-        table.add_column(head, justify="left" if head in ("part", "state") else "right")
+    numbers = ("largest difference of a logit", "at most", "other greedy tokens", "of", "ties")
+    shown = table("compared with the policy", ("part", *numbers, "state"), numbers, wrap=True)
     for name, one in found.items():
-        numbers = (f"{one.logit_difference:.1e}", f"{one.tolerance:g}", one.other_tokens, one.tokens, one.ties)
-        table.add_row(name, *map(str, numbers), "equal" if one.passed else "NOT THE POLICY")
-    return table
+        figures = (f"{one.logit_difference:.1e}", f"{one.tolerance:g}", one.other_tokens, one.tokens, one.ties)
+        shown.add_row(name, *map(str, figures), "equal" if one.passed else "NOT THE POLICY")
+    return shown
 
 
 def found_checkpoint(session: Session, name: str) -> Path:
-    """The checkpoint that a user names: latest, a step of checkpoints/rc1, or a path."""
+    """Find the checkpoint that a user names: latest, a step of checkpoints/rc1, or a path."""
     from rc1_lib.training.checkpoint.retention import resolve_named
     from rc1_lib.training.run_paths import CHECKPOINTS, LEDGER
 
@@ -246,7 +244,7 @@ def found_checkpoint(session: Session, name: str) -> Path:
 
 
 def _folders(root: Path) -> list[Path]:
-    """Every folder below `checkpoints/` that may hold checkpoints: of a run, and of those kept for good."""
+    """List the folders below `checkpoints/` that may contain checkpoints: those of runs, and those kept for good."""
     runs = [path for path in sorted((root / "checkpoints").glob("*")) if path.is_dir()]
     return [folder for run in runs for folder in (run, run / "best") if folder.is_dir()]
 
@@ -284,3 +282,90 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def build_base(
+    session: Session,
+    recipe: Annotated[Path, typer.Option(help="How it is built.")] = Path(_RECIPE),
+    out: Annotated[Path, typer.Option(help="Folder of the workspace that it is written to.")] = Path(_FOLDER),
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Build into a temporary folder and compare with what is there, byte for byte."),
+    ] = False,
+) -> int:
+    """Build the bundled tiny model again: corpus, tokenizer, training, accuracy by stage. It takes long.
+
+    Its result is committed: on one kind of machine, with the same versions and threads, the same bytes come out.
+    """
+    from rc1_lib.training.embedded.recipe import read_recipe
+
+    given = recipe if recipe.is_absolute() or recipe.exists() else session.workspace.find(str(recipe))
+    plan = read_recipe(given)
+    folder = (session.workspace.root / out).resolve()
+    if not folder.is_relative_to(session.workspace.root) or folder == session.workspace.root or folder.is_file():
+        raise ConfigError(f"--out {out}: expected a folder below the workspace {session.workspace.root}")
+    quieten(hub=False)
+    from rc1_lib.training.embedded.build import build_base as build
+    from rc1_lib.training.embedded.recorded import RECORD
+
+    if not check:
+        session.started = True
+        with stages():
+            record = build(plan, folder)
+        session.show(_skill_table(record["accuracy_by_stage"]), *_shown(record), f"base: {folder}")
+        document = {"exit_code": 0, "folder": str(out), "record": record}
+        return end(session, Ending("done", f"base of {record['parameters']:,} parameters"), document)
+    from rc1_lib.workspace.artifacts import read_json
+
+    place = session.workspace.find(str(out))
+    if not (place / RECORD).is_file():
+        raise ConfigError(f"{place / RECORD}: there is no base to compare with; build it with rc1 build-base")
+    session.started = True
+    with stages(), tempfile.TemporaryDirectory() as temporary:
+        record = build(plan, Path(temporary) / "base")
+    return _compared(session, place, read_json(place / RECORD), record)
+
+
+def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[str, Any]) -> int:
+    """Compare the existing files and their record with what was built."""
+    from rc1_lib.workspace.file_hashes import sha256_file
+
+    lying = {name: sha256_file(place / name) if (place / name).is_file() else None for name in there["files"]}
+    shown = table("files", ("file", "there", "built", ""))
+    differ = []
+    for name in sorted(lying.keys() | built["files"].keys()):
+        old, new = lying.get(name), built["files"].get(name)
+        if old != new or old != there["files"].get(name):
+            differ.append(name)
+        shown.add_row(name, (old or "missing")[:16], (new or "missing")[:16], "DIFFERS" if name in differ else "equal")
+    session.show(shown, _skill_table(built["accuracy_by_stage"]), *_shown(built))
+    if differ:
+        versions = [
+            f"{name} {there['versions'].get(name)} there, {new} here"
+            for name, new in built["versions"].items()
+            if there["versions"].get(name) != new
+        ]
+        why = f"; other versions: {', '.join(versions)}" if versions else "; the versions are the same"
+        session.show(f"{place}: {', '.join(differ)} differ{'s' if len(differ) == 1 else ''} from what was built{why}")
+    else:
+        session.show(f"{place}: equal to what was built, byte for byte")
+    words = f"{len(differ)} of {len(lying)} files differ" if differ else f"{len(lying)} files are equal, byte for byte"
+    document = {"exit_code": 2 if differ else 0, "equal": not differ, "differ": differ, "record": built}
+    return end(session, Ending("fail" if differ else "pass", words), document)
+
+
+def _skill_table(skill: dict[str, Any]) -> Table:
+    heads = ("stage", "accuracy", "places")
+    shown = table("accuracy by stage, on rows not learned", heads, numbers=heads[1:])
+    for stage in (name for name in skill if not name.startswith("n ")):
+        shown.add_row(stage, figure(skill[stage]), f"{skill[f'n {stage}']:,.0f}")
+    return shown
+
+
+def _shown(record: dict[str, Any]) -> list[str]:
+    read = (
+        f"{of['rows']:,} rows and {of['tokens_per_pass']:,} tokens ({name})" for name, of in record["learned"].items()
+    )
+    return [
+        f"{record['parameters']:,} parameters; read {', '.join(read)}; {record['training_minutes']} minutes of training"
+    ]

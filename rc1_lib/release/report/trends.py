@@ -1,30 +1,26 @@
-"""A gate over the nights: the check that decides, how it moved, and what of that is worth telling.
-
-A trend is told only where it is more than the usual change from one night to the next: by the mean of those changes
-and its interval (Student's t). That holds for values that scatter about a line and for those that wander, of which a
-fitted line would be too sure. Nights before a change of configuration, and so of a threshold, are no part of it.
-"""
+"""Every gate over the nights: its readings, where they drift, and what changed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from statistics import fmean, stdev
 
 from rc1_lib.numbers.uncertainty import margin
-from rc1_lib.preflight.nights import KeptGate, KeptNight
+from rc1_lib.preflight.nights import KeptGate, KeptNight, NightOutcome
 from rc1_lib.records import Check, Status
-from rc1_lib.release.report.book import is_number
-from rc1_lib.release.report.policy import said
+from rc1_lib.release.report.sources import is_number, said
 
 RED = (Status.FAILED, Status.ERROR)
 MIN_NIGHTS = 5
 """Fewer say nothing: of two changes the interval is more than sixty times as wide as they lie apart."""
 CONFIDENCE = 0.99
 """Some twenty gates are looked at each time."""
+_ORDER = ("new red", "still red", "drift", "threshold", "green again", "unjudged")
+NOTHING = "No gate turned red or green, no threshold moved, and nothing drifts towards one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +97,11 @@ class Course:
     @property
     def alike(self) -> Sequence[Reading]:
         """The latest readings with a value, back to where another configuration judged."""
-        told = [one for one in self.readings if one.value is not None]
-        start = len(told)
-        while start and told[start - 1].night.config_sha256 == told[-1].night.config_sha256:
+        known = [one for one in self.readings if one.value is not None]
+        start = len(known)
+        while start and known[start - 1].night.config_sha256 == known[-1].night.config_sha256:
             start -= 1
-        return told[start:]
+        return known[start:]
 
 
 def within(nights: Sequence[KeptNight], days: int) -> Sequence[KeptNight]:
@@ -131,10 +127,10 @@ def _course(name: str, shown: Sequence[KeptNight], earlier: Sequence[KeptNight])
 
 
 def _verdict(night: KeptNight, name: str) -> KeptGate | None:
-    told = [gate for gate in night.gates if gate.name == name]
-    red = [gate for gate in told if gate.status in RED]
-    judged = [gate for gate in told if gate.status != Status.WAITING]
-    return next(iter(red or judged[-1:] or told), None)
+    known = [gate for gate in night.gates if gate.name == name]
+    red = [gate for gate in known if gate.status in RED]
+    judged = [gate for gate in known if gate.status != Status.WAITING]
+    return next(iter(red or judged[-1:] or known), None)
 
 
 def _decisive(verdicts: Sequence[KeptGate]) -> str:
@@ -166,7 +162,7 @@ def nights_left(course: Course) -> tuple[float, float] | None:
     """In how many further nights the value would cross its threshold, at the quickest and at the slowest.
 
     None where it does not move towards one, and where that is further off than the nights that it was seen to move in:
-    so far ahead nobody can tell.
+    so far ahead nothing can be predicted.
     """
     moving, seen = course.trend, course.alike
     if moving is None or seen[-1].red or (ahead := _ahead(seen[-1], moving)) is None:
@@ -198,3 +194,98 @@ def _ahead(last: Reading, moving: Trend) -> float | None:
 def wanted(check: Check) -> str:
     """The comparison and its threshold, in words."""
     return f"{check.op} {said(check.threshold)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that is otherwise than it was.
+
+    Attributes:
+        what: `new red`, `still red`, `drift`, `threshold`, `green again`; `unjudged` of a whole night.
+        gate: whose; of a night how it ended.
+        since: the night from which on it is so.
+        words: the figures.
+    """
+
+    what: str
+    gate: str
+    since: str
+    words: str
+
+
+def changes(nights: Sequence[KeptNight], courses: Sequence[Course]) -> list[Change]:
+    """The most urgent first, and among equals the gates' own order.
+
+    Args:
+        nights: those that are looked at, oldest first.
+        courses: every gate over these nights.
+    """
+    found = [change for course in courses for change in _of(course)]
+    found += [
+        Change("unjudged", night.outcome.value, day(night), night.verdict)
+        for night in nights
+        if not night.gates and night.outcome is not NightOutcome.GREEN
+    ]
+    return sorted(found, key=lambda change: _ORDER.index(change.what))
+
+
+def day(night: KeptNight) -> str:
+    """When it began, for people."""
+    return night.began.strftime("%Y-%m-%d")
+
+
+def _of(course: Course) -> Iterator[Change]:
+    known = [one for one in (course.before, *course.readings) if one is not None and one.judged]
+    if not known:
+        return
+    last, streak = known[-1], _streak(known)
+    if last.red:
+        old = streak[0] is course.before or (course.before is None and len(streak) == len(known) > 1)
+        yield Change("still red" if old else "new red", course.gate, day(streak[0].night), reason(last))
+    elif any(one.red for one in known):
+        reds = sum(one.red for one in known)
+        yield Change("green again", course.gate, day(streak[0].night), f"was red in {reds} of {len(known)} nights")
+    yield from _moved(course)
+    if towards(course):
+        first, last = course.alike[0], course.alike[-1]
+        yield Change("drift", course.gate, day(first.night), f"{_span(first, last)}{_left(course)}")
+
+
+def _streak(known: Sequence[Reading]) -> Sequence[Reading]:
+    start = len(known)
+    while start and known[start - 1].red == known[-1].red:
+        start -= 1
+    return known[start:]
+
+
+def _moved(course: Course) -> Iterator[Change]:
+    """Thresholds that moved with the configuration; those that are worked out from each night's data always do."""
+    known = [one for one in (course.before, *course.readings) if one is not None and one.checks]
+    for earlier, later in pairwise(known):
+        if earlier.night.config_sha256 != later.night.config_sha256:
+            for name in sorted(earlier.checks.keys() & later.checks.keys()):
+                before, after = wanted(earlier.checks[name]), wanted(later.checks[name])
+                if before != after:
+                    yield Change("threshold", course.gate, day(later.night), f"{name}: {before} → {after}")
+
+
+def reason(reading: Reading) -> str:
+    """Why a gate is red, in figures where there are any."""
+    gate = reading.gate
+    failed = [check for check in gate.checks if not check.passed] if gate is not None else []
+    if failed:
+        return f"{failed[0].name} {said(failed[0].value)}, wanted {wanted(failed[0])}"
+    return gate.why if gate is not None else ""
+
+
+def _span(first: Reading, last: Reading) -> str:
+    name, edge = (last.check.name, wanted(last.check)) if last.check is not None else ("", "")
+    return f"{name} {said(first.value)} → {said(last.value)}, wanted {edge}"
+
+
+def _left(course: Course) -> str:
+    left = nights_left(course)
+    if left is None:
+        return ""
+    quick, slow = math.floor(left[0]), math.ceil(left[1])
+    return f"; at this pace crossed in {quick} to {slow} nights"

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.plots.page import Interval
 from rc1_lib.release.report.shapes import SHAPES, check_shape
 from rc1_lib.run import Run
 from rc1_lib.workspace.regular_files import read_regular
@@ -52,23 +53,23 @@ class Source:
             found = found.get(key) if isinstance(found, Mapping) else None
         return found
 
-    def cite(self, form: Format, *keys: str) -> Cited:
+    def cite(self, form: Format, *keys: str) -> Citation:
         """A number with the place that it was read from."""
         value = self.at(*keys)
-        return Cited(shown(value, form), self, ".".join(keys))
+        return Citation(shown(value, form), self, ".".join(keys))
 
-    def cite_interval(self, form: Format, *keys: str) -> Cited:
+    def cite_interval(self, form: Format, *keys: str) -> Citation:
         """A `{value, low, high}` as one number with its interval."""
         found = self.at(*keys)
         found = found if isinstance(found, Mapping) else {"value": found}
         low, high = (shown(found.get(end), form) for end in ("low", "high"))
         text = shown(found.get("value"), form)
         low, high = (end.partition("\u00a0")[0] for end in (low, high))  # the unit is said once
-        return Cited(text if UNDEFINED in (low, high) else f"{text} [{low}, {high}]", self, ".".join(keys))
+        return Citation(text if UNDEFINED in (low, high) else f"{text} [{low}, {high}]", self, ".".join(keys))
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class Citation:
     """A text that leads to its source."""
 
     text: str
@@ -84,11 +85,11 @@ class Cited:
 
 
 @dataclass(slots=True)
-class Book:
+class Sources:
     """The files of one run that the page quotes, in the order in which they were asked for."""
 
     run: Run
-    sources: dict[str, Source] = field(default_factory=dict)
+    by_name: dict[str, Source] = field(default_factory=dict)
 
     def read(
         self,
@@ -108,8 +109,8 @@ class Book:
         Raises:
             RC1Error: when there is one that cannot be read, or that is of another form.
         """
-        if name in self.sources:
-            return self.sources[name]
+        if name in self.by_name:
+            return self.by_name[name]
         if not path.is_file():
             return None
         try:
@@ -120,7 +121,7 @@ class Book:
         if (shape := shape or SHAPES.get(name)) is not None:
             check_shape(shape, body, path)
         found = Source(name, self.run.workspace.name(path), hashlib.sha256(content).hexdigest(), len(content), body)
-        self.sources[name] = found
+        self.by_name[name] = found
         return found
 
     def newest(self, name: str, folder: str, pattern: str) -> Source | None:
@@ -135,8 +136,8 @@ class Book:
         content = read_regular(path)
         shown_path = self.run.workspace.name(path)
         body = content.decode("utf-8", "replace")
-        self.sources[name] = Source(name, shown_path, hashlib.sha256(content).hexdigest(), len(content), body)
-        return self.sources[name]
+        self.by_name[name] = Source(name, shown_path, hashlib.sha256(content).hexdigest(), len(content), body)
+        return self.by_name[name]
 
 
 def json_lines(content: bytes) -> list[Any]:
@@ -145,7 +146,7 @@ def json_lines(content: bytes) -> list[Any]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it can be told and drawn: a finite number, no truth value."""
+    """Whether it can be shown and drawn: a finite number, no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -170,7 +171,7 @@ def plain(value: float) -> str:
 
 
 def two(value: float) -> str:
-    """Two digits behind the point."""
+    """Two digits after the point."""
     return f"{value:.2f}"
 
 
@@ -182,3 +183,18 @@ def three(value: float) -> str:
 def dollars(value: float) -> str:
     """Money."""
     return f"${value:,.2f}"
+
+
+def said(value: Any) -> str:
+    """A value or a threshold of a check."""
+    if isinstance(value, list):
+        return " to ".join(map(said, value))
+    if value is None:
+        return UNDEFINED
+    return f"{value:,.4g}" if isinstance(value, float) and math.isfinite(value) else str(value)
+
+
+def interval(found: Mapping[str, Any]) -> Interval | None:
+    """A `{value, low, high}`; None where the value is undefined."""
+    value, low, high = (float(one) if is_number(one := found.get(key)) else None for key in ("value", "low", "high"))
+    return None if value is None else (value, low, high)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OLD, NEW, GOOD, BAD, QUIET, INK = "#E69F00", "#0072B2", "#0072B2", "#D55E00", "#8C8C8C", "#262626"
-"""Okabe and Ito's colours, told apart by readers with any kind of colour vision; shapes differ as well."""
+"""Okabe and Ito's colours, distinguishable by readers with any kind of colour vision; shapes differ as well."""
 SMALL, NORMAL, LARGE = 10.5, 12.0, 14.5
 NOT_KNOWN = "none"
 _DPI = 100
@@ -62,7 +62,7 @@ def legend(figure: Figure, axes: Axes) -> None:
 
 
 def plain(axes: Axes, *, x: str = "", y: str = "") -> None:
-    """Axes with words, a faint grid behind what is drawn, and no frame above and to the right."""
+    """Axes with words, a faint grid below the drawing, and no frame at the top and on the right."""
     axes.set_xlabel(x, fontsize=NORMAL, color=INK)
     axes.set_ylabel(y, fontsize=NORMAL, color=INK)
     axes.tick_params(labelsize=SMALL, colors=INK, length=3)

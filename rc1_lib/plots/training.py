@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.reward.plots.canvas import INK, NEW, NORMAL, QUIET, SMALL, canvas, plain, sentence, write_png
+from rc1_lib.plots.canvas import INK, NEW, NORMAL, QUIET, SMALL, canvas, plain, sentence, write_png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""What every page of RC1 stands in: head, sections with pictures and tables, and the files that it was read from."""
+"""What every page of RC1 is made of: head, sections, pictures, tables, the files that it quotes; and its HTML."""
 
 from __future__ import annotations
 
@@ -10,11 +10,55 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from rc1_lib.release.report.book import Book
-from rc1_lib.release.report.parts import Section
+from rc1_lib.plots.page import Chart
+from rc1_lib.release.report.sources import Citation, Sources
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+Cell = str | Citation
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows to unfold; the first column names them."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Something to read as it is, for example dialogues."""
+
+    title: str
+    body: str
+    cited: Citation
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page; without its source `lead` says so and nothing else stands in it."""
+
+    key: str
+    title: str
+    lead: str
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
+    texts: Sequence[Text] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One figure before and after, at the top of the page."""
+
+    label: str
+    before: Cell
+    after: Cell
+    change: Cell
+    passed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +78,7 @@ class Head:
     facts: Sequence[tuple[str, object]]
 
 
-def render(template: str, page: str, head: Head, sections: Sequence[Section], book: Book, **own: object) -> str:
+def render(template: str, page: str, head: Head, sections: Sequence[Section], sources: Sources, **own: object) -> str:
     """A page as text.
 
     Args:
@@ -42,8 +86,8 @@ def render(template: str, page: str, head: Head, sections: Sequence[Section], bo
         page: where it will lie, relative to the workspace.
         head: its top.
         sections: its parts.
-        book: whose sources it lists.
-        own: what its template takes beside these.
+        sources: whose sources it lists.
+        own: what its template takes as well.
     """
     return _template(template).render(
         title=head.title,
@@ -51,7 +95,7 @@ def render(template: str, page: str, head: Head, sections: Sequence[Section], bo
         red=head.red,
         facts=head.facts,
         sections=sections,
-        sources=sorted(book.sources.values(), key=lambda source: source.path),
+        sources=sorted(sources.by_name.values(), key=lambda source: source.path),
         style=Markup((Path(__file__).parent / "page.css").read_text(encoding="utf-8")),
         up="../" * page.count("/"),
         **own,

@@ -1,0 +1,232 @@
+"""The last lines of a command: verdict, what failed, what to do, report, and the next command as it is typed."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rc1_lib.cli.session import VERIFIED, WIDTH, Session
+from rc1_lib.cli.tables import figure, wanted
+
+if TYPE_CHECKING:
+    from rc1_lib.run import Run
+
+MOST = 5
+"""Lines of an ending."""
+_FAILURES = 3
+_FAILED = ("failed", "error")
+_CUT = " ..."
+_CODES = {"pass": 0, "done": 0, "fail": 2, "fault": 1}
+_BOTH = (1, 2)
+_FEW = 2
+"""Settings that a command line shows one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What failed.
+
+    Attributes:
+        what: and why, as a sentence.
+        advice: what to do; "" where that is not known.
+    """
+
+    what: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a command ended.
+
+    Attributes:
+        verdict: pass or fail of what judges, done of what only builds, fault where the program or the machine failed.
+        words: what that is about.
+        failures: of a fail, the most important one first.
+        report: the file to read on in, if there is one.
+        following: the last line, with the next command; "" where there is none.
+    """
+
+    verdict: Literal["pass", "fail", "done", "fault"]
+    words: str
+    failures: Sequence[Failure] = ()
+    report: Path | None = None
+    following: str = ""
+
+    def lines(self) -> list[str]:
+        """Return at most `MOST` lines; sentences are cut to the width of a page, paths and commands are not."""
+        advice = self.failures[0].advice if self.failures else ""
+        tail = [
+            *([_fitted("what to do: ", advice)] if advice else []),
+            *([f"report: {self.report}"] if self.report else []),
+            *([self.following] if self.following else []),
+        ]
+        return [_fitted(f"{self.verdict}: ", self.words), *self._failed(MOST - 1 - len(tail)), *tail]
+
+    def _failed(self, room: int) -> list[str]:
+        """List what failed, a line each, while there is room; the last line says how much more there is."""
+        shown = self.failures[: min(room, _FAILURES)]
+        left = len(self.failures) - len(shown)
+        lines = [_fitted("  ", failure.what) for failure in shown]
+        if left and lines:
+            more = f"; {left} more above"
+            lines[-1] = _fitted("  ", shown[-1].what, room=len(more)) + more
+        return lines
+
+
+def end(session: Session, ending: Ending, document: Any, code: int | None = None) -> int:
+    """Print the last lines of a command and, with --json, its document; returns the exit code.
+
+    Args:
+        session: of this command.
+        ending: how it ended.
+        document: what `--json` prints.
+        code: where the verdict alone does not decide it.
+    """
+    session.show(*ending.lines())
+    session.document(document)
+    return _CODES[ending.verdict] if code is None else code
+
+
+def judged(
+    what: str, gates: Sequence[Mapping[str, Any]], report: Path | None, *, after_pass: str = "", after_fail: str = ""
+) -> Ending:
+    """Return how a command that judged gates ended.
+
+    Args:
+        what: was judged.
+        gates: as reports have them.
+        report: their report.
+        after_pass: the last line where all passed.
+        after_fail: the last line where one failed.
+    """
+    failed = [gate for gate in gates if gate["status"] in _FAILED]
+    passed = sum(gate["status"] == "passed" for gate in gates)
+    others = [(status, sum(gate["status"] == status for gate in gates)) for status in ("waived", "not applicable")]
+    if failed:
+        names = ", ".join(gate["name"] for gate in failed)
+        words = f"{what}, {len(failed)} of {len(gates)} gates: {names}" if len(gates) > 1 else what
+        return Ending("fail", words, tuple(map(failure_of, failed)), report, after_fail)
+    counted = ", ".join([f"{passed} passed", *(f"{count} {status}" for status, count in others if count)])
+    words = f"{what}, {len(gates)} gates: {counted}" if len(gates) > 1 or not passed else what
+    return Ending("pass", words, (), report, after_pass)
+
+
+def failure_of(gate: Mapping[str, Any]) -> Failure:
+    """Say why a gate failed: its error, or the first check that failed with its advice."""
+    if gate["error"]:
+        return Failure(f"{gate['name']}: {gate['error']}")
+    check = next(check for check in gate["checks"] if not check["passed"])
+    what = f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}"
+    return Failure(what, check["advice"])
+
+
+def _fitted(start: str, words: str, room: int = 0) -> str:
+    """Cut a line to `WIDTH` columns and leave `room` of them free."""
+    whole = " ".join(words.split())
+    width = WIDTH - len(start) - room
+    if len(whole) <= width:
+        return start + whole
+    cut = textwrap.shorten(whole, width, placeholder=_CUT)
+    return start + (cut if cut != _CUT.strip() else whole[: width - len(_CUT)] + _CUT)
+
+
+def after_preflight(session: Session, rounds: Sequence[int], *, passed: bool) -> str:
+    """The command to run when a preflight, or a round of it, has ended."""
+    command = "preflight" if tuple(rounds) == _BOTH else f"round{rounds[0]}"
+    if not passed:
+        return again(session, command)
+    return then(session, "round2" if command == "round1" else "train")
+
+
+def after_training(session: Session, run: Run, seeds: Sequence[int], *, evaluate: bool, passed: bool) -> str:
+    """The command to run when a training has ended."""
+    if not passed:
+        return then(session, "preflight", when="with other settings, which is another run")
+    if not evaluate:
+        named = [word for seed in seeds for word in ("--seed", str(seed))]
+        return then(session, "train", *named, when="to see what was learned")
+    if set(seeds) < set(run.config.seeds):
+        return then(session, "train", "--all-seeds", when="the other seeds too")
+    return then(session, "release")
+
+
+def then(session: Session, name: str, *flags: str, when: str = "") -> str:
+    """The last line of a command: the one to run next.
+
+    Args:
+        session: of this command.
+        name: of the next one.
+        flags: of the next one.
+        when: it is to be run, or what for; "" where that is plain.
+    """
+    return f"next{f', {when}' if when else ''}: {command_line(session, name, *flags)}"
+
+
+def again(session: Session, name: str, *flags: str, when: str = "once that is fixed") -> str:
+    """The last line of a command that failed: the same one, with all of its settings.
+
+    Args:
+        session: of this command.
+        name: of this command.
+        flags: of it that set nothing in the configuration.
+        when: it is to be run.
+    """
+    return f"next, {when}: {command_line(session, name, *flags, gates=True)}"
+
+
+def flagged(given: Mapping[str, object]) -> list[str]:
+    """The words of flags that were given: `{"--task": "gsm8k", "--golds": None}` -> `--task gsm8k`; "" has no flag."""
+    return [word for flag, value in given.items() if value is not None for word in (flag, str(value)) if word]
+
+
+def command_line(session: Session, name: str, *flags: str, gates: bool = False) -> str:
+    """Another command on the same run, as it is typed: with this one's workspace, configuration and settings.
+
+    Settings are shown where they are few; more of them are in the run's effective configuration, if that records
+    them.
+
+    Args:
+        session: of this command.
+        name: of the other one.
+        flags: of the other one.
+        gates: whether the gates' settings by this command's own flags hold there too.
+    """
+    options = session.options
+    own = session.overrides[len(session.common) :]
+    settings = (*session.common, *(one for one in own if gates or not one.startswith("gates.")))
+    short: dict[str, tuple[str, str]] = {}
+    if options.reward is not None:
+        short |= dict.fromkeys(VERIFIED, ("--reward", options.reward))
+    if options.sources is not None:
+        short |= {one: ("--sources", options.sources) for one in settings if one.startswith("sources.use=")}
+    pairs = dict.fromkeys(short.get(setting, ("--set", setting)) for setting in settings)
+    named = {"--profile": options.profile, "--config": options.config, "--workspace": options.workspace}
+    many = sum(flag == "--set" for flag, _ in pairs) > _FEW and settings == session.overrides
+    if many and (recorded := _recorded(session)) is not None:
+        named, pairs = {"--config": recorded, "--workspace": options.workspace}, {}
+    words = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
+    return shlex.join(["rc1", *name.split(), *flags, *words, *(word for pair in pairs for word in pair)])
+
+
+def _recorded(session: Session) -> Path | None:
+    """Return the effective configuration's path from here if it opens the same run again."""
+    from rc1_lib.errors import ConfigError
+    from rc1_lib.run import EFFECTIVE, open_run
+
+    run = session.run
+    if run is None:
+        return None
+    path = run.workspace.path(EFFECTIVE)
+    try:
+        there = open_run(config=path, workspace=run.workspace.root)
+    except ConfigError:
+        return None
+    if (there.config_path, there.overrides, there.config) != (run.config_path, run.overrides, run.config):
+        return None
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,0 +1,332 @@
+"""The pages of docs/reference: every command by typer's own generator, every key from the models that read it."""
+
+from __future__ import annotations
+
+import ast
+import html
+import inspect
+import textwrap
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from typer.cli import get_docs_for_click
+
+from rc1_lib.config.file import merged, read_layers
+from rc1_lib.config.run_config import RunConfig
+from rc1_lib.run import CONFIG_OF_PROFILE, ENVIRONMENT
+from rc1_lib.scoring.prompt import JudgeSpec
+from rc1_lib.training.embedded.recipe import Recipe
+from rc1_lib.training.train_config import TrainConfig
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+
+FOLDER = "docs/reference"
+_WRITTEN = "Written by `rc1 dev reference --write`; a test compares. Dashes and underscores are the same in names."
+
+
+def pages(app: typer.Typer) -> dict[str, str]:
+    """Return file name -> the page as the code gives it now."""
+    return {"configuration.md": configuration_page(), "commands.md": commands_page(app)}
+
+
+def commands_page(app: typer.Typer) -> str:
+    """List every command as `typer rc1_lib.cli.app utils docs` does."""
+    program = typer.main.get_command(app)
+    context = typer.Context(program, info_name="rc1")
+    text = get_docs_for_click(obj=program, ctx=context, name="rc1", title="Commands")
+    head = "# Commands\n\n"
+    return html.unescape(text).replace(head, f"{head}{_WRITTEN}\n\n", 1).rstrip() + "\n"
+
+
+HEAD = """# Configuration keys
+
+Written by `rc1 dev reference --write` from the models that read the files; a test compares.
+
+An unknown key, a key written twice, infinity and NaN are refused. `--set a.b=c` overrides any key of a run's file, with
+values in YAML syntax; a command's own flags win over it. `rc1 config show` prints what is in force, `rc1 config verify`
+checks it. In a key, `*` stands for each name and `[]` for each entry of a list. A file whose key `extends` names
+another one in the same folder holds only what differs from that; sections are merged key by key, lists are replaced as
+a whole. `configs/ppo_scale.yaml` holds every key: `configs/local.yaml` extends it, and each engine's file extends that.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: its path, what it takes, its default if it has one, and what it is."""
+
+    path: tuple[str, ...]
+    takes: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One section of a file, with its own keys."""
+
+    path: tuple[str, ...]
+    what: str
+    keys: tuple[Key, ...]
+
+    @property
+    def title(self) -> str:
+        """Its path; where a place has several kinds of entry, also this one's name."""
+        names = [key.takes for key in self.keys if self.path and self.path[-1] == "[]" and key.path[-1] == "name"]
+        return ": ".join([f"`{_dotted(self.path)}`", *names])
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One kind of configuration file, and the shipped ones of its kind."""
+
+    title: str
+    text: str
+    model: type[BaseModel]
+    files: Mapping[str, str]
+
+
+DOCUMENTS = (
+    Document(
+        "A run",
+        "The file of a profile, or the one that `--config` names. A profile's key in bold differs from `local`'s.",
+        RunConfig,
+        CONFIG_OF_PROFILE,
+    ),
+    Document(
+        "The small local configuration",
+        "`rc1 train --config configs/train_local.yaml`: supervised training on rows of input and output.",
+        TrainConfig,
+        {"shipped": "configs/train_local.yaml"},
+    ),
+    Document(
+        "The embedded base",
+        "`rc1 build-base` makes the committed model by this recipe. It takes no `--set`.",
+        Recipe,
+        {"shipped": "configs/base.yaml"},
+    ),
+    Document(
+        "The judge's instructions",
+        "`configs/judge/<judge.spec>.yaml`. A change of any word is another judge: stored scores no longer count.",
+        JudgeSpec,
+        {"shipped": "configs/judge/v1.yaml"},
+    ),
+)
+
+
+def configuration_page() -> str:
+    """The whole page."""
+    pieces = [HEAD, _environment()]
+    for document in DOCUMENTS:
+        trees = {name: merged(read_layers(PROJECT_ROOT / file)) for name, file in document.files.items()}
+        pieces.append(f"## {document.title}\n\n{document.text}\n")
+        pieces += [_section(part, trees) for part in parts(document.model)]
+    return "\n".join(pieces)
+
+
+def parts(model: type[BaseModel], path: tuple[str, ...] = (), what: str = "") -> Iterator[Part]:
+    """The sections of a model, from the top, each before those that it holds."""
+    words = attribute_docstrings(model)
+    keys, inner = [], []
+    for name, field in model.model_fields.items():
+        steps, sections = sections_in(field.annotation)
+        place = (*path, name)
+        if sections:
+            inner += [(section, (*place, *steps), words.get(name, "")) for section in sections]
+            continue
+        takes = field.description or accepted(field.annotation, field.metadata)
+        default = "" if field.is_required() else f"; default `{shown(field.default)}`"
+        keys.append(Key(place, takes + default, words.get(name, "")))
+    own = inspect.cleandoc(model.__doc__ or "").replace("\n", " ")
+    yield Part(path, " ".join(filter(None, (own, what))), tuple(keys))
+    for section, place, words_of_field in inner:
+        yield from parts(section, place, words_of_field)
+
+
+@cache
+def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """Return field -> the string below it in the model's source, on one line.
+
+    pydantic can gather them itself, but reads every model's source at each start of the program to do so.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if base is BaseModel or not issubclass(base, BaseModel):
+            continue
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        assert isinstance(body, ast.ClassDef)
+        for field, below in zip(body.body, body.body[1:], strict=False):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str() as text)),
+                ):
+                    found[name] = " ".join(text.split())
+    return found
+
+
+def _environment() -> str:
+    lines = ["## The environment", "", "| variable | what |", "|---|---|"]
+    lines += [f"| `{name}` | {what} |" for name, what in ENVIRONMENT.items()]
+    return "\n".join([*lines, ""])
+
+
+def _section(part: Part, trees: Mapping[str, Any]) -> str:
+    lines = [f"### {part.title}", ""] if part.path else []
+    lines += [part.what, ""]
+    if part.keys:
+        columns = ["key", "takes", *trees, "what"]
+        lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+        lines += [_row(key, trees) for key in part.keys]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(key: Key, trees: Mapping[str, Any]) -> str:
+    values = []
+    for tree in trees.values():
+        try:
+            values.append(f"`{given(tree, key.path)}`")
+        except KeyError:
+            values.append("")
+    cells = [values[0], *(value if value == values[0] else f"**{value}**" for value in values[1:])]
+    return "| " + " | ".join(_cell(text) for text in (f"`{_dotted(key.path)}`", key.takes, *cells, key.what)) + " |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return ".".join(path).replace(".[]", "[]")
+
+
+_PLAIN = {bool: "true or false", int: "integer", float: "number", str: "text"}
+_LONG = 90
+"""Longer values are not shown; the page refers to the file."""
+
+
+def accepted(annotation: Any, metadata: Sequence[Any] = ()) -> str:
+    """What a key of this type takes: `integer ≥ 1`, `list of text`, `text or null`.
+
+    An alias that says what it stands for (`Field(description=...)`) is taken at its word.
+    """
+    described = [item.description for item in metadata if isinstance(item, FieldInfo) and item.description]
+    if described:
+        return str(described[0])
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return accepted(args[0], [*args[1:], *metadata])
+    if origin in (Union, types.UnionType):
+        return _alternatives(["null" if kind is type(None) else accepted(kind, metadata) for kind in args])
+    if origin is Literal:
+        return _alternatives([f"`{shown(choice)}`" for choice in args])
+    if origin is tuple:
+        length = " (at least one)" if any(isinstance(item, annotated_types.MinLen) for item in _parts(metadata)) else ""
+        if args[-1] is Ellipsis:
+            return f"list of {accepted(args[0])}{length}"
+        return f"[{', '.join(accepted(kind) for kind in args)}]"
+    if origin is dict:
+        return f"{accepted(args[0])}: {accepted(args[1])}"
+    return f"{_PLAIN[annotation]}{_bounds(metadata)}"
+
+
+def _alternatives(texts: Sequence[str]) -> str:
+    """`a, b or c`; with a comma before `or` where the parts have commas of their own."""
+    if len(texts) == 1:
+        return texts[0]
+    comma = "," if any("," in text for text in texts) else ""
+    return f"{', '.join(texts[:-1])}{comma} or {texts[-1]}"
+
+
+def _parts(metadata: Sequence[Any]) -> Iterator[Any]:
+    for item in metadata:
+        yield from item.metadata if isinstance(item, FieldInfo) else (item,)
+
+
+def _bounds(metadata: Sequence[Any]) -> str:
+    """` ≥ 0, ≤ 1`, or the pattern of a text."""
+    found = []
+    for item in _parts(metadata):
+        for sign, name in (("≥", "ge"), (">", "gt"), ("≤", "le"), ("<", "lt")):
+            bound = getattr(item, name, None)
+            if bound is not None:
+                found.append(f"{sign} {_number(bound)}")
+        if getattr(item, "pattern", None):
+            found.append(f"like `{item.pattern}`")
+        if isinstance(item, annotated_types.MinLen):
+            found.append(f"of at least {item.min_length} character{'s' if item.min_length > 1 else ''}")
+        if isinstance(item, annotated_types.MaxLen):
+            found.append(f"of at most {item.max_length}")
+    return f" {', '.join(found)}" if found else ""
+
+
+def _number(value: float) -> str:
+    if value == 2**63:
+        return "2^63"
+    if isinstance(value, int):
+        return str(value)
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+def shown(value: Any) -> str:
+    """A value as one would write it in the file, on one line."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+        case int() | float():
+            return _number(value)
+        case dict():
+            return "{" + ", ".join(f"{key}: {shown(item)}" for key, item in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(shown(item) for item in value) + "]"
+        case _:
+            return str(value)
+
+
+def given(tree: Any, path: Sequence[str]) -> str:
+    """What a configuration gives the key at `path`; `*` stands for every name, `[]` for every entry of a list.
+
+    Raises:
+        KeyError: when it does not name the key.
+    """
+    text = _given(tree, list(path))
+    return text if len(text) <= _LONG else "see the file"
+
+
+def _given(tree: Any, path: list[str]) -> str:
+    if not path:
+        return shown(tree)
+    step, rest = path[0], path[1:]
+    if step == "*":
+        return ", ".join(f"{name}: {_given(item, rest)}" for name, item in tree.items())
+    if step == "[]":
+        return ", ".join(_given(item, rest) for item in tree)
+    if not isinstance(tree, dict):
+        raise KeyError(step)
+    return _given(tree[step], rest)
+
+
+def sections_in(annotation: Any) -> tuple[tuple[str, ...], list[type[BaseModel]]]:
+    """The sections that a key holds, and the steps that lead to them: `*` by name, `[]` in a list."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return (), [annotation]
+    if origin is Annotated:
+        return sections_in(args[0])
+    if origin in (Union, types.UnionType):
+        return (), [section for kind in args for section in sections_in(kind)[1]]
+    if origin is dict:
+        steps, found = sections_in(args[1])
+        return ("*", *steps), found
+    if origin is tuple and args[-1] is Ellipsis:
+        steps, found = sections_in(args[0])
+        return ("[]", *steps), found
+    return (), []

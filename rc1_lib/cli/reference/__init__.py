@@ -1,1 +1,0 @@
-"""The pages of `docs/reference`, written from the code: every configuration key, and every command."""

@@ -1,0 +1,466 @@
+"""Pictures of the reward's evidence: from plain columns or figures to a PNG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike
+
+from rc1_lib.errors import RC1Error
+from rc1_lib.plots.canvas import (
+    BAD,
+    GOOD,
+    INK,
+    NEW,
+    NORMAL,
+    NOT_KNOWN,
+    OLD,
+    QUIET,
+    SMALL,
+    canvas,
+    known,
+    legend,
+    plain,
+    sentence,
+    write_png,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Weighed = tuple[float, float, float, float | None, float | None]
+"""A dimension's old, equal and calibrated weight, and the calibrated one's interval; None or NaN: there is none."""
+
+
+def weights(path: Path, dimensions: Mapping[str, Weighed], *, cap: float, caption: str = "") -> None:
+    """Draw a line a dimension, in the order given.
+
+    Args:
+        path: of the PNG.
+        dimensions: name -> its weights.
+        cap: the largest weight allowed, drawn as a line.
+        caption: what the weights were calibrated on, n among it.
+
+    Raises:
+        RC1Error: when there is no dimension.
+    """
+    if not dimensions:
+        raise RC1Error("there are no weights to draw: expected one for each dimension")
+    table = np.array([[np.nan if value is None else value for value in row] for row in dimensions.values()], np.float64)
+    old, equal, calibrated, low, high = table.T
+    place = np.arange(len(dimensions), dtype=np.float64)
+    figure = canvas(
+        "Weights of the dimensions",
+        sentence("Dots: calibrated weights, with the bootstrap's interval", caption),
+        height=2.1 + 0.42 * len(dimensions),
+        legend_row=True,
+    )
+    axes = figure.subplots()
+    axes.axvline(cap, color=BAD, linestyle="--", linewidth=1.4, label=f"cap {cap:g}")
+    axes.hlines(place, low, high, color=NEW, linewidth=3.2, alpha=0.55)
+    axes.plot(calibrated, place, linestyle="none", marker="o", markersize=9, color=NEW, label="calibrated")
+    axes.plot(
+        old, place, linestyle="none", marker="D", markersize=8, markerfacecolor="none", markeredgecolor=OLD,
+        markeredgewidth=2, label="old",
+    )  # fmt: skip
+    axes.plot(
+        equal, place, linestyle="none", marker="|", markersize=15, markeredgewidth=1.8, color=QUIET, label="equal"
+    )
+    right = float(np.nanmax([cap, *table.ravel()])) * 1.04
+    axes.set(xlim=(-0.02 * right, right), ylim=(len(dimensions) - 0.4, -0.6))
+    plain(axes, x="weight (all of them sum to 1)")
+    axes.set_yticks(place, list(dimensions))
+    axes.tick_params(axis="y", labelsize=SMALL + 1)
+    axes.grid(False, axis="y")
+    margin = axes.secondary_yaxis("right")
+    margin.set_yticks(place, [f"{value:.3f}" for value in calibrated])
+    margin.tick_params(labelsize=SMALL, colors=INK, length=0)
+    margin.spines["right"].set_visible(False)
+    legend(figure, axes)
+    write_png(path, figure)
+
+
+_LOOKS = ((OLD, "s"), (NEW, "o"), ("#009E73", "^"), ("#CC79A7", "D"))
+
+
+def reliability(
+    path: Path,
+    frame: pl.DataFrame,
+    scores: Mapping[str, str],
+    *,
+    outcome: str = "success",
+    bins: int = 10,
+    confidence: float = 0.95,
+    caption: str = "",
+) -> None:
+    """Draw the share of successes against the mean score, per bin, with intervals and counts.
+
+    Args:
+        path: of the PNG.
+        frame: a row a dialogue; a row on which a score or the outcome is null or NaN is left out and counted.
+        scores: label -> column of scores, at most four of them.
+        outcome: the column with the success, boolean or in [0, 1].
+        bins: how many bins of (nearly) equal counts; dialogues with the same score stay in one bin.
+        confidence: of the Jeffreys intervals.
+        caption: added to what is said of n.
+
+    Raises:
+        RC1Error: when no row holds every score and the outcome, or there are more scores than looks for them.
+    """
+    if not 0 < len(scores) <= len(_LOOKS):
+        raise RC1Error(f"the reliability plot shows 1 to {len(_LOOKS)} scores, found {len(scores)}: draw fewer")
+    columns = [pl.col(name).cast(pl.Float64).fill_nan(None) for name in dict.fromkeys((*scores.values(), outcome))]
+    known = frame.select(columns).drop_nulls()
+    if not known.height:
+        raise RC1Error(f"no dialogue holds {', '.join(scores.values())} and {outcome}: there is nothing to draw")
+    left_out = frame.height - known.height
+    shown = f"Up to {bins} bins of equal counts (equal scores stay together), Jeffreys {100 * confidence:g} % intervals"
+    figure = canvas(
+        "Reliability: share of successes by score",
+        sentence(
+            f"n = {known.height:,} dialogues" + (f", {left_out:,} unscored ones left out" if left_out else ""),
+            shown,
+            caption,
+        ),
+        height=5.6,
+        legend_row=True,
+    )
+    panels = figure.subplots(2, len(scores), sharex=True, sharey="row", height_ratios=(4, 1), squeeze=False)
+    mean = float(known[outcome].cast(pl.Float64).to_numpy().mean())
+    ends = [0.0, 1.0]
+    for (above, below), (label, column), (colour, marker) in zip(panels.T, scores.items(), _LOOKS, strict=False):
+        score, share, low, high, count = binned(known, column, outcome, bins=bins, confidence=confidence).to_numpy().T
+        ends += [float(score.min()), float(score.max())]
+        above.plot((0, 1), (0, 1), color=QUIET, linestyle="--", linewidth=1.2, label="share of successes = score")
+        above.axhline(mean, color=QUIET, linestyle=":", linewidth=1.4, label=f"success of all: {100 * mean:.1f} %")
+        above.errorbar(
+            score, share, yerr=(share - low, high - share), color=colour, ecolor=colour, marker=marker, markersize=7,
+            linewidth=1.4, elinewidth=1.6, capsize=3, markeredgecolor="white", markeredgewidth=0.7,
+        )  # fmt: skip
+        above.set_title(label, fontsize=NORMAL, color=INK)
+        below.vlines(score, 0, count, color=colour, linewidth=4.0, alpha=0.85)
+        plain(above, y="share of successes" if above is panels[0, 0] else "")
+        plain(below, x=f"mean {label} of the bin", y="dialogues" if below is panels[1, 0] else "")
+    panels[0, 0].set(ylim=(-0.03, 1.03), xlim=(min(ends) - 0.02, max(ends) + 0.02))
+    panels[1, 0].set_ylim(0, None)
+    legend(figure, panels[0, 0])
+    write_png(path, figure)
+
+
+def binned(frame: pl.DataFrame, score: str, outcome: str, *, bins: int, confidence: float) -> pl.DataFrame:
+    """Bins of equal counts by a score: `score` (mean), `share` of successes, `low`, `high`, `count`, by rising score.
+
+    The interval is Jeffreys' (equal tails of the beta posterior under the prior Beta(1/2, 1/2)), which reaches to 0
+    where nothing succeeded and to 1 where all did (Brown, Cai and DasGupta 2001, Interval estimation for a binomial
+    proportion).
+    """
+    from scipy.special import betaincinv
+
+    rank = pl.col(score).rank("average") - 0.5  # equal scores share a rank, and so a bin
+    grouped = (
+        frame.select(
+            bin=(rank * bins / pl.len()).floor().cast(pl.Int64),
+            score=pl.col(score).cast(pl.Float64),
+            outcome=pl.col(outcome).cast(pl.Float64),
+        )
+        .group_by("bin")
+        .agg(score=pl.col("score").mean(), share=pl.col("outcome").mean(), won=pl.col("outcome").sum(), count=pl.len())
+        .sort("bin")
+    )
+    won, count = grouped["won"].to_numpy(), grouped["count"].to_numpy().astype(np.float64)
+    tail = (1.0 - confidence) / 2.0
+    low = np.where(won > 0, betaincinv(won + 0.5, count - won + 0.5, tail), 0.0)
+    high = np.where(won < count, betaincinv(won + 0.5, count - won + 0.5, 1.0 - tail), 1.0)
+    share = grouped["share"].to_numpy()
+    return grouped.select(
+        "score", "share", low=pl.Series(np.minimum(low, share)), high=pl.Series(np.maximum(high, share)), count="count"
+    )
+
+
+_AREA = 34.0
+"""Of the mark of one dialogue, in square points, up to `_FEW` dialogues; with more it shrinks to leave room."""
+_FEW = 600
+_SHADE = "#009E73"
+
+
+def rank_scatter(
+    path: Path, old: ArrayLike, new: ArrayLike, success: ArrayLike, *, top: float = 0.10, caption: str = ""
+) -> None:
+    """Draw a mark a dialogue, solved and unsolved ones in two colours, with the top of either ranking shaded.
+
+    Equal scores share the mean of their ranks; dialogues that share both ranks are one mark, larger the more they are.
+
+    Args:
+        path: of the PNG.
+        old: (n,), the old score.
+        new: (n,), the new reward.
+        success: (n,), whether the dialogue is a success.
+        top: share of the dialogues that either ranking's shaded top holds.
+        caption: the figures of agreement, in words.
+
+    Raises:
+        RC1Error: when the columns differ in length, or no dialogue holds both scores.
+    """
+    given = zip(_NAMES, (old, new, success), strict=True)
+    columns = {name: np.asarray(values, dtype=np.float64) for name, values in given}
+    lengths = {values.size for values in columns.values()}
+    if len(lengths) != 1:
+        found = ", ".join(f"{name} {values.size}" for name, values in columns.items())
+        raise RC1Error(f"the rank scatter takes three columns of one length, found {found}")
+    every = pl.DataFrame(columns)
+    known = every.filter(pl.all_horizontal(pl.all().is_not_nan()))
+    if not known.height:
+        raise RC1Error("no dialogue holds an old score and a new reward: there are no ranks to draw")
+    n, left_out = known.height, every.height - known.height
+    figure = canvas(
+        "Ranks: old score and new reward",
+        sentence(
+            f"n = {n:,} dialogues" + (f", {left_out:,} unscored ones left out" if left_out else ""),
+            "Rank 1 is the highest score; equal scores share their mean rank",
+            caption,
+        ),
+        height=7.6,
+    )
+    axes = figure.subplots()
+    edge = top * n + 0.5
+    axes.axvspan(0.5, edge, color=_SHADE, alpha=0.16, linewidth=0)
+    axes.axhspan(0.5, edge, color=_SHADE, alpha=0.16, linewidth=0, label=f"top {100 * top:g} %")
+    axes.plot((0.5, n + 0.5), (0.5, n + 0.5), color=QUIET, linestyle="--", linewidth=1.1, zorder=1, label="same rank")
+    marks = _marks(known)
+    room = min(1.0, _FEW / n)
+    area = _AREA * room
+    look: dict[str, Any] = {"alpha": 0.7, "edgecolor": "white", "linewidth": 0.5 * room}
+    for solved, marker, colour, label in ((1.0, "o", GOOD, "solved"), (0.0, "X", BAD, "not solved")):
+        shown = marks.filter(pl.col("success") == solved)
+        areas = area * shown["count"].to_numpy().astype(np.float64)
+        axes.scatter(shown["old"].to_numpy(), shown["new"].to_numpy(), s=areas, marker=marker, color=colour, **look)
+        axes.scatter((), (), s=_AREA, marker=marker, color=colour, label=f"{label}: {shown['count'].sum():,}", **look)
+    most = marks["count"][0]
+    if most > 1:
+        axes.scatter((), (), s=area * most, color=QUIET, label=f"{most:,} dialogues\nat one point", **look)
+    margin = 0.015 * n
+    limits = (n + 0.5 + margin, 0.5 - margin)  # the best at the right and at the top
+    axes.set(xlim=limits, ylim=limits, aspect="equal", anchor="W")
+    ticks = [1, *(int(tick) for tick in axes.get_xticks() if 1 < tick <= n and tick == int(tick))]
+    axes.set_xticks(ticks)
+    axes.set_yticks(ticks)
+    plain(axes, x="rank by the old score (best at the right)", y="rank by the new reward (best at the top)")
+    axes.legend(
+        loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=SMALL, frameon=False, borderaxespad=0.0, labelspacing=1.0
+    )
+    write_png(path, figure)
+
+
+_NAMES = ("old", "new", "success")
+
+
+def _marks(known: pl.DataFrame) -> pl.DataFrame:
+    """`old`, `new` (mean ranks, 1 the highest), `success` (0 or 1) and `count` of every point; largest first."""
+    return (
+        known.select(
+            old=pl.col("old").rank("average", descending=True),
+            new=pl.col("new").rank("average", descending=True),
+            success=(pl.col("success") >= 0.5).cast(pl.Float64),
+        )
+        .group_by("old", "new", "success")
+        .agg(count=pl.len())
+        .sort("count", "old", "new", descending=[True, False, False])
+    )
+
+
+_PANELS = (
+    ("success", "success", True),
+    ("overclar_rate", "asks where nothing is missing", True),
+    ("avg_turns", "turns, mean", False),
+)
+_SIDES = (("old", "by old score", OLD), ("new", "by new reward", NEW))
+
+
+def by_bucket(
+    path: Path,
+    split: Mapping[str, Mapping[str, float | None]],
+    *,
+    title: str = "The better half by old score and by new reward, per difficulty",
+    caption: str = "",
+) -> None:
+    """Draw success, needless asking and turns of the half that either score puts on top, a pair of bars a group.
+
+    Args:
+        path: of the PNG.
+        split: group -> `n`, and `success_*`, `overclar_rate_*` (shares) and `avg_turns_*` for `old` and `new`. What is
+            None or NaN is said to be none, not drawn as 0.
+        title: what the groups are.
+        caption: added to what is said of n.
+
+    Raises:
+        RC1Error: when there is no group.
+    """
+    if not split:
+        raise RC1Error("there is no group of dialogues to draw: expected at least one")
+    total = sum(int(found["n"] or 0) for found in split.values())
+    figure = canvas(
+        title,
+        sentence(
+            f"n = {total:,} dialogues. The n of a group counts all of it; the bars are about its better half", caption
+        ),
+        legend_row=True,
+    )
+    place = np.arange(len(split), dtype=np.float64)
+    for axes, (name, words, is_share) in zip(figure.subplots(1, len(_PANELS)), _PANELS, strict=True):
+        top = 0.0
+        for offset, (side, label, colour) in zip((-0.21, 0.21), _SIDES, strict=True):
+            values = [known(found[f"{name}_{side}"]) for found in split.values()]
+            heights = [(100.0 if is_share else 1.0) * (value or 0.0) for value in values]
+            top = max(top, *heights)
+            axes.bar(place + offset, heights, width=0.4, color=colour, label=label)
+            for x, value, height in zip(place + offset, values, heights, strict=True):
+                text = NOT_KNOWN if value is None else f"{height:.0f}" if is_share else f"{height:.1f}"
+                axes.annotate(
+                    text, (x, height), xytext=(0, 2), textcoords="offset points", ha="center", fontsize=SMALL, color=INK
+                )
+        plain(axes)
+        axes.set_title(f"{words}{', %' if is_share else ''}", fontsize=NORMAL, color=INK)
+        # Shares stand on one scale: a fifth of needless asking must not look like full success.
+        axes.set_ylim(0, 112.0 if is_share else 1.12 * top if top > 0 else 1.0)
+        axes.set_xticks(place, [f"{group}\nn = {int(found['n'] or 0):,}" for group, found in split.items()])
+        axes.grid(False)
+        axes.tick_params(axis="y", labelleft=False, length=0)
+        axes.spines["left"].set_visible(False)
+    legend(figure, figure.axes[0])
+    write_png(path, figure)
+
+
+Paid = tuple[float | None, float | None, float | None, float | None]
+"""A policy's margin, its interval's ends, and the share of prompts on which it is paid more; None: there is none."""
+
+
+def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, caption: str = "") -> None:
+    """Draw a line a policy, the nearest to the teacher on top.
+
+    Args:
+        path: of the PNG.
+        policies: name -> its figures.
+        least: by how much every policy has to lie below the teacher, drawn as a line.
+        caption: what was played, n among it.
+
+    Raises:
+        RC1Error: when there is no policy.
+    """
+    if not policies:
+        raise RC1Error("there are no policies to draw: expected one or more")
+    order = sorted(policies.items(), key=lambda item: float("inf") if item[1][0] is None else item[1][0])
+    table = np.array([[np.nan if value is None else value for value in row] for _, row in order], np.float64)
+    margin, low, high, above = table.T
+    place = np.arange(len(order), dtype=np.float64)
+    figure = canvas(
+        "Worthless policies below the teacher",
+        sentence(
+            "Dots: by how much the teacher's reward is higher, with its interval. Right: prompts where the policy's is",
+            caption,
+        ),
+        height=2.1 + 0.34 * len(order),
+        legend_row=True,
+    )
+    axes = figure.subplots()
+    axes.axvline(least, color=BAD, linestyle="--", linewidth=1.4, label=f"wanted at least {least:g}")
+    axes.hlines(place, low, high, color=NEW, linewidth=3.0, alpha=0.55)
+    axes.plot(margin, place, linestyle="none", marker="o", markersize=8, color=NEW, label="judged part alone")
+    right = float(np.nanmax([least, *table[:, :3].ravel()])) * 1.04
+    left = float(np.nanmin([0.0, *table[:, :3].ravel()]))
+    axes.set(xlim=(left - 0.03, right), ylim=(len(order) - 0.4, -0.6))
+    plain(axes, x="teacher's reward less the policy's")
+    axes.set_yticks(place, [name for name, _ in order])
+    axes.tick_params(axis="y", labelsize=SMALL)
+    axes.grid(False, axis="y")
+    shares = axes.secondary_yaxis("right")
+    shares.set_yticks(place, ["none" if np.isnan(share) else f"{100 * share:.0f} %" for share in above])
+    shares.tick_params(labelsize=SMALL, colors=INK, length=0)
+    shares.spines["right"].set_visible(False)
+    legend(figure, axes)
+    write_png(path, figure)
+
+
+_SHARES = {
+    "overclar_rate": "asks where\nnothing is missing",
+    "ask_rate_where_needed": "asks where\nsomething is missing",
+    "success": "success",
+}
+_TURNS = "avg_turns"
+_CHANGES = {
+    "overclar_rate": ("rate_drop_pct", -1.0, " % (relative)"),
+    "success": ("success_drop_pp", -1.0, " pp"),
+    _TURNS: ("turns_up", 1.0, " turns"),
+}
+"""Figure -> the difference that is written below it, the sign that turns it into a change, and its unit."""
+
+
+def ablation(path: Path, figures: Mapping[str, Any], *, caption: str = "") -> None:
+    """Draw four figures without and with the penalty, and write below each how it changes.
+
+    Args:
+        path: of the PNG.
+        figures: `without` and `with`, each with `overclar_rate`, `ask_rate_where_needed`, `success` (shares) and
+            `avg_turns`; `rate_drop_pct`, `success_drop_pp` and `turns_up`, each with `value`, `low` and `high`. What
+            is None or NaN is said to be none, not drawn as 0.
+        caption: what was compared, n among it.
+    """
+    figure = canvas(
+        "The over-clarification penalty: what it changes",
+        sentence("Below each pair: the change by the penalty and, in brackets, its paired bootstrap interval", caption),
+        height=4.9,
+    )
+    titles = {**_SHARES, _TURNS: "turns, mean"}
+    for axes, (name, title) in zip(figure.subplots(1, len(titles)), titles.items(), strict=True):
+        without, with_ = (known(figures[side][name]) for side in ("without", "with"))
+        _ablation_bars(axes, (without, with_), is_share=name in _SHARES)
+        axes.set_title(title, fontsize=NORMAL, color=INK)
+        if name in _CHANGES:
+            difference, sign, unit = _CHANGES[name]
+            shown = _change(figures[difference], sign, unit)
+        else:
+            shown = NOT_KNOWN if without is None or with_ is None else f"{_signed(100.0 * (with_ - without))} pp\n"
+        axes.set_xlabel(shown, fontsize=SMALL, color=INK, labelpad=8, linespacing=1.4)
+    write_png(path, figure)
+
+
+def _ablation_bars(axes: Axes, pair: tuple[float | None, float | None], *, is_share: bool) -> None:
+    heights = [0.0 if value is None else 100.0 * value if is_share else value for value in pair]
+    axes.bar((0, 1), heights, width=0.68, color=("#BFBFBF", NEW), edgecolor=(QUIET, NEW))
+    top = max(heights) if max(heights) > 0 else 1.0
+    for place, (value, height) in enumerate(zip(pair, heights, strict=True)):
+        text = NOT_KNOWN if value is None else f"{height:.1f} %" if is_share else f"{height:.2f}"
+        axes.text(
+            place,
+            height + 0.02 * (100.0 if is_share else top),
+            text,
+            ha="center",
+            va="bottom",
+            fontsize=SMALL,
+            color=INK,
+        )
+    plain(axes)
+    axes.set(ylim=(0, 115.0 if is_share else 1.15 * top), xlim=(-0.6, 1.6))
+    axes.set_xticks((0, 1), ("without", "with"))
+    axes.tick_params(axis="y", labelleft=False, length=0)
+    axes.grid(False)
+    axes.spines["left"].set_visible(False)
+
+
+def _change(found: Mapping[str, float | None], sign: float, unit: str) -> str:
+    value, low, high = (known(found[name]) for name in ("value", "low", "high"))
+    if value is None:
+        return f"{NOT_KNOWN}\n"
+    if low is None or high is None:
+        return f"{_signed(sign * value)}{unit}\n[no interval]"
+    ends = sorted((sign * low, sign * high))
+    return f"{_signed(sign * value)}{unit}\n[{_signed(ends[0])} to {_signed(ends[1])}]"
+
+
+def _signed(value: float) -> str:
+    """Three digits and the sign, with the minus that is as wide as a plus; a change of nothing has none."""
+    text = f"{value:+.3g}" if value else "0"
+    return text.replace("-", "\N{MINUS SIGN}")
