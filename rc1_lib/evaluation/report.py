@@ -35,7 +35,7 @@ class Provenance:
         sampling: the settings of the sampled mode: temperature and what else there is.
         seed: of the sampling and of the bootstrap.
         judge: fingerprint of all that decides a judged score beside the dialogue; empty where nothing was judged.
-        start_sha256: of the start's episodes on record, see `rc1_lib.evaluation.on_record`.
+        start_sha256: of the start's episodes.
     """
 
     checkpoints: Mapping[str, str]
