@@ -17,6 +17,7 @@ from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.proxy import ProxyTruth
 from rc1_lib.evaluation.tables import figures_rows, groups_rows, proxy_rows, statuses_rows
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
@@ -55,7 +56,7 @@ def evaluation_key(run: Run, provenance: Provenance, evaluation: Evaluation) -> 
         "seeds": sorted(evaluation.prompts),
         "gate": run.config.gates.evaluation.model_dump(mode="json"),
         "held_out": run.config.training.held_out.model_dump(mode="json"),
-        "code": EVALUATION.code,
+        "code": code_sha256(),
     }
     return sha256_json(decisive)[:12]
 
