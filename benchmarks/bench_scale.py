@@ -35,14 +35,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.preflight.ahead import of_the_pool_alone
 from rc1_lib.preflight.gates import BY_NAME, evaluate
-from rc1_lib.run import VERDICTS, Run, open_run
+from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_json
 
-os.environ[VERDICTS] = ""  # here and in what is started from here, no gate is given a verdict of before
 RESULTS = Path(__file__).parent / "results" / "scale.json"
-GATES = tuple(name for name, spec in BY_NAME.items() if of_the_pool_alone(spec))
+GATES = tuple(name for name, spec in BY_NAME.items() if "pool" in spec.reads and not spec.reads_world)
 JUDGED = (*GATES, "difficulty")
 PARTS = ("build", "measure", "balance", *JUDGED, "together")
 """In the order in which each finds what it reads."""

@@ -53,15 +53,12 @@ class FlowOutcome:
     flow_run_url: str
 
 
-def run_flow(
-    name: FlowName, *, verbose: bool = False, meanwhile: Callable[[], None] = lambda: None, **flow_parameters: Any
-) -> FlowOutcome:
+def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -> FlowOutcome:
     """Run a flow in this process.
 
     Args:
         name: which flow, as its deployment is called.
         verbose: show Prefect's own log on stderr; the UI keeps the whole log in any case.
-        meanwhile: called once while a private server starts, behind the imports.
         flow_parameters: those of the flow.
 
     Raises:
@@ -83,7 +80,7 @@ def run_flow(
         os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "INFO" if verbose else "CRITICAL"
         import_module(f"flows.{name}")
 
-    with _server(workspace, load, meanwhile) as (url, lasting):
+    with _server(workspace, load) as (url, lasting):
         tell("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
         with _losing(url):
             state = _run(name, workspace, url, flow_parameters, lasting)
@@ -100,11 +97,10 @@ def run_flow(
 
 
 @contextmanager
-def _server(workspace: Path, load: Callable[[str], None], meanwhile: Callable[[], None]) -> Iterator[tuple[str, bool]]:
+def _server(workspace: Path, load: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
     """The address of a server for the workspace, and whether it outlasts the run.
 
-    `load(url)` is called once, while a private server starts: both take seconds of one core. The server's own start
-    over an empty database takes longest, so that there is time for `meanwhile` too.
+    `load(url)` is called once, while a private server starts: both take seconds of one core.
     """
     url = running_server(workspace)
     if url is not None:
@@ -116,7 +112,6 @@ def _server(workspace: Path, load: Callable[[str], None], meanwhile: Callable[[]
         load(url)
         for module in _LATER:
             import_module(module)
-        meanwhile()
 
     private = start_server(workspace, free_port(), meanwhile=waiting)
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from prefect.logging import get_run_logger
 
 from rc1_lib.provenance.build_policy import Build
@@ -12,21 +10,18 @@ from tasks.data import balanced, metrics, seed
 from tasks.endings import REFUSED, outcome
 
 
-def prepare(run: Run, build: Build, once_pooled: Callable[[], None] | None = None) -> None:
+def prepare(run: Run, build: Build) -> None:
     """Build what is missing: shadow set and pool, metrics, balanced pool.
 
     Args:
         run: whose.
         build: what counts as missing.
-        once_pooled: called where a pool was built, as soon as it is there.
 
     Raises:
         RC1Error: when the sources cannot be read.
     """
     run.write_effective_config()
-    made = outcome(seed(run, build, return_state=True))
-    if once_pooled is not None and any(one["built"] for one in made):
-        once_pooled()
+    outcome(seed(run, build, return_state=True))
     for stage in (metrics, balanced):
         state = stage(run, build, return_state=True)
         if state.name == REFUSED:

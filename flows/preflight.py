@@ -27,7 +27,6 @@ from rc1_lib.calibration.performable import check_performable
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.ahead import ahead
 from rc1_lib.preflight.gates import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
 from rc1_lib.preflight.issuable import check_issuable
 from rc1_lib.preflight.nights import Night, NightOutcome
@@ -67,7 +66,7 @@ def preflight(
         workspace: where everything is read and written; default: the project's root.
         rounds: which rounds to run.
         build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
-        refresh: compute every gate in every round, also what was found green before on the same bytes.
+        refresh: compute every gate in every round, also what round 1 found green on the same bytes.
         ticket: issue the ticket when round 2 was run and nothing is red.
         on_red_revoke: revoke an existing ticket when something is red: the newest evidence says no.
         recheck: the nightly's way: verify the existing ticket first, run the gates without writing their reports
@@ -111,15 +110,14 @@ def _preflight(
 ) -> State[Any]:
     if build != "never" and JUDGE_BASELINE.applies(run):
         check_baseline(run)
-    with ahead(run) as judge_ahead:
-        prepare(run, build, None if refresh or shards is not None else judge_ahead)
-        done = calibrated(run) if is_due(run, build) else None
+    prepare(run, build)
+    done = calibrated(run) if is_due(run, build) else None
     if done is not None and (red := ending(run, done, on_red_revoke)):
-        return _beside_red_calibration(run, done, red, min(rounds), refresh)
+        return _beside_red_calibration(run, done, red, min(rounds))
     recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
-        judged.append(judge_round(run, number, refresh=refresh, shards=shards))
+        judged.append(judge_round(run, number, before=_taken_over(judged, refresh), shards=shards))
         report_round(run, number, judged[-1].results)
         if not judged[-1].passed:
             return _red(run, judged[-1], on_red_revoke)
@@ -132,11 +130,14 @@ def _preflight(
     return Completed(name=ROUNDS_PASSED, message=sentence)
 
 
-def _beside_red_calibration(
-    run: Run, done: Calibrated, red: State[Any], number: RoundNumber, refresh: bool
-) -> State[Any]:
+def _taken_over(judged: Sequence[JudgedRound], refresh: bool) -> Sequence[GateResult]:
+    """The verdicts that the next round may take over."""
+    return judged[-1].results if judged and not refresh else ()
+
+
+def _beside_red_calibration(run: Run, done: Calibrated, red: State[Any], number: RoundNumber) -> State[Any]:
     """Judge what of the first round does not hang on the weights and costs nothing, so that one run tells all."""
-    judged = judge_round(run, number, refresh=refresh, waiting=waiting(run, number, done.red))
+    judged = judge_round(run, number, waiting=waiting(run, number, done.red))
     report_round(run, number, judged.results)
     return Failed(
         name=FAULT if judged.faults else red.name,
@@ -163,7 +164,7 @@ def _nightly(
     prepare(run, build)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
-        judged.append(judge_round(run, number, refresh=refresh, shards=shards))
+        judged.append(judge_round(run, number, before=_taken_over(judged, refresh), shards=shards))
         report_round(run, number, judged[-1].results, write=False)
         if not judged[-1].passed:
             break

@@ -11,7 +11,7 @@ from prefect.futures import wait
 from prefect.logging import get_run_logger
 
 from flows.shards import Shards, may_be_given_away
-from rc1_lib.preflight.gates import as_found_here, gates_of_round, round_title
+from rc1_lib.preflight.gates import gates_of_round, round_title
 from rc1_lib.preflight.rounds import GREEN, round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
@@ -43,7 +43,7 @@ def judge_round(
     run: Run,
     number: int,
     *,
-    refresh: bool = False,
+    before: Sequence[GateResult] = (),
     waiting: Mapping[str, str] | None = None,
     shards: Shards | None = None,
 ) -> JudgedRound:
@@ -52,21 +52,19 @@ def judge_round(
     Args:
         run: whose files and configuration.
         number: 1, 2 or `NIGHTLY`.
-        refresh: compute everything, also what was found green before on the same bytes.
+        before: verdicts of the round before. Those found green by files alone are taken over where these are the same.
         waiting: gates that are not evaluated, with what each waits for.
         shards: judges the gates that read files alone in other processes; None: all are judged in this one. What is
             evaluated once more is in any case.
     """
     unreached = {name: GateResult(name, waits_for=why) for name, why in (waiting or {}).items()}
     names = [spec.name for spec in gates_of_round(number) if spec.name not in unreached]
-    verdicts = _judge(run, number, names, refresh, shards)
-    if again := sorted(name for name, one in verdicts.items() if one.result and one.result.given_again):
-        get_run_logger().info("found green by an earlier run on the same files, not judged anew: %s", ", ".join(again))
+    verdicts = _judge(run, number, names, {result.name: result for result in before}, shards)
     now = files_now(run)
     doubtful = [name for name in names if not _holds(verdicts[name], now)]
     if doubtful:
         get_run_logger().warning("evaluated once more: %s", ", ".join(doubtful))
-        verdicts |= _judge(run, number, doubtful, True)
+        verdicts |= _judge(run, number, doubtful, {})
         now = files_now(run)
     results, faults = [], {}
     for name in [spec.name for spec in gates_of_round(number)]:
@@ -96,20 +94,14 @@ class _Verdict:
 
 
 def _judge(
-    run: Run, number: int, names: Sequence[str], refresh: bool, shards: Shards | None = None
+    run: Run, number: int, names: Sequence[str], before: Mapping[str, GateResult], shards: Shards | None = None
 ) -> dict[str, _Verdict]:
     given = [name for name in names if shards is not None and may_be_given_away(name)]
-    elsewhere = shards(given, run, number, refresh) if shards is not None else dict
-    futures = {name: gate.submit(run, name, number, refresh) for name in names if name not in given}
+    elsewhere = shards(given, run, number, before) if shards is not None else dict
+    futures = {name: gate.submit(run, name, number, before.get(name)) for name in names if name not in given}
     wait(list(futures.values()))
     verdicts = {name: _verdict(name, future.state) for name, future in futures.items()}
-    return verdicts | {name: _found_elsewhere(run, name, body) for name, body in elsewhere().items()}
-
-
-def _found_elsewhere(run: Run, name: str, body: Any) -> _Verdict:
-    """The verdict of another process; of two that found it one after the other, the first one's."""
-    result, fault = read_verdict(body)
-    return _Verdict(name, None if result is None else as_found_here(run, result), fault)
+    return verdicts | {name: _Verdict(name, *read_verdict(body)) for name, body in elsewhere().items()}
 
 
 def _verdict(name: str, state: State[Any]) -> _Verdict:

@@ -8,12 +8,13 @@ flow's process, in its order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.preflight.gates import BY_NAME
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from tasks.gates import gate
 
@@ -24,7 +25,7 @@ PATIENCE_S = 1800.0
 class Shards(Protocol):
     """Judges some gates of a round elsewhere."""
 
-    def __call__(self, names: Sequence[str], run: Run, number: int, anew: bool) -> Found:
+    def __call__(self, names: Sequence[str], run: Run, number: int, before: Mapping[str, GateResult]) -> Found:
         """Begin to judge; returns the function that waits for what each gate's task left, or the fault it met."""
 
 
@@ -67,9 +68,10 @@ def dask_processes(processes: int) -> Iterator[Shards | None]:
         DaskTaskRunner(cluster=cluster) as runner,
     ):
 
-        def judge(names: Sequence[str], run: Run, number: int, anew: bool) -> Found:
+        def judge(names: Sequence[str], run: Run, number: int, before: Mapping[str, GateResult]) -> Found:
             futures = {
-                name: runner.submit(gate, {"run": run, "name": name, "number": number, "anew": anew}) for name in names
+                name: runner.submit(gate, {"run": run, "name": name, "number": number, "before": before.get(name)})
+                for name in names
             }
             return lambda: {name: _left(future) for name, future in futures.items()}
 

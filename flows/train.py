@@ -144,7 +144,7 @@ def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
 
 def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str) -> tuple[Segment, bool]:
     """A segment's result, and whether it was there already."""
-    state = segment(run, seed, first, last, facts, previous, code_sha256("tasks.train"), return_state=True)
+    state = segment(run, seed, first, last, facts, previous, code_sha256(), return_state=True)
     return outcome(state), state.name == CACHED
 
 

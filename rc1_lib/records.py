@@ -299,8 +299,6 @@ class GateResult:
         error: why the gate could not be evaluated; empty unless `status` is `ERROR`.
         waits_for: what has to pass before it is judged; empty unless `status` is `WAITING`.
         not_applicable: why there is nothing for it to judge; empty unless `status` is `NOT_APPLICABLE`.
-        given_again: whether an earlier run found it, on the same files, configuration and code. It is no part of what
-            was found.
     """
 
     name: str
@@ -311,7 +309,6 @@ class GateResult:
     error: str = ""
     waits_for: str = ""
     not_applicable: str = ""
-    given_again: bool = field(default=False, compare=False)
 
     @property
     def status(self) -> Status:
@@ -359,7 +356,6 @@ class GateResult:
             error=body["error"],
             waits_for=body.get("waits_for", ""),
             not_applicable=body.get("not_applicable", ""),
-            given_again=body.get("given_again", False),
         )
 
 

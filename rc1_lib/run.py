@@ -29,7 +29,6 @@ OF_TIME_ALONE = ("pool.workers", "training.processes")
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
 TICKET_KEY = "RC1_TICKET_KEY"
-VERDICTS = "RC1_VERDICTS"
 ENVIRONMENT = {
     "RUN_MODE": "the profile, `local` or `prod`, where `--profile` gives none",
     **{name: f"overrides `{key}`; `--set` wins over it" for name, key in _OVERRIDES.items()},
@@ -37,8 +36,6 @@ ENVIRONMENT = {
     "SCORER_API_KEY": "the judge's key (or the Prefect secret `rc1-scorer-api-key`); never read from a file",
     VLLM_KEY: "the key of the vLLM server of `training.vllm`, where it asks for one; never read from a file",
     TICKET_KEY: "a key (ed25519, PEM) outside the workspace: tickets are signed by it, and others open nothing",
-    VERDICTS: "a folder outside the workspace that keeps green verdicts for the next preflight and policies' answers "
-    "for the next evaluation; default `~/.cache/rc1/verdicts`, and where it is set to nothing none are kept",
     _LIVE_MODE: "`1`: the judge has to be live, `0`: the rubric (refused in `prod`); the file has to agree",
 }
 """Variables that decide something of a run -> what."""

@@ -1,7 +1,6 @@
 """One Prefect task run per gate: its verdict as a named state.
 
-Prefect keeps no verdict: whoever can write a file of the workspace could write a green one. What is known to be green
-on the same bytes is the library's to say (`rc1_lib.preflight.known_verdicts`).
+Prefect keeps no verdict: whoever can write a file of the workspace could write a green one.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ def _title(parameters: dict[str, Any]) -> str:
 
 
 @retried(name="gate", task_run_name=_title)
-def gate(run: Run, name: str, number: int, anew: bool = False) -> State[dict[str, Any]]:
+def gate(run: Run, name: str, number: int, before: GateResult | None = None) -> State[dict[str, Any]]:
     """Evaluate one gate.
 
     Args:
         run: whose files and configuration.
         name: which gate.
         number: the round.
-        anew: compute it, also where it was found green before on the same bytes.
+        before: what the round before found, which stands where the gate reads files alone and their bytes are the same.
 
     Returns:
         A state whose name is the verdict, whose message says why, and whose data is `GateResult.to_dict()`.
@@ -67,7 +66,7 @@ def gate(run: Run, name: str, number: int, anew: bool = False) -> State[dict[str
     names = [spec.name for spec in gates_of_round(number)]
     if "judge_spec" in files_of(BY_NAME[name], run):
         provide_scorer_key(run)
-    result = evaluate(name, Evidence(run), number, anew=anew)
+    result = evaluate(name, Evidence(run), number, before)
     tell(round_title(number), names.index(name) + 1, len(names), f"{name} {result.status.value}")
     return state_of(result)
 

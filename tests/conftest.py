@@ -22,7 +22,7 @@ from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.preflight.gates import evaluate, gates_of_round
 from rc1_lib.records import GateResult
-from rc1_lib.run import ENVIRONMENT, VERDICTS, Run, open_run
+from rc1_lib.run import ENVIRONMENT, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests import forks, mypy_ahead, own_workspace, pictures
 from tests.forked_workers import fork_workers
@@ -47,8 +47,6 @@ SMALL = (
 # How long an example takes is the machine's business, and a suite that is green is to be green again.
 settings.register_profile("rc1", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rc1")
-
-os.environ[VERDICTS] = ""  # no test is shown what another run of the suite has found
 
 gc.disable()  # until everything is imported and collected: nothing of that is garbage
 
@@ -112,8 +110,7 @@ def _nothing_of_the_projects_own_workspace() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ENVIRONMENT:
-        if name != VERDICTS:
-            monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="module")

@@ -90,9 +90,7 @@ def fork_workers(config: pytest.Config, specs: Sequence[XSpec]) -> None:
     """Have execnet find these workers forked. One that has to be replaced is an interpreter of its own again."""
     import_tests(config.args)
     if "rc1_lib.provenance.code" in sys.modules:
-        code = importlib.import_module("rc1_lib.provenance.code")
-        code.code_sha256()
-        code.covered(*code.PACKAGES)
+        importlib.import_module("rc1_lib.provenance.code").code_sha256()
     if "flows" in sys.modules:
         importlib.import_module("tests.prefect_server")
     gc.freeze()

@@ -26,7 +26,6 @@ from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double_checks import double_checks
 from rc1_lib.scoring.unbilled import score_unbilled
 from rc1_lib.scoring.unstable_samples import keep_unstable
-from rc1_lib.workspace.artifacts import sha256_json
 
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
@@ -155,20 +154,6 @@ def _scored(run: Run, dialogues: list[list[Message]], apart: str | None) -> Judg
         return asyncio.run(unbilled)
     with open_store(run, apart) as store:
         return open_judge(run, store).score(dialogues)
-
-
-def scores_sha256(run: Run, rows: pl.DataFrame) -> str | None:
-    """Fingerprint of all that the judge says of rows, where nobody is paid for asking it; None of a live one.
-
-    Raises:
-        RC1Error: when the judge cannot be asked.
-    """
-    if run.config.judge.provider in LIVE:
-        return None
-    check_judge(run)
-    judged = _scored(run, rows["messages"].to_list(), None)
-    said = judged.rows.select("dialogue", "scored", "reason", "unstable", "models", *read_spec(run).dimensions)
-    return sha256_json([said.write_json(), judged.coverage, judged.test_double, judged.stopped])
 
 
 def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:

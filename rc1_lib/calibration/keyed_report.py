@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from rc1_lib.checks import equal, info
 from rc1_lib.errors import RC1Error
 from rc1_lib.pool.derived import TAKES
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
@@ -21,12 +22,11 @@ REPORT = "file"
 """The line of a verdict that tells which report it was read from."""
 
 
-def report_key(run: Run, artifact: Artifact, weights: Mapping[str, float], gate: BaseModel, **more: Any) -> str:
+def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: Any) -> str:
     """Names a report by all that decides it, so that a report of something else is never found.
 
     Args:
         run: whose dialogues, judge, reward and penalty.
-        artifact: what the report is.
         weights: of the reward.
         gate: the gate's thresholds.
         more: what else decides it.
@@ -39,7 +39,7 @@ def report_key(run: Run, artifact: Artifact, weights: Mapping[str, float], gate:
         "on": config.use_overclar_penalty,
         "scoring": scoring_settings(run) if config.pays_judged_score else None,
         "paid": config.training.reward.model_dump(mode="json", include={"success", "judge"}),
-        "code": artifact.code,
+        "code": code_sha256(),
         "reward": config.reward.model_dump(mode="json"),
         "gate": gate.model_dump(mode="json"),
         **more,

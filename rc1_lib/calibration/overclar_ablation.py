@@ -86,7 +86,7 @@ def ablation_verdict(run: Run) -> GateResult:
 
 
 def _key(run: Run, weights: Mapping[str, float]) -> str:
-    return report_key(run, ABLATION, weights, run.config.gates.ablation)
+    return report_key(run, weights, run.config.gates.ablation)
 
 
 ABLATION = Artifact(

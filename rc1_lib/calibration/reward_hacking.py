@@ -140,7 +140,6 @@ def _key(run: Run, weights: Mapping[str, float]) -> str:
     config = run.config
     return report_key(
         run,
-        HACKING,
         weights,
         config.gates.reward_hacking,
         shadow=SHADOW.sha256(run),

@@ -107,11 +107,6 @@ def _write_terms(run: Run, tag: str, frame: pl.DataFrame) -> str:
     return relative
 
 
-def left_by(tag: str) -> tuple[str, ...]:
-    """What a shadow run with this tag writes, relative to the workspace: report, rows and pictures."""
-    return report_path(tag), _rows_path(tag), *_pictures(tag).values()
-
-
 def _rows_path(tag: str) -> str:
     return f"reports/shadow_run_{tag}.rows.jsonl"
 

@@ -67,7 +67,7 @@ def _all_decisive(run: Run) -> dict[str, str]:
     return {
         **WEIGHTS.inputs(run),
         "behind": sha256_json(behind),
-        "code_behind": code_sha256("rc1_lib.calibration.stages"),
+        "code_behind": code_sha256(),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -94,7 +94,6 @@ def run_flow_of(
     name: FlowName,
     *,
     verbose: bool,
-    meanwhile: Callable[[], None] = lambda: None,
     **parameters: Any,
 ) -> FlowOutcome:
     """Run a flow with the configuration and workspace of this session.
@@ -104,7 +103,6 @@ def run_flow_of(
         run: what it opened.
         name: of the flow.
         verbose: show Prefect's own log.
-        meanwhile: called once while a private server starts.
         parameters: the flow's own, besides configuration and workspace.
     """
     from deployments.local_run import run_flow
@@ -114,7 +112,6 @@ def run_flow_of(
         return run_flow(
             name,
             verbose=verbose,
-            meanwhile=meanwhile,
             profile=run.config.profile,
             config=str(run.config_path),
             overrides=list(run.overrides),

@@ -31,7 +31,7 @@ Build = Annotated[
 ]
 Refresh = Annotated[
     bool,
-    typer.Option("--refresh", help="Judge every gate in every round, also those that passed before on the same files."),
+    typer.Option("--refresh", help="Judge every gate in both rounds, also those that passed round 1 on these files."),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the flow's own log.")]
 _REPORTS = ("reports/preflight/round1.json", "reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
@@ -94,18 +94,9 @@ def _run(
         check_issuable(run)
     before = stamps(run, *_REPORTS, STAGE_REPORTS)
     session.show(*preflight_outline(run, rounds, ticket=ticket))
-
-    def meanwhile() -> None:
-        from rc1_lib.evidence.registry import read_code_ahead
-        from rc1_lib.pool.plan_ahead import plan_ahead
-
-        plan_ahead(run, build)
-        read_code_ahead(run)
-
     outcome = run_flow_of(
-        session, run, "preflight", verbose=verbose, meanwhile=meanwhile,
-        rounds=rounds, build=build, refresh=refresh, ticket=ticket,
-    )  # fmt: skip
+        session, run, "preflight", verbose=verbose, rounds=rounds, build=build, refresh=refresh, ticket=ticket
+    )
     written = written_since(run, before, *_REPORTS)
     reports = list(written.values())
     calibrated = stages_of(written_since(run, before, STAGE_REPORTS))
@@ -113,11 +104,8 @@ def _run(
         show_stages(session, run, calibrated)
     issued = _issued(run) if ticket and outcome.exit_code == 0 else None
     seconds = round(time.monotonic() - begun, 1)
-    again = _given_again(reports)
-    _show_rounds(session, written, issued, outcome.message if outcome.exit_code else "", again, seconds)
-    document = {
-        "calibration": calibrated, "rounds": reports, "given_again": again, "ticket": issued, "seconds": seconds,
-    }  # fmt: skip
+    _show_rounds(session, written, issued, outcome.message if outcome.exit_code else "", seconds)
+    document = {"calibration": calibrated, "rounds": reports, "ticket": issued, "seconds": seconds}
     passed = outcome.exit_code == 0
     following = after_preflight(session, rounds, passed=passed)
     ending = _ending(session, written, calibrated, issued, outcome.message, passed=passed, following=following)
@@ -153,17 +141,11 @@ def _ending(
     return Ending("pass", f"{words}; ticket until {issued['expires']}" if issued else words, (), report, following)
 
 
-def _given_again(reports: Sequence[dict[str, Any]]) -> list[str]:
-    """List the gates that had passed in an earlier run on the same files."""
-    return sorted({gate["name"] for report in reports for gate in report["gates"] if gate["given_again"]})
-
-
 def _show_rounds(
     session: Session,
     written: Mapping[str, dict[str, Any]],
     issued: dict[str, Any] | None,
     message: str,
-    again: Sequence[str],
     seconds: float,
 ) -> None:
     for report in written.values():
@@ -173,11 +155,6 @@ def _show_rounds(
     if written:
         file, latest = list(written.items())[-1]
         session.show(*tables.notes(latest, file))
-    if again:
-        session.show(
-            f"passed in an earlier run on the same files, configuration and code, and judged again only with "
-            f"--refresh: {', '.join(again)}"
-        )
     for report in written.values():  # last, where they are seen
         for gate in report["gates"]:
             listed = f"reports/preflight/{report['round']}_{gate['name']}_offenders.jsonl"

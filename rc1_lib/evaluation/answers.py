@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import orjson
+
 from rc1_lib.environment.outcome import EpisodeOutcome
-from rc1_lib.evaluation.episodes import Mode
+from rc1_lib.evaluation.episodes import MODES, Mode
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.player import Player, Plays
 from rc1_lib.training.ppo_run import Prepared
@@ -34,16 +37,16 @@ Answers = Mapping[Mode, Sequence[Played]]
 """A policy's episodes of each mode, one a prompt."""
 
 
-Watch = Callable[[int, str], None]
-"""Is told how many modes have been answered, and what is done meanwhile."""
-
-
-def unwatched(answered: int, note: str) -> None:
-    """Nobody watches."""
+Watch = Callable[[int], None]
+"""Is given how many modes have been answered."""
 
 
 def answers_of(
-    prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], modes: Sequence[Mode], watch: Watch
+    prepared: Prepared,
+    player: Player,
+    rows: Sequence[MeasuredRow],
+    modes: Sequence[Mode] = MODES,
+    watch: Watch = lambda answered: None,
 ) -> Answers:
     """Held-out prompts, answered in each of the modes.
 
@@ -51,10 +54,19 @@ def answers_of(
     """
     found: dict[Mode, Sequence[Played]] = {}
     for mode in modes:
-        watch(len(found), "")
+        watch(len(found))
         found[mode] = answers_in(prepared, player, mode, rows)
-    watch(len(found), "")
+    watch(len(found))
     return found
+
+
+def answers_sha256(answers: Answers) -> str:
+    """SHA-256 of every episode, one a line."""
+    digest = hashlib.sha256()
+    for mode, played in answers.items():
+        for one in played:
+            digest.update(orjson.dumps({"mode": mode, "played": asdict(one)}, option=orjson.OPT_SORT_KEYS) + b"\n")
+    return digest.hexdigest()
 
 
 def answers_in(prepared: Prepared, player: Player, mode: Mode, rows: Sequence[MeasuredRow]) -> list[Played]:

@@ -34,5 +34,4 @@ def _latest(run: Run) -> str:
 
 EVALUATION = Artifact(
     KIND, _latest, _settings, "rc1_lib.evaluation.policies.evaluate_run", "rc1 train",
-    reached_by_name=("rc1_lib.training.engines",),
 )  # fmt: skip

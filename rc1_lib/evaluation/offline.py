@@ -22,6 +22,7 @@ from rc1_lib.evaluation.episodes import IDENTITY, MODES, EpisodeRecord, episode_
 from rc1_lib.evaluation.evaluate import TRAINED, evaluate
 from rc1_lib.evaluation.prompts import prompts_sha256
 from rc1_lib.provenance.build_policy import NOT_OURS
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
@@ -221,7 +222,7 @@ def _written(
         "asked": prompts,
         "confidence": thresholds.confidence,
     }
-    key = sha256_json({**provenance, "code": EVALUATION.code})[:12]
+    key = sha256_json({**provenance, "code": code_sha256()})[:12]
     path, episodes = (f"reports/offline_{contestant.engine}_{key}{end}" for end in (".json", ".episodes.jsonl"))
     with atomic_write(run.workspace.path(episodes)) as stream:
         stream.write(frame.sort(IDENTITY).write_ndjson().encode())

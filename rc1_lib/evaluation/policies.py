@@ -12,13 +12,12 @@ import polars as pl
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.evaluation.answers import STAGE, Answers, Played, Watch
+from rc1_lib.evaluation.answers import STAGE, Answers, Played, Watch, answers_of, answers_sha256
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, checkpoints_on_the_way, rows_on_the_way
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
-from rc1_lib.evaluation.on_record import START, recorded_answers
 from rc1_lib.evaluation.prompts import check_held_out, prompts_sha256
 from rc1_lib.evaluation.proxy import Beside, Point, ProxyTruth, proxy_checks, side_by_side
 from rc1_lib.evaluation.report import Provenance, write_evaluation
@@ -65,29 +64,28 @@ def _evaluated(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     plays = 2 * (1 + len(seeds))
     with player_of(prepared, seeds[0]) as player:
         held_out = prepared.selection.held_out
-        start = recorded_answers(prepared, player, START, held_out, watch=_telling("the start", 0, plays))
+        start = answers_of(prepared, player, held_out, watch=_telling(0, plays))
         trained: dict[int, Answers] = {}
         for number, seed in enumerate(seeds, start=1):
             path = finished_checkpoint(run, seed, finished[seed])
             player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
-            watch = _telling(f"seed {seed}", 2 * number, plays)
-            trained[seed] = recorded_answers(prepared, player, finished[seed], held_out, watch=watch).answers
+            trained[seed] = answers_of(prepared, player, held_out, watch=_telling(2 * number, plays))
         course = _course(prepared, player, seeds)
     scores = audited(
         prepared,
-        [start.answers["sampled"], *(one["sampled"] for one in trained.values()), *(one.played for one in course)],
+        [start["sampled"], *(one["sampled"] for one in trained.values()), *(one.played for one in course)],
     )
     first = min(seeds)
     return _written(
         prepared,
         finished,
-        _records(prepared, start.answers, trained, scores.scores),
-        _points(prepared, start.answers, course, scores.scores),
+        _records(prepared, start, trained, scores.scores),
+        _points(prepared, start, course, scores.scores),
         scores,
-        start.sha256,
+        answers_sha256(start),
         {
             (policy, one.row_id): one.messages
-            for policy, answers in ((BASE, start.answers), (TRAINED, trained[first]))
+            for policy, answers in ((BASE, start), (TRAINED, trained[first]))
             for one in answers["sampled"]
         },
     )
@@ -109,14 +107,14 @@ def _course(prepared: Prepared, player: Player, seeds: Sequence[int]) -> list[_O
         for step, path in (checkpoints_on_the_way(prepared, seed) if rows else {}).items():
             sha256 = fingerprint(path)
             player.load_adapter(load_checkpoint(path, sha256).tensors["adapter"])
-            answers = recorded_answers(prepared, player, sha256, rows, ("sampled",)).answers
+            answers = answers_of(prepared, player, rows, ("sampled",))
             found.append(_OnTheWay(seed, step, answers["sampled"]))
     return found
 
 
-def _telling(policy: str, done: int, plays: int) -> Watch:
-    """Says of a policy how far the whole evaluation is, which had `done` of its plays before."""
-    return lambda answered, note: tell(STAGE, done + answered, plays, note and f"{policy}: {note}")
+def _telling(done: int, plays: int) -> Watch:
+    """Reports how far the whole evaluation is, which had `done` of its plays before this policy."""
+    return lambda answered: tell(STAGE, done + answered, plays)
 
 
 def _records(

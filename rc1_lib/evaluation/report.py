@@ -18,6 +18,7 @@ from rc1_lib.evaluation.tables import figures_rows, groups_rows, proxy_rows, sta
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.plots import evaluation as plots
 from rc1_lib.plots import training as training_plots
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
@@ -36,7 +37,7 @@ class Provenance:
         sampling: the settings of the sampled mode: temperature and what else there is.
         seed: of the sampling and of the bootstrap.
         judge: fingerprint of all that decides a judged score beside the dialogue; empty where nothing was judged.
-        start_sha256: of the start's episodes on record, see `rc1_lib.evaluation.on_record`.
+        start_sha256: of the start's episodes.
     """
 
     checkpoints: Mapping[str, str]
@@ -56,7 +57,7 @@ def evaluation_key(run: Run, provenance: Provenance, evaluation: Evaluation) -> 
         "seeds": sorted(evaluation.prompts),
         "gate": run.config.gates.evaluation.model_dump(mode="json"),
         "held_out": run.config.training.held_out.model_dump(mode="json"),
-        "code": EVALUATION.code,
+        "code": code_sha256(),
     }
     return sha256_json(decisive)[:12]
 

@@ -6,8 +6,6 @@ Here and nowhere else stands what there is: what a preflight reads, what a ticke
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
@@ -44,14 +42,6 @@ def described(name: str) -> Described:
     if name not in _BY_NAME:
         raise RC1Error(f"'{name}' is nothing that RC1 reads, expected one of {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
-
-
-def read_code_ahead(run: Run) -> None:
-    """Read the code that decides what a preflight reads, which the process then knows; a fault in it is told later."""
-    with suppress(RC1Error):
-        for one in bound(run).values():
-            if isinstance(one, Artifact):
-                _ = one.code
 
 
 def bound(run: Run) -> dict[str, Described]:

@@ -11,7 +11,6 @@ from rc1_lib.difficulty.known_metrics import know_metrics
 from rc1_lib.pool.build import BuildReport, Plans, Progress, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
-from rc1_lib.pool.plan_ahead import planned_ahead
 from rc1_lib.pool.takes import TakesReport, write_takes
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.rows.lines import seen
@@ -77,12 +76,9 @@ def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[s
 
 def _planned(run: Run, parts: Sequence[Part]) -> tuple[Plans, dict[str, dict[str, int]]]:
     """What is to be written, and how many records of the source were skipped for which reason."""
-    pool = "pool" in parts
-    if pool and (made := planned_ahead(run.config)) is not None:
-        return made, {}  # of embedded questions, which have no records
     beside = held_out_beside(run.config, run.workspace)
     questions, skipped = load_questions(run.config, run.workspace)
-    return plan(run.config, questions, pool=pool, beside=beside), skipped
+    return plan(run.config, questions, pool="pool" in parts, beside=beside), skipped
 
 
 def _write(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
-from rc1_lib.calibration.judged_rows import dimensions, scores_sha256
+from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.reward_hacking import hacking_verdict
-from rc1_lib.calibration.shadow_run import PRE_RUN, left_by, shadow_run
+from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evidence import Evidence
@@ -30,16 +30,14 @@ from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.pool.as_asked import known_questions
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.preflight import judge_gates
-from rc1_lib.preflight.known_verdicts import Known, adopt, newest, recall, remember
-from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.providers import LIVE
 from rc1_lib.scoring.test_double_checks import double_checks, said_double
 from rc1_lib.task_specs import task_spec
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, sha256_json
-from rc1_lib.workspace.file_hashes import sha256_known, stamps
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.file_hashes import stamps
 
 Round = int
 NIGHTLY: Round = 0
@@ -56,10 +54,8 @@ class GateSpec:
         reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
         evaluate: from the evidence and the round to the verdict; the round counts only where it reads the world.
         rounds: in which rounds it stands.
-        reads_world: whether it also reads what no file holds (disk, git, a provider, the clock). Its verdict is given
-            again only where the two below say all that it has read and written.
-        world: fingerprint of what decides it beside its files, found out anew every time; None where there is none.
-        leaves: what it writes, relative to the workspace: lies there, byte for byte, where its verdict is given again.
+        reads_world: whether it also reads what no file holds (disk, git, a provider, the clock). Round 2 evaluates it
+            again; of the others it takes over what round 1 found on the same bytes.
         asks: whether it asks the judge, which costs where it is a live one.
         behind: the gates whose asking it looks at.
         on_score: whether it is about the judged score: where training pays nothing for that, it is not applicable.
@@ -74,8 +70,6 @@ class GateSpec:
     asks: bool = False
     behind: tuple[str, ...] = ()
     on_score: bool = False
-    world: Callable[[Evidence], str | None] = lambda evidence: None
-    leaves: tuple[str, ...] = ()
 
 
 def _tasks(evidence: Evidence) -> list[str]:
@@ -83,22 +77,8 @@ def _tasks(evidence: Evidence) -> list[str]:
 
 
 def _integrity(evidence: Evidence, _: Round) -> GateResult:
-    return integrity_gate(_data_states(evidence), evidence.balanced_foreign_lines())
-
-
-def _data_states(evidence: Evidence) -> dict[str, FileState]:
-    return {evidence.label(artifact.name): artifact.state(evidence.run) for artifact in DATA}
-
-
-def _all_fresh(evidence: Evidence) -> str | None:
-    """That every data file is what was written, where it is so: what is left to judge hangs on their bytes alone.
-
-    Of any other state None, since a file may be mended between this look and the gate's own.
-    """
-    states = _data_states(evidence)
-    if any(state is not FileState.FRESH for state in states.values()):
-        return None
-    return sha256_json(sorted(states))
+    states = {evidence.label(artifact.name): artifact.state(evidence.run) for artifact in DATA}
+    return integrity_gate(states, evidence.balanced_foreign_lines())
 
 
 def _shadow(evidence: Evidence, _: Round) -> GateResult:
@@ -157,11 +137,6 @@ def _shadow_run(evidence: Evidence, _: Round) -> GateResult:
     return shadow_run(evidence.run, PRE_RUN).gate
 
 
-def _shadow_scores(evidence: Evidence) -> str | None:
-    """What the judge says of the shadow set, where asking is free: bootstrap and pictures hang on nothing else."""
-    return scores_sha256(evidence.run, evidence.rows("shadow"))
-
-
 PREFLIGHT: tuple[GateSpec, ...] = (
     GateSpec(
         "git", "which code is this", (), lambda e, _: git_gate(read_git(PROJECT_ROOT), e.run.config.gates.git),
@@ -186,7 +161,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec(
         "integrity", "are the files those that were written", tuple(artifact.name for artifact in DATA),
-        _integrity, reads_world=True, world=_all_fresh,
+        _integrity, reads_world=True,
     ),
     GateSpec("shadow_set", "is the shadow set whole", ("shadow",), _shadow),
     GateSpec(
@@ -227,8 +202,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
     ),
     GateSpec(
         "shadow_run", "does the new reward order dialogues better", ("shadow", "weights", "judge_spec"),
-        _shadow_run, rounds=(2,), reads_world=True, asks=True, on_score=True, world=_shadow_scores,
-        leaves=left_by(PRE_RUN),
+        _shadow_run, rounds=(2,), reads_world=True, asks=True, on_score=True,
     ),
     GateSpec(
         "judge_drift", "does the judge grade as it did", (JUDGE_BASELINE.name, "judge_spec"),
@@ -286,13 +260,12 @@ def waiting(run: Run, number: Round, red: str) -> dict[str, str]:
     return found
 
 
-def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False) -> GateResult:
+def evaluate(name: str, evidence: Evidence, number: Round, before: GateResult | None = None) -> GateResult:
     """Evaluate one gate, with the fingerprints of what it read.
 
-    A gate that reads files alone is a function of their bytes, the configuration and the code. Its files are hashed
-    (`rc1_lib.workspace.file_hashes`); where all three are what they were when it passed, that verdict stands: the
-    second round asks whether anything has changed since the first, and the next preflight since this one. So is that of
-    a gate which tells what of the world decides it, where this and all that it has written are the same too.
+    A gate that reads files alone is a function of their bytes, the configuration and the code. Within one run the last
+    two are the same, so round 2 takes over what round 1 found green on the same bytes, which are hashed again
+    (`rc1_lib.workspace.file_hashes`).
 
     User errors (a missing or damaged file) become a result whose status is ERROR; anything else rises.
 
@@ -300,7 +273,7 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
         name: which gate.
         evidence: the files.
         number: the round.
-        anew: compute it, whatever was found before.
+        before: what the round before found, in this very run.
     """
     spec = BY_NAME[name]
     check_waivers(evidence)
@@ -310,54 +283,26 @@ def evaluate(name: str, evidence: Evidence, number: Round, *, anew: bool = False
     if waiver:
         return GateResult(name, waiver=waiver)
     try:
-        before = _stamps(spec, evidence)
+        written = _stamps(spec, evidence)
         prints = {evidence.label(file): evidence.sha256(file) for file in files_of(spec, evidence.run)}
-        world = spec.world(evidence) if spec.reads_world else ""
-        if world is None:
-            return replace(spec.evaluate(evidence, number), evidence=prints)
-        decisive = _decisive(evidence.run, prints, *_of_the_world(spec, evidence.run, world))
-        known = None if anew else recall(evidence.run.workspace, name, decisive)
-        if known is not None:
-            return known
-        result = replace(spec.evaluate(evidence, spec.rounds[0]), evidence=prints)
-        # Of what was written meanwhile, and be it put back, nobody knows which bytes were read.
-        if result.status is Status.PASSED and _stamps(spec, evidence) == before:
-            decisive = _decisive(evidence.run, prints, *_of_the_world(spec, evidence.run, world))
-            remember(evidence.run.workspace, decisive, result)
+        if before is not None and _stands(spec, before, prints):
+            return before
+        result = spec.evaluate(evidence, number)
+        # Nobody knows which bytes were read of a file that was written meanwhile, even if the old ones are back: the
+        # verdict rests on none, so the round evaluates the gate once more.
+        return replace(result, evidence=prints if _stamps(spec, evidence) == written else {})
     except RC1Error as error:
         return GateResult(name, error=str(error))
-    return result
+
+
+def _stands(spec: GateSpec, before: GateResult, prints: dict[str, str]) -> bool:
+    """Whether a verdict of the round before is that of this round too."""
+    return not spec.reads_world and before.status is Status.PASSED and before.evidence == prints
 
 
 def _stamps(spec: GateSpec, evidence: Evidence) -> list[object]:
-    """What is another one where a file that the gate reads was written, whatever stands in it now."""
+    """Changes where a file that the gate reads is written, whatever is in it then."""
     return [stamps(evidence.path(file)) for file in files_of(spec, evidence.run)]
-
-
-def as_found_here(run: Run, result: GateResult) -> GateResult:
-    """A verdict of another process of this run, which this one knows from then on.
-
-    What this run found before, through whichever of its processes, is not told as an earlier run's.
-    """
-    if result.status is not Status.PASSED or BY_NAME[result.name].reads_world:
-        return result
-    found, before = Known(_decisive(run, result.evidence), result), newest(result.name)
-    if result.given_again and before is not None and before.decisive == found.decisive:
-        return before.result
-    adopt(found)
-    return result
-
-
-def _decisive(run: Run, prints: Mapping[str, str], *more: object) -> str:
-    return sha256_json([str(run.workspace.root), dict(prints), run.config_sha256, code_sha256(), *more])
-
-
-def _of_the_world(spec: GateSpec, run: Run, found: str) -> tuple[object, ...]:
-    """What decides a gate beside its files: what it found in the world, and what lies where it writes."""
-    if not spec.reads_world:
-        return ()
-    left = {where: run.workspace.path(where) for where in spec.leaves}
-    return found, {where: sha256_known(path) if path.is_file() else "" for where, path in left.items()}
 
 
 def check_waivers(evidence: Evidence) -> None:

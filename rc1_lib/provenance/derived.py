@@ -103,9 +103,8 @@ class Artifact:
         name: as reports, gates, manifests and the ticket call it.
         where: its path below the workspace, by the configuration.
         settings: what of the configuration decides it; None where its name holds all that it was made from.
-        made_from: what else decides it, but for the code.
-        builder: `module.function` that makes it. Its module and whatever that imports is the code that decides it.
-        reached_by_name: packages whose modules the builder imports by names put together at run time.
+        made_from: what else decides it, but for the code: any change of that puts it out of date.
+        builder: `module.function` that makes it.
         command: writes it, for advice.
         outdated: whether something beside what it is made from has put it out of date.
         look: what became of it, where no manifest says so.
@@ -119,7 +118,6 @@ class Artifact:
     builder: str
     command: str
     made_from: tuple[Input, ...] = ()
-    reached_by_name: tuple[str, ...] = ()
     outdated: Callable[[Run], bool] | None = None
     look: Callable[[Run], FileState] | None = None
     vouched: bool = False
@@ -142,16 +140,6 @@ class Artifact:
         return _there(self.path(run), self.name, f"{self.command} writes it", sha256_known)
 
     @property
-    def code_roots(self) -> tuple[str, ...]:
-        """The modules and packages at which the code that decides it begins."""
-        return (self.builder.rpartition(".")[0], *self.reached_by_name)
-
-    @property
-    def code(self) -> str:
-        """Fingerprint of the code that decides it."""
-        return code_sha256(*self.code_roots)
-
-    @property
     def build(self) -> Callable[..., Any]:
         """The function that makes it. Nothing is imported before it is asked for."""
         module, _, function = self.builder.rpartition(".")
@@ -161,7 +149,7 @@ class Artifact:
     def inputs(self, run: Run) -> dict[str, str]:
         """Fingerprints of all that it is made from, as its manifest holds them."""
         settings = {} if self.settings is None else {"config": sha256_json(self.settings(run))}
-        return {**settings, **{one.name: one.sha256(run) for one in self.made_from}, "code": self.code}
+        return {**settings, **{one.name: one.sha256(run) for one in self.made_from}, "code": code_sha256()}
 
     def state(self, run: Run) -> FileState:
         """What became of it since it was written."""

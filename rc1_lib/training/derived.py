@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Artifact, Given, Input, file_input
 from rc1_lib.provenance.pinned_files import reading_vouched
 from rc1_lib.run import Run
@@ -72,7 +73,7 @@ def _look_at_latest(run: Run) -> FileState:
         values = load_checkpoint(latest.resolve()).values
     except CheckpointError:
         return FileState.ALTERED
-    return FileState.FRESH if values.get("code") == CHECKPOINT.code else FileState.STALE
+    return FileState.FRESH if values.get("code") == code_sha256() else FileState.STALE
 
 
 @contextmanager
@@ -97,11 +98,11 @@ BASE = Given("base", lambda run: run.config.base_model, sha256_folder, only_fold
 REFERENCE = Artifact(
     "reference", lambda _: SFT, _settings, "rc1_lib.training.warm_start.reference_of", "rc1 train",
     (Input("base", _base), file_input("balanced", lambda run: run.config.seed_pool)),
-    reached_by_name=("rc1_lib.training.engines",), look=reference_state,
+    look=reference_state,
 )  # fmt: skip
 """Which rows of the pool it learned from stands in its record too; a model's own tokenizer decides that."""
 CHECKPOINT = Artifact(
     "checkpoint", lambda _: f"{CHECKPOINTS}/latest", None, "rc1_lib.training.ppo_run.advance", "rc1 train",
-    reached_by_name=("rc1_lib.training.engines", "rc1_lib.training.strategies"), look=_look_at_latest,
+    look=_look_at_latest,
 )  # fmt: skip
 """What decides its bytes stands in it; `Prepared.facts` are those of a run that would go on from it."""

@@ -21,6 +21,7 @@ from rc1_lib.config.engines import ENGINES, own_name
 from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.pool.derived import TEMPLATES
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
 from rc1_lib.scoring.paid import paid_in
@@ -43,7 +44,7 @@ from rc1_lib.training.checkpoint.save_load import finish_interrupted, load_check
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
-from rc1_lib.training.derived import CHECKPOINT, vouched_base
+from rc1_lib.training.derived import vouched_base
 from rc1_lib.training.device import get_device
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.judge_drifted import check_grades, checks_of
@@ -131,7 +132,7 @@ def configured_facts(run: Run, seed: int) -> dict[str, Any]:
     return {
         "config": {**{key: config[key] for key in (*top, *more)}, "training": training},
         "seed": seed,
-        "code": CHECKPOINT.code,
+        "code": code_sha256(),
     }
 
 

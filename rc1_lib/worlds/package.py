@@ -27,8 +27,6 @@ from rc1_lib.worlds.spec import MANIFEST, NAME, OWN, ROWS, Part, WorldSpec
 PLAN = "validation/runtime.json"
 Files = dict[str, bytes]
 """Path in the folder -> bytes."""
-DECIDING = ("rc1_lib.worlds.served", "rc1_lib.worlds.openenv_server", "rc1_lib.worlds.verifiers_taskset")
-"""Where the code begins that decides how an episode goes and what it pays."""
 _RESOURCES = {"cpu": 1.0, "memory_mb": 2048, "disk_mb": 1024, "episode_timeout_s": 60.0}
 _VERSION = b"0.0.0+rc1"
 """Stands in the files that name the version."""
@@ -103,7 +101,7 @@ def _manifest(run: Run, pool: Path, part: Part, rows: list[MeasuredRow], spec: W
         },
         OWN: {
             "version": __version__,
-            "code": code_sha256(*DECIDING),
+            "code": code_sha256(),
             "pool": {"path": run.workspace.name(pool), "sha256": sha256_file(pool)},
             "templates": {"path": run.workspace.name(TEMPLATES.path(run)), "sha256": TEMPLATES.sha256(run)},
             "rows": {"path": ROWS, "part": part.value, "count": len(rows), "sha256": spec.rows_sha256},

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
+import shutil
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight import gates
-from rc1_lib.preflight.ahead import ahead, judging, of_the_pool_alone
 from rc1_lib.preflight.gates import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.rounds import round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.runtime.workers import worker_processes
-from tests.conftest import SMALL
+from tests.conftest import SMALL, Verdicts
 
 
 def test_prod_without_a_key_is_red_in_words_and_nothing_stands_in(fresh_copy: Callable[..., Run]) -> None:
@@ -115,104 +111,121 @@ def _counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
     return computed
 
 
-def test_the_second_round_computes_nothing_anew_over_the_same_bytes(
+def test_the_second_round_takes_over_what_the_first_found_on_the_same_bytes(
     fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computed, evidence = _counted(monkeypatch, "length"), Evidence(fresh_copy())
-    assert evaluate("length", evidence, 1) == evaluate("length", evidence, 2)
-    assert len(computed) == 1
-    assert evaluate("length", evidence, 2, anew=True).failures == () and len(computed) == 2
-    looser = fresh_copy_again(evidence.run, "gates.length.max_len=9000")
-    assert evaluate("length", Evidence(looser), 2).failures == () and len(computed) == 3
+    first = evaluate("length", evidence, 1)
+    assert evaluate("length", evidence, 2, first) is first and len(computed) == 1
+    assert evaluate("length", evidence, 2) == first and len(computed) == 2, "nothing is known but what is handed over"
+
+
+def test_neither_size_nor_time_of_the_last_write_says_what_a_file_holds(fresh_copy: Callable[..., Run]) -> None:
+    evidence = Evidence(fresh_copy())
+    first, pool = evaluate("length", evidence, 1), evidence.path("pool")
+    body, written = pool.read_bytes(), pool.stat().st_mtime_ns
+    pool.write_bytes(body.replace(b" the ", b" teh ", 1))
+    os.utime(pool, ns=(written, written))
+    assert evaluate("length", evidence, 2, first).evidence != first.evidence
+
+
+def _own_copy(run: Run, file: str) -> Path:
+    """What a gate reads in the workspace's own copy; of a folder the first file in it."""
+    there, own = Evidence(run).path(file), run.workspace.path(Evidence(run).label(file))
+    own.parent.mkdir(parents=True, exist_ok=True)
+    if there != own:
+        shutil.copytree(there, own)
+    if own.is_dir():
+        return min(path for path in own.rglob("*") if path.is_file())
+    return own
+
+
+def test_a_byte_of_whatever_a_gate_reads_has_it_judged_again(
+    built: Run, verdicts: Verdicts, fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fresh_copy()
+    config = run.workspace.path("own.yaml")
+    config.write_text(built.effective_config(), encoding="utf-8")
+    run = open_run(config=config, workspace=run.workspace.root, overrides=SMALL)
+    green = {result.name: result for result in verdicts[1]}
+    looked: list[str] = []
+    for spec in gates_of_round(1):
+        if spec.reads_world:
+            continue
+
+        def look(_: Evidence, __: int, name: str = spec.name) -> GateResult:
+            looked.append(name)
+            return green[name]
+
+        monkeypatch.setitem(BY_NAME, spec.name, replace(spec, evaluate=look))
+        for file in spec.reads:
+            path = _own_copy(run, file)
+            before, body = evaluate(spec.name, Evidence(run), 1), path.read_bytes()
+            for content, judged in ((body, []), (body + b"\n", [spec.name])):
+                path.write_bytes(content)
+                looked.clear()
+                evaluate(spec.name, Evidence(run), 2, before)
+                assert looked == judged, f"{spec.name}: {file}"
+            path.write_bytes(body)
+
+
+def test_a_verdict_rests_on_nothing_where_a_file_was_written_while_it_was_read(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes before and after are the same, and nobody knows which ones the gate has read."""
+    run, spec = fresh_copy(), BY_NAME["length"]
+
+    def swapped(evidence: Evidence, number: int) -> GateResult:
+        pool = evidence.path("pool")
+        honest = pool.read_bytes()
+        pool.write_bytes(b"")
+        pool.write_bytes(honest)
+        return spec.evaluate(evidence, number)
+
+    monkeypatch.setitem(BY_NAME, "length", replace(spec, evaluate=swapped))
+    found = evaluate("length", Evidence(run), 1)
+    assert found.status is Status.PASSED and found.evidence == {}
+    monkeypatch.setitem(BY_NAME, "length", spec)
+    computed = _counted(monkeypatch, "length")
+    assert evaluate("length", Evidence(run), 2, found).evidence and len(computed) == 1
+
+
+def test_a_verdict_rests_on_nothing_where_a_file_was_written_once_it_was_hashed(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, sha256 = fresh_copy(), Evidence.sha256
+
+    def hashed_and_written(evidence: Evidence, name: str) -> str:
+        found, path = sha256(evidence, name), evidence.path(name)
+        if path.is_file():
+            path.write_bytes(path.read_bytes())
+        return found
+
+    monkeypatch.setattr(Evidence, "sha256", hashed_and_written)
+    assert evaluate("length", Evidence(run), 1).evidence == {}
 
 
 def test_a_pool_that_was_edited_between_the_rounds_is_red_in_the_second(fresh_copy: Callable[..., Run]) -> None:
     evidence = Evidence(fresh_copy())
     pool = evidence.path("pool")
-    assert evaluate("duplicates", evidence, 1).failures == ()
+    first = evaluate("duplicates", evidence, 1)
+    assert first.failures == ()
     lines = [json.loads(line) for line in pool.read_bytes().splitlines()]
     copies = [line | {"id": f"{line['id']}-again"} for line in lines[:60]]
     pool.write_text("".join(json.dumps(line) + "\n" for line in [*lines, *copies]))
-    assert evaluate("duplicates", evidence, 2).failures != ()
+    assert evaluate("duplicates", evidence, 2, first).failures != ()
     pool.unlink()
-    assert evaluate("duplicates", evidence, 2).status is Status.ERROR
+    assert evaluate("duplicates", evidence, 2, first).status is Status.ERROR
 
 
-def test_a_red_verdict_is_found_anew_every_time(
-    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "override", "status"),
+    [("length", "gates.length.max_len=65", Status.FAILED), ("resources", "pool.seed=42", Status.PASSED)],
+)
+def test_what_is_red_or_reads_the_world_is_judged_in_both_rounds(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, name: str, override: str, status: Status
 ) -> None:
-    computed, evidence = _counted(monkeypatch, "length"), Evidence(fresh_copy("gates.length.max_len=65"))
-    assert [evaluate("length", evidence, number).status for number in (1, 2)] == [Status.FAILED] * 2
+    computed, evidence = _counted(monkeypatch, name), Evidence(fresh_copy(override))
+    first = evaluate(name, evidence, 1)
+    assert [first.status, evaluate(name, evidence, 2, first).status] == [status] * 2
     assert len(computed) == 2
-
-
-def test_a_gate_that_reads_the_world_is_evaluated_every_time(
-    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    computed, evidence = _counted(monkeypatch, "resources"), Evidence(fresh_copy())
-    assert [evaluate("resources", evidence, number).status for number in (1, 2)] == [Status.PASSED] * 2
-    assert len(computed) == 2
-
-
-def test_what_is_judged_ahead_is_of_the_pool_alone() -> None:
-    early = {name: spec for name, spec in BY_NAME.items() if of_the_pool_alone(spec)}
-    assert early.keys() >= {"mix", "length", "diversity", "duplicates", "leakage", "consistency", "answer_rule"}
-    read = {name for spec in early.values() for name in spec.reads}
-    assert read == {"pool", "shadow", "takes", "templates", "reference_templates"}, "none of it is made behind the pool"
-    assert not any(spec.reads_world for spec in early.values())
-
-
-@pytest.fixture
-def few_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what can be judged ahead there are two gates, one of them green and one red."""
-    chosen = [spec for spec in gates.PREFLIGHT if not of_the_pool_alone(spec) or spec.name in ("length", "diversity")]
-    monkeypatch.setattr(gates, "PREFLIGHT", tuple(chosen))
-
-
-def test_the_round_takes_what_was_judged_ahead_and_finds_out_the_rest(
-    fresh_copy: Callable[..., Run], few_early: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = fresh_copy("gates.diversity.min_distinct2=0.99")
-    length, diversity = _counted(monkeypatch, "length"), _counted(monkeypatch, "diversity")
-    with ThreadPoolExecutor(1) as judges, judging(run, judges) as begin:
-        begin()
-    assert (len(length), len(diversity)) == (1, 1)
-    assert evaluate("length", Evidence(run), 1).status is Status.PASSED
-    assert evaluate("diversity", Evidence(run), 1).status is Status.FAILED
-    assert (len(length), len(diversity)) == (1, 2)
-
-
-def test_another_process_judges_ahead_and_a_lost_one_says_nothing(
-    fresh_copy: Callable[..., Run], few_early: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = fresh_copy("gates.diversity.min_distinct2=0.98", "pool.workers=2")
-    with ahead(run) as begin:
-        begin()
-    assert not multiprocessing.active_children(), "no process for a pool that is judged as soon"
-    here = {name: _counted(monkeypatch, name) for name in ("length", "diversity")}
-    with worker_processes(1) as judges:
-        with judging(run, judges) as begin:
-            begin()
-        assert evaluate("length", Evidence(run), 1).failures == () and not here["length"]
-        assert not evaluate("length", Evidence(run), 1).given_again, "it was found in this very run"
-        assert evaluate("diversity", Evidence(run), 1).failures and here["diversity"], "red is judged here again"
-        with suppress(BrokenExecutor):
-            judges.submit(os._exit, 1).result()
-        with judging(run, judges) as begin:
-            begin()
-    assert evaluate("length", Evidence(run), 1).failures == ()
-
-
-def test_a_fault_ahead_is_the_rounds_to_tell(
-    fresh_copy: Callable[..., Run], few_early: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_evidence: Evidence, _number: int) -> GateResult:
-        raise ZeroDivisionError
-
-    monkeypatch.setitem(BY_NAME, "diversity", replace(BY_NAME["diversity"], evaluate=broken))
-    run = fresh_copy()
-    with ThreadPoolExecutor(1) as judges, judging(run, judges) as begin:
-        begin()
-    assert evaluate("length", Evidence(run), 1).status is Status.PASSED
-    with pytest.raises(ZeroDivisionError):
-        evaluate("diversity", Evidence(run), 1)

@@ -285,16 +285,16 @@ def test_a_changed_word_makes_the_pool_stale(tmp_path: Path, monkeypatch: pytest
     copied = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PROJECT_ROOT / "rc1_lib", tmp_path / "project/rc1_lib", ignore=copied)
     monkeypatch.setattr(code, "PROJECT_ROOT", tmp_path / "project")
-    code.forget()
+    code.code_sha256.cache_clear()
     small = ("pool.n=60", "pool.workers=1", "shadow.n=12", "ablation.takes=2")
     run = open_run(profile="local", workspace=tmp_path / "workspace", overrides=small)
     build_seed(run)
     states = [[artifact.state(run) for artifact in PARTS.values()]]
-    library = code.code_sha256("rc1_lib")
+    library = code.code_sha256()
     path = tmp_path / "project/rc1_lib/sources/embedded/words/zh/things.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("陶匠", "陶工"), encoding="utf-8")
-    code.forget()
+    code.code_sha256.cache_clear()
     states.append([artifact.state(run) for artifact in PARTS.values()])
-    assert code.code_sha256("rc1_lib") != library
-    code.forget()
+    assert code.code_sha256() != library
+    code.code_sha256.cache_clear()
     assert states == [[FileState.FRESH] * 3, [FileState.STALE] * 3]
