@@ -146,6 +146,7 @@ def open_run(
             f"{path}: is of profile '{loaded.profile}', but '{wanted}' was asked for (--profile or RUN_MODE)"
         )
     _check_live_mode(loaded)
+    _check_asked_for(loaded, everything)
     read = dict(reading or {})
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
     _, *others = read_layers(path)  # in the folder of the file as it was named: a link's target may lie elsewhere
@@ -172,6 +173,16 @@ def _check_live_mode(config: RunConfig) -> None:
         what = "asks for live scores" if wanted else "asks for the local rubric"
         raise ConfigError(
             f"{_LIVE_MODE}={said} {what}, but judge.provider is '{config.judge.provider}' (SCORER_PROVIDER); change one"
+        )
+
+
+def _check_asked_for(config: RunConfig, overrides: Sequence[str]) -> None:
+    """Refuse to let the local rubric answer where somebody has named a model: its scores would pass for that model's."""
+    keys = {override.partition("=")[0].strip() for override in overrides}
+    if config.judge.provider == "rubric" and config.judge.model is not None and "judge.model" in keys:
+        raise ConfigError(
+            f"judge.model is '{config.judge.model}', but judge.provider is 'rubric', the local rubric, which has no "
+            f"model; nothing was asked. Set SCORER_PROVIDER (or judge.provider) to gemini, openai or deepseek_r1"
         )
 
 

@@ -58,10 +58,10 @@ class Ending:
     following: str = ""
 
     def lines(self) -> list[str]:
-        """Return at most `MOST` lines; sentences are cut to the width of a page, paths and commands are not."""
+        """Return at most `MOST` lines; sentences are cut to the width of a page; advice, paths and commands are not."""
         advice = self.failures[0].advice if self.failures else ""
         tail = [
-            *([_fitted("what to do: ", advice)] if advice else []),
+            *([f"what to do: {' '.join(advice.split())}"] if advice else []),
             *([f"report: {self.report}"] if self.report else []),
             *([self.following] if self.following else []),
         ]

@@ -152,10 +152,13 @@ def validate_pool(
     session.show(*filter(None, [about_unplayable(unplayable(evidence.rows("pool")))]))
     results = judge(session, run, _GATES, judged)
     read = {name: {"path": evidence.label(name), "sha256": evidence.sha256(name)} for name in ("pool", "shadow")}
+    if pool is None:  # what is mended lies in its source or its templates: judged again, the same file fails again
+        after_fail = then(session, "build-pool", when="once that is fixed; then rc1 validate-pool again")
+    else:
+        after_fail = again(session, "validate-pool", *flagged({"": pool, "--leak-check": leak_check}))
     return conclude(
         session, run, f"pool {read['pool']['path']}", results, _REPORT, {"files": read, "by_task": judged},
-        after_pass=then(session, "difficulty-metrics"),
-        after_fail=again(session, "validate-pool", *flagged({"": pool, "--leak-check": leak_check})),
+        after_pass=then(session, "difficulty-metrics"), after_fail=after_fail,
     )  # fmt: skip
 
 

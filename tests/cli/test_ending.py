@@ -51,14 +51,17 @@ def test_an_ending_fits_however_much_failed(count: int, length: int, spaced: boo
         for advice in (words, ""):
             failures = [Failure(f"{number}: {words}", advice) for number in range(count)]
             lines = Ending("fail", words, failures, report, following).lines()
-            assert len(lines) <= MOST and max(map(len, lines)) <= WIDTH
+            assert len(lines) <= MOST
+            assert all(len(line) <= WIDTH or line == f"what to do: {advice.strip()}" for line in lines)
             shown = [line for line in lines if line.startswith("  ")]
             assert 1 <= len(shown) <= 3
             assert (count > len(shown)) == shown[-1].endswith(f"; {count - len(shown)} more above")
 
 
-def test_a_path_and_a_command_are_never_cut() -> None:
+def test_advice_a_path_and_a_command_are_never_cut() -> None:
     far, command = Path("/" + "w" * 300), f"next: rc1 train --workspace {'w' * 300}"
+    advice = "leave out one of these rows, " * 20 + "or mend it"
+    assert Ending("fail", "length", [Failure("too short", advice)]).lines()[-1] == f"what to do: {advice}"
     assert Ending("done", "written", report=far, following=command).lines() == [
         "done: written",
         f"report: {far}",

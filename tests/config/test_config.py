@@ -384,6 +384,12 @@ def test_a_live_mode_that_the_judge_does_not_have_is_refused(
         open_run(profile="local", overrides=[f"judge.provider={provider}"])
 
 
+def test_a_model_is_not_answered_for_by_the_local_rubric() -> None:
+    with pytest.raises(ConfigError, match=r"judge\.model is 'gpt-x', but judge\.provider is 'rubric'"):
+        open_run(profile="local", overrides=["judge.model=gpt-x"])
+    assert open_run(profile="local", overrides=["judge.model=gpt-x", "judge.provider=openai"]).config.judge.model
+
+
 def test_live_mode_off_is_refused_in_prod(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REWARD_LIVE_MODE", "off")
     with pytest.raises(ConfigError, match="profile prod takes live scores only"):
