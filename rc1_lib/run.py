@@ -177,7 +177,7 @@ def _check_live_mode(config: RunConfig) -> None:
 
 
 def _check_asked_for(config: RunConfig, overrides: Sequence[str]) -> None:
-    """Refuse to let the local rubric answer where somebody has named a model: its scores would pass for that model's."""
+    """Refuse to let the local rubric answer where a model was named: its scores would pass for that model's."""
     keys = {override.partition("=")[0].strip() for override in overrides}
     if config.judge.provider == "rubric" and config.judge.model is not None and "judge.model" in keys:
         raise ConfigError(
