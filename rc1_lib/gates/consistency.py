@@ -1,8 +1,7 @@
-"""Consistency: what the rows say is so. Every dialogue is played again, and every row laid beside its question.
+"""Consistency: what the rows say is so. Every dialogue is played again, and every row compared with its question.
 
 The other gates look at rows' form. Here each call is made again in the row's own world, each verdict worked out again,
 and the question, its gold answer and its pages are compared with the source's. Texts hold no mark of the chat format.
-Columns do so for thousands of rows at once (`rc1_lib.environment.column_replay`); what they doubt is played by itself.
 """
 
 from __future__ import annotations
@@ -11,25 +10,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-import numpy as np
 import polars as pl
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
 from rc1_lib.config.thresholds import ConsistencyGate
-from rc1_lib.environment.column_replay import are_right, confirmed_rows, sums_of
-from rc1_lib.environment.markers import MARKER_PATTERN, has_marker
-from rc1_lib.environment.replay import inconsistencies
-from rc1_lib.pool.as_asked import Questions, are_as_asked, as_asked
+from rc1_lib.environment.markers import has_marker
+from rc1_lib.environment.replay import inconsistencies, sums
+from rc1_lib.pool.as_asked import Questions, as_asked
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import unplayable
-from rc1_lib.rows.spoken import places, spoken
+from rc1_lib.rows.spoken import places
 from rc1_lib.runtime.gc_paused import uncollected
-from rc1_lib.task_specs import task_names, task_spec
+from rc1_lib.task_specs import is_right, task_spec
 
 _ADVICE = "drop the rows listed, or build anew with --rebuild: the builder writes none such"
-_SLICE = 4000
-"""Rows that are looked at together, so that their texts need little room."""
 _SHOWN = 200
 """Characters of what was found and expected that an offender shows."""
 
@@ -53,14 +48,15 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds:
     listed: list[Mapping[str, Any]] = []
     reckoned = elsewhere = 0
     for name, rows in files.items():
-        for part in rows.iter_slices(_SLICE):
-            for row, found in _looked_at(part, questions):
-                rows_with.update({inconsistency.kind for inconsistency in found})
-                if len(listed) < MAX_OFFENDERS:
-                    listed += [_offender(name, row, inconsistency) for inconsistency in found]
-            ended = _last_sums_are_the_answers(part)
-            reckoned += len(ended)
-            elsewhere += ended.count(False)
+        for record in rows.iter_rows(named=True):
+            row = cast(Row, record)
+            found = list(_found(row, questions))
+            rows_with.update({inconsistency.kind for inconsistency in found})
+            if len(listed) < MAX_OFFENDERS:
+                listed += [_offender(name, row, inconsistency) for inconsistency in found]
+            if task_spec(row["task"]).word_problem and (of_reason := sums(row)):
+                reckoned += 1
+                elsewhere += not is_right(row["task"], of_reason[-1][1], row["answer"], tuple(row["aliases"] or ()))
     checks = [at_most(f"rows with {kind}", rows_with[kind], thresholds.max_rows, _ADVICE) for kind in Kind]
     played = sum(rows.height for rows in files.values())
     checks.append(at_least("rows played again", played, 1, "there are no rows to play"))
@@ -70,16 +66,13 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, thresholds:
     return GateResult("consistency", tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
 
 
-def _looked_at(rows: pl.DataFrame, questions: Questions) -> Iterator[tuple[Row, list[Inconsistency]]]:
-    """Each row that columns do not show to be true, and what of it is not."""
-    marked = spoken(rows).str.contains(MARKER_PATTERN).to_numpy()
-    played = confirmed_rows(rows)
-    asked = are_as_asked(rows, questions) if questions else np.ones(rows.height, bool)
-    doubted = np.flatnonzero(marked | ~played | ~asked)
-    for place, record in zip(doubted, rows[doubted].iter_rows(named=True), strict=True):
-        row = cast(Row, record)
-        found = [*(_marks(record) if marked[place] else ()), *(() if played[place] else inconsistencies(row))]
-        yield row, [*found, *(() if asked[place] else _unlike_its_source(row, questions))]
+def _found(row: Row, questions: Questions) -> Iterator[Inconsistency]:
+    for where, text in places(row):
+        if has_marker(text):
+            yield Inconsistency(Kind.MARK, where, text, "words alone")
+    yield from inconsistencies(row)
+    if questions:
+        yield from _unlike_its_source(row, questions)
 
 
 def _unlike_its_source(row: Row, questions: Questions) -> Iterator[Inconsistency]:
@@ -90,19 +83,6 @@ def _unlike_its_source(row: Row, questions: Questions) -> Iterator[Inconsistency
         )
     else:
         yield from as_asked(row, question)
-
-
-def _marks(record: Mapping[str, Any]) -> Iterator[Inconsistency]:
-    for where, text in places(record):
-        if has_marker(text):
-            yield Inconsistency(Kind.MARK, where, text, "words alone")
-
-
-def _last_sums_are_the_answers(rows: pl.DataFrame) -> list[bool]:
-    """Of each word problem whose closing reason is of sums whether they end with its gold answer."""
-    problems = rows.filter(pl.col("task").is_in([name for name in task_names() if task_spec(name).word_problem]))
-    last = sums_of(problems).unique("row", keep="last", maintain_order=True)
-    return are_right(problems[last["row"].to_numpy()], last["result"])
 
 
 def _sums(reckoned: int, elsewhere: int, thresholds: ConsistencyGate) -> Check:

@@ -1,17 +1,13 @@
-"""What rows, metrics and the balanced pool must look like.
-
-A frame in which everything holds is found out by one look of polars at all columns. Any other one is pandera's, which
-finds the first fault: to import it takes half a second, and it looks once a column and rule.
-"""
+"""What rows, metrics and the balanced pool must look like; pandera checks it, and names the first fault."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandera.polars as pa
 import polars as pl
+from pandera.errors import SchemaErrors
 
 from rc1_lib.errors import RowError
 from rc1_lib.records import BUCKETS
@@ -20,72 +16,28 @@ from rc1_lib.rows.counts import ASK
 from rc1_lib.runtime.batches import in_parts
 from rc1_lib.task_specs import task_names
 
-if TYPE_CHECKING:
-    import pandera.polars as pa
-    from pandera.errors import SchemaErrors
+_DataType = pl.DataType | type[pl.DataType]
 
 
-@dataclass(frozen=True)
-class _Column:
-    """What one column must hold; a null is a fault in each.
-
-    Attributes:
-        dtype: of the column.
-        unique: no value twice.
-        filled: no text is empty.
-        among: one of these texts.
-        least: a number that is no smaller.
-        most: a number that is no larger.
-        true: True throughout.
-    """
-
-    dtype: pl.DataType | type[pl.DataType]
-    unique: bool = False
-    filled: bool = False
-    among: tuple[str, ...] = ()
-    least: float | None = None
-    most: float | None = None
-    true: bool = False
-
-    def holds(self, name: str) -> pl.Expr:
-        """Whether all of it is so, in a column of the right type."""
-        column = pl.col(name)
-        holds = [column.null_count() == 0]
-        if self.unique:
-            holds.append(~column.is_duplicated().any())
-        if self.filled:
-            holds.append((column != "").all())
-        if self.among:
-            holds.append(column.is_in(self.among).all())
-        if self.least is not None:
-            holds.append((column >= self.least).all())
-        if self.most is not None:
-            holds.append((column <= self.most).all())
-        if self.true:
-            holds.append(column.all())
-        return pl.all_horizontal(holds)
-
-    def in_pandera(self) -> pa.Column:
-        """The same for pandera."""
-        import pandera.polars as pa
-
-        checks = [
-            *([pa.Check.str_length(min_value=1)] if self.filled else []),
-            *([pa.Check.isin(list(self.among))] if self.among else []),
-            *([pa.Check.ge(self.least)] if self.least is not None else []),
-            *([pa.Check.le(self.most)] if self.most is not None else []),
-            *([pa.Check.eq(True)] if self.true else []),
-        ]
-        return pa.Column(self.dtype, checks, nullable=False, unique=self.unique)
+def _column(dtype: _DataType, *checks: pa.Check, unique: bool = False) -> pa.Column:
+    """A column without nulls."""
+    return pa.Column(dtype, list(checks), nullable=False, unique=unique)
 
 
-_Columns = Mapping[str, _Column]
-_TEXT, _COUNT, _TRUTH = _Column(pl.String, filled=True), _Column(pl.Int64, least=0), _Column(pl.Boolean)
-_ID = _Column(pl.String, unique=True, filled=True)
+def _text(*, unique: bool = False) -> pa.Column:
+    return _column(pl.String, pa.Check.str_length(min_value=1), unique=unique)
 
 
-def _one_of(*texts: str) -> _Column:
-    return _Column(pl.String, among=texts)
+def _one_of(texts: Sequence[str]) -> pa.Column:
+    return _column(pl.String, pa.Check.isin(list(texts)))
+
+
+def _at_least(least: int) -> pa.Column:
+    return _column(pl.Int64, pa.Check.ge(least))
+
+
+def _between(least: float, most: float) -> pa.Column:
+    return _column(pl.Float64, pa.Check.ge(least), pa.Check.le(most))
 
 
 _RULES = {
@@ -104,47 +56,49 @@ _RULES = {
 """What a dialogue must satisfy as a whole, and how to say that it does not."""
 
 
-def _row_columns() -> _Columns:
-    """What rows must look like, the tasks known by now among them."""
-    return {
-        "id": _ID,
-        "task": _one_of(*task_names()),
-        "split": _one_of("pool", "shadow"),
-        "source": _TEXT,
-        "source_id": _TEXT,
-        "lang": _one_of("en", "zh"),
-        "template_id": _TEXT,
-        "role": _TEXT,
-        "style": _TEXT,
-        "question": _TEXT,
-        "posed_ask": _TEXT,
-        "answer": _TEXT,
-        "needs_clarification": _TRUTH,
-        "asked": _COUNT,
-        "final": _Column(pl.String),
-        "solved": _TRUTH,
-        "lucky": _TRUTH,
-        **dict.fromkeys(_RULES, _Column(pl.Boolean, true=True)),
+def _rows() -> pa.DataFrameSchema:
+    """What rows must look like; tasks may be registered until it is called."""
+    columns = {
+        "id": _text(unique=True),
+        "task": _one_of(task_names()),
+        "split": _one_of(("pool", "shadow")),
+        "source": _text(),
+        "source_id": _text(),
+        "lang": _one_of(("en", "zh")),
+        "template_id": _text(),
+        "role": _text(),
+        "style": _text(),
+        "question": _text(),
+        "posed_ask": _text(),
+        "answer": _text(),
+        "needs_clarification": _column(pl.Boolean),
+        "asked": _at_least(0),
+        "final": _column(pl.String),
+        "solved": _column(pl.Boolean),
+        "lucky": _column(pl.Boolean),
     }
+    return pa.DataFrameSchema({**columns, **{name: _column(pl.Boolean, pa.Check.eq(True)) for name in _RULES}})
 
 
-def _metric_columns() -> _Columns:
+def _metrics() -> pa.DataFrameSchema:
     """What the metrics of rows must look like."""
-    return {
-        "id": _ID,
-        "task": _one_of(*task_names()),
-        "len_tokens": _Column(pl.Int64, least=1),
-        "turns": _Column(pl.Int64, least=1),
-        "tool_hops": _COUNT,
-        "entities": _COUNT,
-        "ops_numeric": _COUNT,
-        "connector_density": _Column(pl.Float64, least=0, most=100),
-        "coref_pronouns": _COUNT,
-        "clue_overlap": _Column(pl.Float64, least=0, most=1),
-        "ambiguity_flags": _Column(pl.List(pl.String)),
-        "needs_clarification": _TRUTH,
-        "bucket": _one_of(*BUCKETS),
-    }
+    return pa.DataFrameSchema(
+        {
+            "id": _text(unique=True),
+            "task": _one_of(task_names()),
+            "len_tokens": _at_least(1),
+            "turns": _at_least(1),
+            "tool_hops": _at_least(0),
+            "entities": _at_least(0),
+            "ops_numeric": _at_least(0),
+            "connector_density": _between(0, 100),
+            "coref_pronouns": _at_least(0),
+            "clue_overlap": _between(0, 1),
+            "ambiguity_flags": _column(pl.List(pl.String)),
+            "needs_clarification": _column(pl.Boolean),
+            "bucket": _one_of(BUCKETS),
+        }
+    )
 
 
 _IN_WORDS = {
@@ -161,8 +115,8 @@ def check_rows(frame: pl.DataFrame, path: Path, split: str | None = None) -> pl.
     Raises:
         RowError: naming the file, the column, the first row at fault and what was expected.
     """
-    columns = _row_columns()
-    _validate(columns, in_parts(frame, lambda part: _with_rules(part).select(*columns)), path)
+    schema = _rows()
+    _validate(schema, in_parts(frame, lambda part: _with_rules(part).select(*schema.columns)), path)
     strays = frame.filter(pl.col("split") != split) if split else frame.head(0)
     if strays.height:
         raise RowError(
@@ -257,7 +211,7 @@ def _calls_by_row(frame: pl.DataFrame) -> pl.DataFrame:
 
 def check_metrics(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
     """Return `frame` if it holds difficulty metrics; raises `RowError` as `check_rows` does."""
-    _validate(_metric_columns(), frame, path)
+    _validate(_metrics(), frame, path)
     return frame
 
 
@@ -276,23 +230,11 @@ def check_balanced(frame: pl.DataFrame, metrics: pl.DataFrame, path: Path) -> pl
     return frame
 
 
-def _validate(columns: _Columns, frame: pl.DataFrame, path: Path) -> None:
-    if _all_holds(columns, frame):
-        return
-    import pandera.polars as pa
-    from pandera.errors import SchemaErrors
-
-    schema = pa.DataFrameSchema({name: column.in_pandera() for name, column in columns.items()})
+def _validate(schema: pa.DataFrameSchema, frame: pl.DataFrame, path: Path) -> None:
     try:
         schema.validate(frame, lazy=True)
     except SchemaErrors as error:
         raise RowError(_explain(error, frame, path)) from None
-
-
-def _all_holds(columns: _Columns, frame: pl.DataFrame) -> bool:
-    if any(frame.schema.get(name) != column.dtype for name, column in columns.items()):
-        return False
-    return bool(frame.select(pl.all_horizontal(column.holds(name) for name, column in columns.items())).item())
 
 
 def _explain(error: SchemaErrors, frame: pl.DataFrame, path: Path) -> str:
