@@ -7,8 +7,6 @@ served already, that server is used; else a private one lives as long as the run
 from __future__ import annotations
 
 import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 
 PASSED, FAULT, REFUSED = 0, 1, 2
 HISTORY_LIMIT_S = 15.0
-_LATER = ("fastapi", "prefect.flow_engine", "prefect.task_engine", "scipy.special")
-"""What flows import where they first need it, one behind the other; while a server starts it costs no time."""
 FlowName = Literal["preflight", "calibrate", "train", "scale_up"]
 
 
@@ -83,7 +79,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
     with _server(workspace, load) as (url, lasting):
         tell("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
         with _losing(url):
-            state = _run(name, workspace, url, flow_parameters, lasting)
+            state = _run(name, workspace, url, flow_parameters)
             fault = state.result(raise_on_failure=False) if state.name not in _verdict_names() else None
             if isinstance(fault, BaseException):
                 raise fault
@@ -107,13 +103,7 @@ def _server(workspace: Path, load: Callable[[str], None]) -> Iterator[tuple[str,
         load(url)
         yield url, True
         return
-
-    def waiting(url: str) -> None:
-        load(url)
-        for module in _LATER:
-            import_module(module)
-
-    private = start_server(workspace, free_port(), meanwhile=waiting)
+    private = start_server(workspace, free_port(), meanwhile=load)
     try:
         yield private.url, False
     finally:
@@ -134,35 +124,14 @@ def _losing(url: str) -> Iterator[None]:
     except Exception as error:
         if healthy(url):
             raise
-        _end_without_waiting()
         raise ServerFault(
             f"the Prefect server at {url} has ended in the middle of the run; files are written whole or not at all, "
             f"so run the command again"
         ) from error
 
 
-def _end_without_waiting() -> None:
-    """Let the process end as a fault does, once everything else is done and said.
-
-    Prefect would try for 11 s to get rid of each event that it still holds. It does so in the same way, before Python
-    ends its threads; what was registered last comes first.
-    """
-
-    def end() -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(FAULT)
-
-    threading._register_atexit(end)  # type: ignore[attr-defined]
-
-
-def _run(name: FlowName, workspace: Path, url: str, flow_parameters: dict[str, Any], lasting: bool) -> State[Any]:
-    from prefect.settings import (
-        PREFECT_API_URL,
-        PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
-        PREFECT_LOCAL_STORAGE_PATH,
-        temporary_settings,
-    )
+def _run(name: FlowName, workspace: Path, url: str, flow_parameters: dict[str, Any]) -> State[Any]:
+    from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
 
     flow = getattr(import_module(f"flows.{name}"), name)
     here = settings(workspace, url)
@@ -171,18 +140,15 @@ def _run(name: FlowName, workspace: Path, url: str, flow_parameters: dict[str, A
         PREFECT_API_URL: here["PREFECT_API_URL"],
         PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"],
     }
-    if not lasting:
-        # A private server ends with the run, so that nobody would hear them, and up to a second goes to ending them.
-        chosen[PREFECT_FLOWS_HEARTBEAT_FREQUENCY] = None
     with temporary_settings(chosen):
         state: State[Any] = flow(**flow_parameters, return_state=True)
-        if not lasting and state.state_details.flow_run_id is not None:
+        if state.state_details.flow_run_id is not None:
             _wait_for_history(state.state_details.flow_run_id)
     return state
 
 
 def _wait_for_history(flow_run_id: UUID) -> None:
-    """Give the server the time to write down how every task ended: its own death would take that along."""
+    """Give the server the time to write down how every task ended: an end of either process would lose it."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
     from prefect.events.worker import EventsWorker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from prefect import State
+from prefect import State, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.logging import get_run_logger
 
@@ -24,7 +24,6 @@ from tasks.gates import faulted, read_verdict, state_of
 from tasks.keys import provide_scorer_key
 from tasks.pictures import picture
 from tasks.reports import table
-from tasks.run_task import run_task
 from tasks.sentences import stages_sentence
 
 STAGE = "calibration"
@@ -86,7 +85,7 @@ def judge_baseline(run: Run, build: Build) -> str | None:
     return str(body["recorded"])
 
 
-@run_task(name="calibration report", persist_result=False)
+@task(name="calibration report", persist_result=False)
 def report_calibration(run: Run, results: list[GateResult], reports: Mapping[str, str]) -> str:
     """Write every stage's verdict, those that were not reached included, and put the checks into the UI as one table.
 

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from prefect import State, Task
+from prefect import State, Task, task
 from prefect.client.schemas.objects import TaskRun
 from prefect.states import Failed
 
 from rc1_lib.errors import RC1Error
-from tasks.run_task import run_task
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,9 +52,9 @@ def retried(
         task_run_name: of each of its runs, with its parameters in braces, or made from them by a function whose
             argument is called `parameters`; None: as Prefect names them.
     """
-    return run_task(
+    return task(
         name=name,
-        task_run_name=task_run_name,
+        task_run_name=task_run_name,  # type: ignore[arg-type]  # Prefect's type wants a method that functions lack
         retries=RETRIES,
         retry_delay_seconds=RETRY_DELAY_S,
         retry_condition_fn=retry_when_transient,

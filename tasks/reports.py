@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from prefect import task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from rc1_lib.config.file import departures
@@ -15,7 +16,6 @@ from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config
 from rc1_lib.workspace.artifacts import now, write_json
 from tasks.endings import refusable, retried
-from tasks.run_task import run_task
 from tasks.sentences import amount, gate_sentence, round_sentence
 
 NIGHTLY = "reports/preflight/nightly.json"
@@ -102,7 +102,7 @@ def _changed_row(one: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-@run_task(name="issue ticket", persist_result=False)
+@task(name="issue ticket", persist_result=False)
 @refusable
 def issue(run: Run) -> dict[str, str]:
     """Issue the ticket; refused when a round has not passed for exactly these files."""
@@ -155,7 +155,7 @@ def revoke(run: Run, reason: str) -> bool:
     return there
 
 
-@run_task(name="nightly report", persist_result=False)
+@task(name="nightly report", persist_result=False)
 def report_nightly(run: Run, verdict: str, passed: bool, rounds: Mapping[str, list[GateResult]]) -> str:
     """Write what the latest re-check found; the rounds' own reports stay as the ticket knows them."""
     body: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from prefect import State
+from prefect import State, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.states import Completed
 
@@ -21,7 +21,6 @@ from tasks.endings import refusable, retried
 from tasks.gates import state_of
 from tasks.keys import provide_scorer_key
 from tasks.pictures import picture
-from tasks.run_task import run_task
 from tasks.train import CACHED
 
 DUE = "Due"
@@ -73,7 +72,7 @@ def keep(run: Run, step: Step, looks: Sequence[Look]) -> str:
     return record.keep(run, step, looks)
 
 
-@run_task(name="scale-up report", persist_result=False)
+@task(name="scale-up report", persist_result=False)
 def report_scale_up(run: Run, looks: Sequence[Look], sentence: str) -> str:
     """Write the report of all sizes so far, and put its table and its picture into the UI; gives its path."""
     write_report(run, looks, sentence)

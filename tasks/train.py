@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect import State
+from prefect import State, task
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
@@ -33,7 +33,6 @@ from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 from tasks.endings import REFUSED, refusable, retried
 from tasks.keys import provide_scorer_key
 from tasks.prepared import prepared_for
-from tasks.run_task import run_task
 from tasks.training_cards import show_segment, show_start, showing_steps
 
 Facts = dict[str, Any]
@@ -73,7 +72,7 @@ def warm_start(run: Run, seeds: Sequence[int], evaluate: bool) -> dict[str, Any]
     }
 
 
-@run_task(name="resume", task_run_name="resume {seed} from {name}", persist_result=False)
+@task(name="resume", task_run_name="resume {seed} from {name}", persist_result=False)
 @refusable
 def resume(run: Run, seed: int, name: str) -> Segment:
     """Find the checkpoint that a user names; one that lies elsewhere is copied to where the run's own lie."""

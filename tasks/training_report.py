@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefect import State
+from prefect import State, task
 
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import now, write_json
-from tasks.run_task import run_task
 
 REPORT = "reports/train.json"
 
@@ -91,7 +90,7 @@ class Story:
         }
 
 
-@run_task(name="training report", persist_result=False)
+@task(name="training report", persist_result=False)
 def report_training(run: Run, body: dict[str, Any]) -> str:
     """Write `reports/train.json`; gives its path."""
     head = {"time": now(), "profile": run.config.profile, "config_sha256": run.config_sha256}

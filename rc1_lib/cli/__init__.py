@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None) -> None:
     from rc1_lib.cli.app import app
-    from rc1_lib.cli.command import INTERRUPTED, REFUSED
+    from rc1_lib.cli.command import FAULT, INTERRUPTED, REFUSED
 
     given = sys.argv[1:] if arguments is None else list(arguments)
     for argument in given:
@@ -53,11 +53,11 @@ def _run(arguments: Sequence[str] | None) -> None:
     try:
         app(None if arguments is None else list(arguments), prog_name="rc1")
     except SystemExit as ending:
-        if arguments is None and ending.code == INTERRUPTED:
-            # All is said and written. Threads of an interrupted flow would go on calling a server that has ended.
+        if arguments is None and ending.code in (FAULT, INTERRUPTED):
+            # All is said and written. Prefect's threads would try for minutes to reach a server that has ended.
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(INTERRUPTED)
+            os._exit(ending.code)
         raise
 
 

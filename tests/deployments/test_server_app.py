@@ -1,12 +1,10 @@
-"""Over SQLite whoever writes waits for a turn, and collecting garbage has nobody wait for it."""
+"""Over SQLite whoever writes waits for a turn."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import subprocess
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,11 +14,10 @@ from prefect.context import refresh_global_settings_context
 from prefect.server.database import provide_database_interface
 from prefect.server.database.configurations import AioSqliteConfiguration
 from sqlalchemy import text
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
 from deployments import children, server, server_app
-from deployments.server_app import InTurn, collect_apart
+from deployments.server_app import InTurn
 from tests.forks import this_interpreter
 
 TABLE = text("CREATE TABLE counted (number INTEGER PRIMARY KEY)")
@@ -64,79 +61,22 @@ def test_two_that_read_before_they_write_are_both_served(tmp_path: Path) -> None
     asyncio.run(both(over(tmp_path / "one.db")))
 
 
-class Canary:
-    """Something in a cycle, by which it is known whether it was collected."""
-
-
-async def refused_in_a_cycle(session: AsyncSession) -> weakref.ref[Canary]:
-    """Have a statement refused, and leave the error to the collector with all that hangs on it."""
-    canary = Canary()
-    with pytest.raises(IntegrityError) as caught:
-        await session.execute(text(insert(1)))
-    canary.error = caught.value  # type: ignore[attr-defined]
-    caught.value.canary = canary  # type: ignore[attr-defined]
-    return weakref.ref(canary)
-
-
-async def _collected_while_two_write(database: Path) -> None:
-    configuration = over(database)
-    engine = await with_table(configuration)
-    async with AsyncSession(engine) as waiting, AsyncSession(engine) as writing:
-        await waiting.execute(text("PRAGMA busy_timeout = 5000"))
-        await waiting.execute(text(insert(1)))
-        wanted = collect_apart()
-        canary = await refused_in_a_cycle(waiting)
-        async with configuration.begin_transaction(writing):
-            await writing.execute(text(insert(2)))
-            third = asyncio.create_task(waiting.execute(text(insert(3))))
-            await asyncio.sleep(0.5)  # its connection waits for the other one to end, and cannot be asked for anything
-            assert canary() is not None
-            begun = asyncio.Event()
-            loop = asyncio.get_running_loop()
-            gc.callbacks.append(lambda phase, info: loop.call_soon_threadsafe(begun.set))
-            wanted.set()
-            ballast = [[] for _ in range(1_000_000)]  # type: ignore[var-annotated]  # what a collector begins at
-            await begun.wait()
-            assert ballast
-        await third
-        while canary() is not None:
-            wanted.set()
-            await asyncio.sleep(0.01)
-        assert (await writing.execute(COUNT)).scalar() == 3
-    print("all is written")
-
-
-def collected_while_two_write(database: str) -> None:
-    """As a process, whose collector is another one from then on."""
-    server_app.EVERY_S = 3600.0  # what is refused is to be there until two transactions wait for one another
-    asyncio.run(_collected_while_two_write(Path(database)))
-
-
-def test_collecting_what_a_refused_statement_left_holds_no_transaction_up(tmp_path: Path) -> None:
-    function = "tests.deployments.test_server_app.collected_while_two_write"
-    process = this_interpreter(tmp_path / "forks").start(function, tmp_path / "one.db")
-    assert process.wait(120) == 0, process.told()
-    assert process.told() == "all is written\n"
-
-
 def tell_what_is_wired() -> None:
     """As a process: make the application that the environment describes, and tell over which database it works."""
     refresh_global_settings_context()
     server_app.create_app()
-    print(type(provide_database_interface().database_config).__name__, gc.isenabled())
+    print(type(provide_database_interface().database_config).__name__)
 
 
 @pytest.mark.parametrize(
     ("address", "wired"),
     [
-        ("sqlite+aiosqlite:///{folder}/one.db", "InTurn False"),
-        ("postgresql+asyncpg://nobody@127.0.0.1:1/none", "AsyncPostgresConfiguration True"),
+        ("sqlite+aiosqlite:///{folder}/one.db", "InTurn"),
+        ("postgresql+asyncpg://nobody@127.0.0.1:1/none", "AsyncPostgresConfiguration"),
     ],
     ids=["SQLite", "PostgreSQL"],
 )
-def test_the_application_over_sqlite_takes_both_and_any_other_database_neither(
-    tmp_path: Path, address: str, wired: str
-) -> None:
+def test_the_application_is_for_sqlite_alone(tmp_path: Path, address: str, wired: str) -> None:
     name = settings.PREFECT_SERVER_DATABASE_CONNECTION_URL.name
     process = this_interpreter(tmp_path / "forks").start(
         "tests.deployments.test_server_app.tell_what_is_wired", environment={name: address.format(folder=tmp_path)}

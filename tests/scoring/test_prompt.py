@@ -18,8 +18,8 @@ from rc1_lib.scoring.dialogues import misfit
 from rc1_lib.scoring.prompt import JudgeSpec, canonical, dialogue_sha256, load_spec, write_prompt
 from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, running
-from rc1_lib.testing.judge_server.grading import graded
-from rc1_lib.testing.judge_server.wire import Prompt as Received
+from rc1_lib.testing.judge_server.model import Prompt as Received
+from rc1_lib.testing.judge_server.model import graded
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.scoring.bench import NUMBERS, PROVIDERS, Bench, dialogue
 from tests.shares import share

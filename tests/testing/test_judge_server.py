@@ -31,10 +31,8 @@ from openai.types.chat import ChatCompletion
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.scoring.rubric import DIMENSIONS
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, Stats, running
-from rc1_lib.testing.judge_server.faults import drawn, latency_s
-from rc1_lib.testing.judge_server.limits import TokenBucket
-from rc1_lib.testing.judge_server.tokens import cut, tokens
-from rc1_lib.testing.judge_server.wire import seconds
+from rc1_lib.testing.judge_server.model import cut, fault_of, latency_s, tokens
+from rc1_lib.testing.judge_server.server import TokenBucket, seconds
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 
@@ -521,7 +519,7 @@ def test_a_slow_body_outlasts_the_sdks_timeout_because_bytes_keep_coming(sdk: ty
 
 def test_faults_are_drawn_by_the_requests_number() -> None:
     behaviour = Behaviour(delay="zero", seed=3, faults={FaultKind.SERVER_ERROR: 0.3, FaultKind.RATE_LIMIT: 0.2})
-    expected = [drawn(behaviour, number) for number in range(1, 41)]
+    expected = [fault_of(behaviour, number) for number in range(1, 41)]
 
     async def many(opened: OpenAI, _: JudgeServer) -> list[FaultKind | None]:
         found: list[FaultKind | None] = []
@@ -536,7 +534,7 @@ def test_faults_are_drawn_by_the_requests_number() -> None:
     found, stats = use(OpenAI, behaviour, many)
     assert found == expected and set(found) == {None, FaultKind.SERVER_ERROR, FaultKind.RATE_LIMIT}
     assert stats.answered == stats.by_kind["ok"] == expected.count(None)
-    shares = [drawn(behaviour, number) for number in range(1, 4001)]
+    shares = [fault_of(behaviour, number) for number in range(1, 4001)]
     assert abs(shares.count(FaultKind.SERVER_ERROR) / 4000 - 0.3) < 0.03
     assert abs(shares.count(FaultKind.RATE_LIMIT) / 4000 - 0.2) < 0.03
 

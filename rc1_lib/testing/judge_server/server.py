@@ -1,20 +1,291 @@
-"""The server: a thread with an event loop of its own, on 127.0.0.1, gone without a trace when it is left."""
+"""The server: FastAPI on a thread of its own, on 127.0.0.1; it limits, spoils and bills requests by its behaviour."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import math
+import secrets
+import socket
+import struct
 import threading
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.testing.judge_server.behaviour import Behaviour
-from rc1_lib.testing.judge_server.connection import Connection
-from rc1_lib.testing.judge_server.service import Service
-from rc1_lib.testing.judge_server.stats import Stats
+from rc1_lib.testing.judge_server.behaviour import Behaviour, FaultKind
+from rc1_lib.testing.judge_server.model import Prompt, Reply, fault_of, graded, latency_s, replied
+from rc1_lib.testing.judge_server.wires import BadRequestError, Gemini, Marks, OpenAI, Wire
 
 HOST = "127.0.0.1"
-_BACKLOG = 1024
+MARK = ("X-RC1-Test-Double", "1")
+"""The header that every response carries."""
+_OPENAI, _GEMINI = OpenAI(), Gemini()
+_SERVER_ERRORS = (500, 502, 503)
+_DRIP_S = 0.05
+_DRIPPED_BYTES = 1400
+"""A body that drips has at least this many bytes: 70 seconds."""
+_KEPT_ALIVE_S = 3600
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_LIMITED = "Rate limit reached: the test double takes no more requests now. Please slow down."
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A snapshot of the server's own count.
+
+    Attributes:
+        requests: requests for a reply, however they ended.
+        by_kind: of those that are decided, how: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`,
+            `unauthorized`, `bad_request` or `replayed`.
+        answered: replies that the model produced, each of which is billed, whether or not they still found the client.
+        billed_by_key: idempotency key -> how often it was billed.
+        attempt_ids: every `X-Client-Request-Id`, in the order of arrival.
+        open_connections: connections open now.
+        peak_concurrent: most requests that were ever worked on at a time.
+        tokens_in: tokens read, of what was billed.
+        tokens_out: tokens written, thoughts included, of what was billed.
+    """
+
+    requests: int
+    by_kind: Mapping[str, int]
+    answered: int
+    billed_by_key: Mapping[str, int]
+    attempt_ids: tuple[str, ...]
+    open_connections: int
+    peak_concurrent: int
+    tokens_in: int
+    tokens_out: int
+
+
+class TokenBucket:
+    """Lets in `rate` requests per second and, after a pause, up to `capacity` at once.
+
+    Both are given each time, so that they can change while the server runs.
+    """
+
+    def __init__(self) -> None:
+        """Start full."""
+        self._level: float | None = None
+        self._at = 0.0
+
+    def take(self, rate: float | None, capacity: float, now: float) -> bool:
+        """Take one token if there is one.
+
+        Args:
+            rate: tokens per second; None lets everybody in.
+            capacity: the most that the bucket holds.
+            now: seconds of a clock that never goes back.
+        """
+        if rate is None:
+            self._level = None
+            return True
+        level = capacity if self._level is None else min(capacity, self._level + rate * (now - self._at))
+        self._at = now
+        self._level = level - 1.0 if level >= 1.0 else level
+        return level >= 1.0
+
+
+class _Judge:
+    """The judge behind the server. It lives on one event loop; other threads set `behaviour` and read `stats`."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self.connections: dict[tuple[str, int], asyncio.Transport] = {}
+        """Client's address -> its open connection."""
+        self._bucket = TokenBucket()
+        self._in_work = self._peak = 0
+        self._requests = self._answered = self._tokens_in = self._tokens_out = 0
+        self._by_kind, self._billed = Counter[str](), Counter[str]()
+        self._turns = Counter[tuple[str, str]]()
+        self._attempts: list[str] = []
+        self._replies: dict[str, asyncio.Future[Response | None]] = {}
+        """Replies by idempotency key; a second request waits for one that is being worked on."""
+
+    def stats(self) -> Stats:
+        return Stats(
+            self._requests, dict(self._by_kind), self._answered, dict(self._billed), tuple(self._attempts),
+            len(self.connections), self._peak, self._tokens_in, self._tokens_out,
+        )  # fmt: skip
+
+    async def generate(self, request: Request, wire: Wire) -> Response:
+        """Answer a request for a reply, from the store if an idempotent gateway has it there."""
+        behaviour = self.behaviour
+        self._requests += 1
+        number = self._requests
+        if attempt := request.headers.get("x-client-request-id"):
+            self._attempts.append(attempt)
+        body = await request.body()
+        sent = wire.key(request)
+        if behaviour.api_key is not None and sent != behaviour.api_key:
+            self._by_kind["unauthorized"] += 1
+            return wire.error(401, f"Incorrect API key provided: {sent}.")
+        try:
+            prompt = wire.prompt(_json_object(body))
+        except BadRequestError as error:
+            self._by_kind["bad_request"] += 1
+            return wire.error(400, str(error))
+        key = request.headers.get("idempotency-key")
+        work = _Work(self, behaviour, number, key, wire, prompt, request)
+        if not (behaviour.idempotent and key):
+            return await work.answer()
+        stored_as = f"{wire.name}\n{key}"
+        while (earlier := self._replies.get(stored_as)) is not None:
+            # Shielded: a waiter that is cancelled must not cancel the reply for the others.
+            if (response := await asyncio.shield(earlier)) is not None:
+                self._by_kind["replayed"] += 1
+                return response
+        kept = self._replies[stored_as] = asyncio.get_running_loop().create_future()
+        try:
+            return await work.answer()
+        finally:
+            if work.billed is None:
+                del self._replies[stored_as]
+            kept.set_result(work.billed)
+
+    def let_in(self, wire: Wire, fault: FaultKind | None, behaviour: Behaviour) -> tuple[str, int]:
+        """How a request ends, by the limits first, and how many of this protocol ended so before."""
+        kind = fault.value if fault else "ok"
+        if fault not in (FaultKind.RATE_LIMIT, FaultKind.RATE_LIMIT_RETRY_AFTER):
+            if behaviour.concurrent is not None and self._in_work >= behaviour.concurrent:
+                kind = "limited_concurrent"
+            elif not self._bucket.take(behaviour.rps, behaviour.capacity, time.monotonic()):
+                kind = "limited_rps"
+        turn = self._turns[wire.name, kind]
+        self._turns[wire.name, kind] += 1
+        self._by_kind[kind] += 1
+        return kind, turn
+
+    def enter(self) -> None:
+        self._in_work += 1
+        self._peak = max(self._peak, self._in_work)
+
+    def leave(self) -> None:
+        self._in_work -= 1
+
+    def bill(self, key: str | None, reply: Reply) -> None:
+        self._answered += 1
+        self._tokens_in += reply.tokens_in
+        self._tokens_out += reply.tokens_out
+        if key:
+            self._billed[key] += 1
+
+
+class _Work:
+    """One request that is answered."""
+
+    def __init__(
+        self, judge: _Judge, behaviour: Behaviour, number: int, key: str | None, wire: Wire, prompt: Prompt,
+        request: Request,
+    ) -> None:  # fmt: skip
+        self.judge, self.behaviour, self.number, self.key = judge, behaviour, number, key
+        self.wire, self.prompt, self.request = wire, prompt, request
+        self.billed: Response | None = None
+        """The reply that was billed."""
+
+    async def answer(self) -> Response:
+        fault = fault_of(self.behaviour, self.number)
+        kind, turn = self.judge.let_in(self.wire, fault, self.behaviour)
+        if kind.startswith(("rate_limit", "limited")):
+            return self._too_many(kind)
+        self.judge.enter()
+        if fault is FaultKind.SLOW_BODY:
+            return StreamingResponse(self._dripping(), media_type="application/json")
+        try:
+            return await self._worked_on(fault, turn)
+        finally:
+            self.judge.leave()  # before the response is sent: a client that reacts at once finds the place free
+
+    async def _worked_on(self, fault: FaultKind | None, turn: int) -> Response:
+        if fault is FaultKind.RESET:
+            return await self._reset()
+        if fault is FaultKind.HANG:
+            await self._until_left()
+            return Response()
+        # Not cut short when the client leaves: a model that has begun a reply finishes it, and sends the bill.
+        await asyncio.sleep(latency_s(self.behaviour, self.number))
+        if fault is FaultKind.SERVER_ERROR:
+            status = _SERVER_ERRORS[turn % len(_SERVER_ERRORS)]
+            words = "The test double had an error while it worked on your request."
+            return _page(status) if status == 502 else self.wire.error(status, words)
+        if fault is FaultKind.EMPTY:
+            return self.wire.empty(self._marks)
+        reply, response = self._reply(fault, turn)
+        half = bytes(response.body[: len(response.body) // 2])
+        if fault is FaultKind.HALF_BODY:
+            promised = {"Content-Length": str(len(response.body))}
+            return StreamingResponse(self._cut_off(half), media_type="application/json", headers=promised)
+        if fault is FaultKind.NOT_JSON:
+            return _page(200) if turn % 2 else Response(half, media_type="application/json")
+        self.judge.bill(self.key, reply)
+        self.billed = response
+        return response
+
+    def _reply(self, fault: FaultKind | None, turn: int) -> tuple[Reply, JSONResponse]:
+        grades = graded(self.behaviour, self.prompt, self.key or f"request {self.number}")
+        reply = replied(self.behaviour, self.prompt, grades, fault, turn)
+        return reply, self.wire.reply(reply, self._marks)
+
+    @property
+    def _marks(self) -> Marks:
+        ids = {"fresh": secrets.token_hex(12), "same": "rc1testdouble", "none": None}
+        return Marks(self.behaviour.model, ids[self.behaviour.request_ids], self.behaviour.usage)
+
+    def _too_many(self, kind: str) -> Response:
+        wait = self.behaviour.retry_after
+        if kind == FaultKind.RATE_LIMIT_RETRY_AFTER and wait is None:
+            wait = 1.0
+        response = self.wire.error(429, _LIMITED, seconds(wait))
+        if wait is not None:
+            response.headers["Retry-After"] = wait if isinstance(wait, str) else f"{wait:.15g}"
+        return response
+
+    async def _dripping(self) -> AsyncIterator[bytes]:
+        """The body byte by byte. White space may come before a JSON document: a client that waits finds a good one."""
+        try:
+            await asyncio.sleep(latency_s(self.behaviour, self.number))
+            reply, response = self._reply(None, 0)
+            for byte in bytes(response.body).rjust(_DRIPPED_BYTES)[:-1]:
+                yield bytes([byte])
+                await asyncio.sleep(_DRIP_S)
+            self.judge.bill(self.key, reply)
+        finally:
+            self.judge.leave()
+        yield bytes(response.body)[-1:]
+
+    async def _cut_off(self, half: bytes) -> AsyncIterator[bytes]:
+        yield half
+        if (connection := self._connection()) is not None:
+            connection.close()
+        await self._until_left()
+
+    async def _reset(self) -> Response:
+        """Break the connection at once: the client sees a reset, not an end."""
+        if (connection := self._connection()) is not None:
+            peer = connection.get_extra_info("socket")
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            connection.abort()
+        await self._until_left()
+        return Response()
+
+    def _connection(self) -> asyncio.Transport | None:
+        client = self.request.client
+        return self.judge.connections.get((client.host, client.port)) if client else None
+
+    async def _until_left(self) -> None:
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
 
 
 class JudgeServer:
@@ -24,9 +295,9 @@ class JudgeServer:
         port: where it listens, on 127.0.0.1.
     """
 
-    def __init__(self, service: Service, port: int) -> None:
+    def __init__(self, judge: _Judge, port: int) -> None:
         """Describe a server that listens."""
-        self._service = service
+        self._judge = judge
         self.port = port
 
     @property
@@ -42,15 +313,15 @@ class JudgeServer:
     @property
     def behaviour(self) -> Behaviour:
         """How it behaves; a new one counts from the next request on."""
-        return self._service.behaviour
+        return self._judge.behaviour
 
     @behaviour.setter
     def behaviour(self, behaviour: Behaviour) -> None:
-        self._service.behaviour = behaviour
+        self._judge.behaviour = behaviour
 
     def stats(self) -> Stats:
         """Its count now; after the end, the last one."""
-        return self._service.tally.snapshot()
+        return self._judge.stats()
 
 
 @contextmanager
@@ -64,66 +335,103 @@ def running(behaviour: Behaviour | None = None, *, port: int = 0) -> Iterator[Ju
     Raises:
         RC1Error: when the port is taken.
     """
-    thread = _Thread(Service(behaviour or Behaviour()), port)
-    thread.start()
+    judge = _Judge(behaviour or Behaviour())
     try:
-        yield thread.server()
-    finally:
-        thread.stop()
+        listener = socket.create_server((HOST, port), backlog=1024)
+    except OSError as error:
+        raise RC1Error(f"port {port} on {HOST} cannot be used ({error}); name another one, or 0") from None
+    loop = asyncio.new_event_loop()
+    config = uvicorn.Config(
+        _app(judge), http=_protocol(judge), ws="none", lifespan="off", log_config=None, log_level="critical",
+        access_log=False, server_header=False, headers=[MARK], timeout_keep_alive=_KEPT_ALIVE_S,
+        timeout_graceful_shutdown=0,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
 
+    def serve() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(server.serve(sockets=[listener]))
 
-class _Thread:
-    """The thread, the loop on it and the connections of that loop."""
-
-    def __init__(self, service: Service, port: int) -> None:
-        self._service, self._port = service, port
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="judge-server", daemon=True)
-        self._ready = threading.Event()
-        self._failure: OSError | None = None
-        self._listening: tuple[asyncio.AbstractEventLoop, asyncio.Event, int] | None = None
-        self._connections: dict[asyncio.Task[None], Connection] = {}
-
-    def start(self) -> None:
-        self._thread.start()
-        self._ready.wait()
-
-    def server(self) -> JudgeServer:
-        if self._listening is None:
-            raise RC1Error(f"port {self._port} on {HOST} cannot be used ({self._failure}); name another one, or 0")
-        return JudgeServer(self._service, self._listening[2])
-
-    def stop(self) -> None:
-        if self._listening is not None:
-            loop, end, _ = self._listening
-            loop.call_soon_threadsafe(end.set)
-        self._thread.join()
-
-    async def _serve(self) -> None:
-        end = asyncio.Event()
-        try:
-            listener = await asyncio.start_server(self._accept, HOST, self._port, backlog=_BACKLOG)
-        except OSError as error:
-            self._failure = error
-            return
-        else:
-            self._listening = asyncio.get_running_loop(), end, listener.sockets[0].getsockname()[1]
-        finally:
-            self._ready.set()
-        async with listener:
-            await end.wait()
-            listener.close()
-            await self._end_connections()
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(reader, writer)
-        task = asyncio.get_running_loop().create_task(self._service.serve(connection))
-        self._connections[task] = connection
-        task.add_done_callback(self._connections.pop)
-
-    async def _end_connections(self) -> None:
-        tasks = tuple(self._connections)
-        for connection in self._connections.values():
+    def stop() -> None:
+        server.should_exit = True
+        for connection in tuple(judge.connections.values()):
             connection.abort()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+    thread = threading.Thread(target=serve, name="judge-server", daemon=True)
+    with listener:
+        thread.start()
+        try:
+            yield JudgeServer(judge, listener.getsockname()[1])
+        finally:
+            loop.call_soon_threadsafe(stop)
+            thread.join()
+
+
+def _app(judge: _Judge) -> FastAPI:
+    app = FastAPI(openapi_url=None)
+
+    @app.post("/v1/chat/completions")
+    async def openai(request: Request) -> Response:
+        return await judge.generate(request, _OPENAI)
+
+    @app.post("/{version}/models/{model}:generateContent")
+    async def gemini(request: Request) -> Response:
+        return await judge.generate(request, _GEMINI)
+
+    @app.get("/{version}/models")
+    async def models(version: str, request: Request) -> Response:
+        # Both protocols have a list at /v1/models; Google's clients name themselves.
+        google = version != "v1" or "x-goog-api-client" in request.headers
+        return (_GEMINI if google else _OPENAI).models(judge.behaviour.model)
+
+    @app.get("/stats")
+    async def stats() -> Response:
+        return JSONResponse(asdict(judge.stats()))
+
+    return app
+
+
+def _protocol(judge: _Judge) -> type[asyncio.Protocol]:
+    """The protocol of uvicorn, with connections that the judge can count, cut off and reset."""
+
+    class Known(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            judge.connections[transport.get_extra_info("peername")] = transport
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            del judge.connections[self.transport.get_extra_info("peername")]
+            super().connection_lost(exc)
+
+    return Known
+
+
+def _page(status: int) -> Response:
+    """The HTML page that a gateway sends in the place of what it should have passed on."""
+    title = f"{status} {HTTPStatus(status).phrase}"
+    body = f"<html>\r\n<head><title>{title}</title></head>\r\n<body><h1>{title}</h1></body>\r\n</html>\r\n"
+    return HTMLResponse(body, status)
+
+
+def _json_object(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        raise BadRequestError("the body is not JSON") from None
+    if not isinstance(found, dict):
+        raise BadRequestError("the body is not a JSON object")
+    return found
+
+
+def seconds(retry_after: float | str | None) -> float | None:
+    """What a value of `Retry-After` means in seconds from now; None when it means nothing."""
+    if retry_after is None:
+        return None
+    try:
+        wait = float(retry_after)
+    except ValueError:
+        try:
+            wait = parsedate_to_datetime(str(retry_after)).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(0.0, wait) if math.isfinite(wait) else None

@@ -1,0 +1,237 @@
+"""The two protocols that the test double speaks: OpenAI's chat completions and Gemini's `generateContent`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fastapi import Request
+from fastapi.responses import JSONResponse
+
+from rc1_lib.testing.judge_server.model import REFUSED, Prompt, Reply
+
+FINGERPRINT = "rc1-test-double"
+"""`system_fingerprint` of every reply."""
+_RATINGS = [{"category": "HARM_CATEGORY_DANGEROUS_CONTENT", "probability": "HIGH", "blocked": True}]
+_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+}
+
+
+class BadRequestError(Exception):
+    """A request that is not of the protocol, or asks for what the test double does not do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a response says of itself: the model's version, the reply's number (None: no id), whether it has usage."""
+
+    model: str
+    reply_id: str | None
+    usage: bool
+
+
+class Wire(Protocol):
+    """A wire protocol, as the server speaks it."""
+
+    name: str
+
+    def key(self, request: Request) -> str:
+        """The API key that was sent; empty when none was."""
+        ...
+
+    def prompt(self, body: Mapping[str, Any]) -> Prompt:
+        """Read a request.
+
+        Raises:
+            BadRequestError: when it is none.
+        """
+        ...
+
+    def reply(self, reply: Reply, marks: Marks) -> JSONResponse:
+        """The response that holds a reply."""
+        ...
+
+    def empty(self, marks: Marks) -> JSONResponse:
+        """A response without any reply in it."""
+        ...
+
+    def error(self, status: int, message: str, wait: float | None = None) -> JSONResponse:
+        """An error; `wait` is the seconds after which to try again, for protocols whose body says so."""
+        ...
+
+    def models(self, model: str) -> JSONResponse:
+        """The list of models."""
+        ...
+
+
+class OpenAI:
+    """The protocol of `POST /v1/chat/completions`, as OpenAI, llama.cpp and vLLM serve it."""
+
+    name = "openai"
+
+    def key(self, request: Request) -> str:
+        """The bearer token."""
+        return str(request.headers.get("authorization", "")).removeprefix("Bearer ").strip()
+
+    def prompt(self, body: Mapping[str, Any]) -> Prompt:
+        """Read `messages`, `response_format` and the limit of tokens."""
+        messages = body.get("messages")
+        if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
+            raise BadRequestError("'messages' is missing or is not a list of messages")
+        if body.get("stream") or body.get("n", 1) != 1:
+            raise BadRequestError("the test double neither streams nor gives more than one choice")
+        texts = [(one.get("role") in ("system", "developer"), _content(one.get("content"))) for one in messages]
+        asked_format = body.get("response_format")
+        wrapped = asked_format.get("json_schema") if isinstance(asked_format, dict) else None
+        return Prompt(
+            system="\n".join(text for instructs, text in texts if instructs),
+            messages=tuple(text for instructs, text in texts if not instructs),
+            dimensions=_properties(wrapped.get("schema")) if isinstance(wrapped, dict) else None,
+            max_tokens=_limit("max_tokens", body.get("max_completion_tokens", body.get("max_tokens"))),
+        )
+
+    def reply(self, reply: Reply, marks: Marks) -> JSONResponse:
+        """A chat completion with one choice; a blocked prompt shows in `finish_reason` alone."""
+        refused = reply.finish == "refusal"
+        declined = REFUSED if refused and not reply.prompt_blocked else None
+        raw = f"<think>\n{reply.thoughts}\n</think>\n\n{reply.text}" if reply.thoughts else reply.text
+        message = {"role": "assistant", "content": None if refused else raw, "refusal": declined}
+        if reply.thoughts:
+            message["reasoning_content"] = reply.thoughts
+        finish = "content_filter" if reply.prompt_blocked else "length" if reply.finish == "length" else "stop"
+        body = _completion([{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}], marks)
+        if marks.usage:
+            body["usage"] = {
+                "prompt_tokens": reply.tokens_in,
+                "completion_tokens": reply.tokens_out,
+                "total_tokens": reply.tokens_in + reply.tokens_out,
+                "completion_tokens_details": {"reasoning_tokens": reply.tokens_thought},
+            }
+        return JSONResponse(body, headers={"x-request-id": f"req_{marks.reply_id}"} if marks.reply_id else None)
+
+    def empty(self, marks: Marks) -> JSONResponse:
+        """A chat completion without choices."""
+        return JSONResponse(_completion([], marks))
+
+    def error(self, status: int, message: str, wait: float | None = None) -> JSONResponse:
+        """`{"error": {...}}`; how long to wait is in the header alone."""
+        code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status)
+        kind = "requests" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+        return JSONResponse({"error": {"message": message, "type": kind, "param": None, "code": code}}, status)
+
+    def models(self, model: str) -> JSONResponse:
+        """The list of `GET /v1/models`."""
+        entry = {"id": model, "object": "model", "created": int(time.time()), "owned_by": FINGERPRINT}
+        return JSONResponse({"object": "list", "data": [entry]})
+
+
+class Gemini:
+    """The protocol of `POST /v1beta/models/{model}:generateContent`."""
+
+    name = "gemini"
+
+    def key(self, request: Request) -> str:
+        """The key, from its header or from the address."""
+        return str(request.headers.get("x-goog-api-key") or request.query_params.get("key", ""))
+
+    def prompt(self, body: Mapping[str, Any]) -> Prompt:
+        """Read `contents`, `systemInstruction` and `generationConfig`."""
+        contents = body.get("contents")
+        if not isinstance(contents, list) or not contents or not all(isinstance(one, dict) for one in contents):
+            raise BadRequestError("contents is not specified, or is not a list of contents")
+        config = body.get("generationConfig") or {}
+        if not isinstance(config, dict) or config.get("candidateCount", 1) != 1:
+            raise BadRequestError("generationConfig is no object, or asks for more than one candidate")
+        return Prompt(
+            system=_parts(body.get("systemInstruction")),
+            messages=tuple(_parts(one) for one in contents),
+            dimensions=_properties(config.get("responseJsonSchema") or config.get("responseSchema")),
+            max_tokens=_limit("generationConfig.maxOutputTokens", config.get("maxOutputTokens")),
+        )
+
+    def reply(self, reply: Reply, marks: Marks) -> JSONResponse:
+        """A response with one candidate; with none if the prompt was blocked."""
+        body: dict[str, Any] = {}
+        if reply.prompt_blocked:
+            body["promptFeedback"] = {"blockReason": "SAFETY", "safetyRatings": _RATINGS}
+        elif reply.finish == "refusal":
+            body["candidates"] = [{"index": 0, "finishReason": "SAFETY", "safetyRatings": _RATINGS}]
+        else:
+            thought = [{"text": reply.thoughts, "thought": True}] if reply.thoughts else []
+            content = {"role": "model", "parts": [*thought, {"text": reply.text}]}
+            finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
+            body["candidates"] = [{"index": 0, "content": content, "finishReason": finish}]
+        if marks.usage:
+            body["usageMetadata"] = _usage(reply)
+        return JSONResponse(body | _marked(marks))
+
+    def empty(self, marks: Marks) -> JSONResponse:
+        """A response without candidates."""
+        return JSONResponse({"candidates": []} | _marked(marks))
+
+    def error(self, status: int, message: str, wait: float | None = None) -> JSONResponse:
+        """`{"error": {...}}`, with `RetryInfo` if there is a time to wait."""
+        error: dict[str, Any] = {"code": status, "message": message, "status": _STATUS.get(status, "UNKNOWN")}
+        if wait is not None:
+            info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{wait:.9g}s"}
+            error["details"] = [info]
+        return JSONResponse({"error": error}, status)
+
+    def models(self, model: str) -> JSONResponse:
+        """The list of `GET /v1beta/models`."""
+        entry = {"name": f"models/{model}", "displayName": model, "supportedGenerationMethods": ["generateContent"]}
+        return JSONResponse({"models": [entry]})
+
+
+def _completion(choices: list[dict[str, Any]], marks: Marks) -> dict[str, Any]:
+    return {
+        **({"id": f"chatcmpl-{marks.reply_id}"} if marks.reply_id else {}),
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": marks.model,
+        "choices": choices,
+        "system_fingerprint": FINGERPRINT,
+    }
+
+
+def _marked(marks: Marks) -> dict[str, Any]:
+    return {"modelVersion": marks.model} | ({"responseId": marks.reply_id} if marks.reply_id else {})
+
+
+def _usage(reply: Reply) -> dict[str, Any]:
+    written = {"candidatesTokenCount": reply.tokens_text, "thoughtsTokenCount": reply.tokens_thought}
+    return {
+        "promptTokenCount": reply.tokens_in,
+        "totalTokenCount": reply.tokens_in + reply.tokens_out,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": reply.tokens_in}],
+        **{name: count for name, count in written.items() if count},
+    }
+
+
+def _content(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content or "")
+
+
+def _parts(content: Any) -> str:
+    return _content(content.get("parts") if isinstance(content, dict) else None)
+
+
+def _limit(name: str, most: Any) -> int | None:
+    if most is not None and (not isinstance(most, int) or most < 1):
+        raise BadRequestError(f"'{name}' is {most!r}, expected a whole number from 1 up")
+    return most
+
+
+def _properties(schema: Any) -> tuple[str, ...] | None:
+    """The dimensions that a JSON schema names: its properties, the reason excepted."""
+    named = schema.get("properties") if isinstance(schema, dict) else None
+    return tuple(name for name in named if name != "reason") if isinstance(named, dict) else None
