@@ -60,6 +60,7 @@ from rc1_lib.training.ppo_run import Prepared, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rollout.vllm.server import Access, Said, Turn, connected
 from rc1_lib.training.spans import Part
+from rc1_lib.training.usable import least_memory
 from rc1_lib.workspace.artifacts import write_json
 from tests.training.random_base import random_run
 
@@ -156,7 +157,7 @@ def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float
     """
     section = model_section(prepared.run.config, prepared.reference.base)
     shape = base_config(section).get_text_config()
-    standing, width = engine.memory.standing, 4 if engine.device.type == "cpu" else 2
+    least, width = least_memory(prepared.run.config, shape, engine.device), 4 if engine.device.type == "cpu" else 2
     per_token = 2 * shape.num_hidden_layers * shape.num_key_value_heads * shape.head_dim * width
     rows = prepared.run.config.training.rollout.rows
     most = max(one.own_tokens for one in step.episodes)
@@ -167,11 +168,11 @@ def work_of(engine: TorchPPO, prepared: Prepared, step: Step) -> dict[str, float
         for name, layer in engine.policy.causal.named_modules()
         if name.rpartition(".")[2] in section.lora.target_modules and hasattr(layer, "in_features")
     )
-    copied = standing["sampling copy"]
+    copied = least["their copy to sample with"]
     again = int(copied > 0)
     times = 3 + prepared.run.config.training.gradient_checkpointing + again
     return {
-        "decoded_bytes": passes * (copied + head * width if copied else standing["weights"])
+        "decoded_bytes": passes * (copied + head * width if copied else least["weights"])
         + sum(one.own_tokens * len(one.ids) for one in step.episodes) * per_token,
         "learned_flops": 2.0 * (times * linear * step.tokens + (3 + again) * head * step.sampled),
     }
@@ -234,7 +235,7 @@ def measured(prepared: Prepared, steps: int, folder: Path) -> dict[str, Any]:
         "sampled_tokens": last.sampled,
         "seconds": {"step": play + learn, "play": play, "learn": learn},
         "tokens_per_s": {"sampled": last.sampled / play, "learned": last.tokens / learn},
-        "memory_mib": {"peak": peak, "estimated": engine.memory.mebibytes()},
+        "memory_mib": {"peak": peak},
         "shares": shares,
         "limits": limits,
         "share_of_limit": {

@@ -57,7 +57,7 @@ def _decided_by_its_steps(metric: str) -> str:
     return metric
 
 
-_OF_THE_MACHINE = ("sec_per_step", "mem_used_mb", "mem_estimated_mb", "costs/judge_calls", "costs/judge_usd")
+_OF_THE_MACHINE = ("sec_per_step", "mem_used_mb", "costs/judge_calls", "costs/judge_usd")
 MetricName = Annotated[str, Field(min_length=1), AfterValidator(_decided_by_its_steps)]
 """A metric of a step by which a run may end."""
 

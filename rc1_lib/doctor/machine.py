@@ -73,24 +73,23 @@ def _collapse(run: Run) -> str:
 
 
 def look_at_memory(run: Run) -> Finding:
-    """Whether what a training takes has room, by the estimate that it is refused by itself."""
+    """Whether what a training takes at least has room; by the same figures it is refused."""
     from rc1_lib.training.device import get_device
     from rc1_lib.training.memory import free_bytes
-    from rc1_lib.training.memory_estimate import check_memory, check_warm_start, estimate_memory
     from rc1_lib.training.ranks.processes import processes_of
+    from rc1_lib.training.usable import check_memory, check_warm_start
     from rc1_lib.training.warm_start import warm_start_due
 
     device, processes = get_device(), processes_of(run.config.training)
     shape = read_base(run).configuration()
     if warm_start_due(run):
         check_warm_start(shape, device)
-    estimate = estimate_memory(run.config, shape, device, None)
-    check_memory(estimate, device, processes)
+    parts = check_memory(run.config, shape, device, processes)
     free = free_bytes(device)
     room = "how much is free cannot be known" if free is None else f"{gib(free)} free"
     return Finding(
-        f"{room} ({device.type}); about {gib(estimate.needed)} needed by each of {processes} process"
-        f"{'es' if processes > 1 else ''}, with dialogues of {run.config.training.max_tokens:,} tokens"
+        f"{room} ({device.type}); at least {gib(sum(parts.values()))} needed by each of {processes} process"
+        f"{'es' if processes > 1 else ''}; dialogues take more"
     )
 
 

@@ -27,7 +27,6 @@ from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
 from rc1_lib.training.base_model import load_tokenizer
-from rc1_lib.training.breakdown import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
@@ -39,6 +38,7 @@ from rc1_lib.training.handover.trained_policy import engine_of, start_of
 from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Plays
+from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.rows import select_rows
 from rc1_lib.workspace.artifacts import atomic_write, now, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file

@@ -25,7 +25,6 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
-from rc1_lib.training.breakdown import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.checkpoint.names import resolve, settle, steps
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
@@ -33,6 +32,7 @@ from rc1_lib.training.kept_checkpoints import steps_between
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
 from rc1_lib.training.registry import make_engine
+from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.run_paths import paths_of
 from rc1_lib.training.setups import EpisodeSetup
 

@@ -93,16 +93,6 @@ class Tunable(Protocol):
     gradient_hooks: list[GradientHook]
 
 
-@runtime_checkable
-class Estimated(Protocol):
-    """An engine that has worked out what memory it takes before it took any."""
-
-    @property
-    def mem_estimated_mb(self) -> float | None:
-        """The process's peak by that, in MiB; None where it could not be told."""
-        ...
-
-
 class Batches(Protocol):
     """An endless source of batches that knows where it is."""
 

@@ -21,7 +21,7 @@ from transformers import (
 from rc1_lib.config.hub_name import name_and_commit
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.device import Precision, to_device
-from rc1_lib.training.shortage import shortage
+from rc1_lib.training.resource_errors import shortage
 from rc1_lib.training.train_config import ModelSection
 from rc1_lib.workspace.artifacts import sha256_folder
 

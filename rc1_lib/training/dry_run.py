@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rc1_lib.training.api import Batches, Engine, Strategy
-from rc1_lib.training.breakdown import naming_breakdowns, while_learning
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.player import Player
 from rc1_lib.training.ppo_run import Prepared, check_read
+from rc1_lib.training.resource_errors import naming_breakdowns, while_learning
 from rc1_lib.training.setups import EpisodeSetup
 
 

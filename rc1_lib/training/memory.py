@@ -1,4 +1,4 @@
-"""How much memory this process took at most, holds now, and could still have."""
+"""How much memory this process took at most, and could still have."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 import torch
 
-_PAGE = resource.getpagesize()
-_STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
+_MEMINFO = Path("/proc/meminfo")
 _LIMIT, _USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 _STAT = Path("/sys/fs/cgroup/memory.stat")
 _EVENTS, _VMSTAT = Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat")
@@ -23,15 +22,6 @@ def used_mb() -> float:
         return torch.mps.driver_allocated_memory() / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, KiB elsewhere
-
-
-def held_bytes(device: torch.device) -> int:
-    """What this process holds now, counted as `used_mb` counts; 0 where that cannot be known."""
-    if device.type == "cuda":
-        return int(torch.cuda.memory_allocated(device))
-    if device.type == "mps":
-        return int(torch.mps.driver_allocated_memory())
-    return int(_STATM.read_text().split()[1]) * _PAGE if _STATM.exists() else 0
 
 
 def free_bytes(device: torch.device) -> int | None:

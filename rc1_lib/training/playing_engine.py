@@ -22,7 +22,6 @@ from rc1_lib.training.api import Engine
 from rc1_lib.training.base_model import base_config, load_base, load_tokenizer, recompute_states
 from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.device import Precision, get_device, get_precision, to_device, wanted_precision
-from rc1_lib.training.memory_estimate import MemoryEstimate, check_memory, estimate_memory
 from rc1_lib.training.models import model_section
 from rc1_lib.training.play import Playground
 from rc1_lib.training.player import Player
@@ -37,7 +36,7 @@ from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.spans import Part, Timing, span, start_timing, stop_timing
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.logprobs import token_logprobs
-from rc1_lib.training.usable import check_usable
+from rc1_lib.training.usable import check_memory, check_usable
 
 if TYPE_CHECKING:
     from rc1_lib.training.rollout.vllm.sampler import VLLMSampler
@@ -63,7 +62,6 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
     playground: Playground
     seed: int
     temperature: float
-    memory: MemoryEstimate
     needs_states: ClassVar[bool] = False
     plays_start: ClassVar[bool] = False
     _crew: Crew | None = None
@@ -84,19 +82,13 @@ class PlayingEngine(Engine[EpisodeSetup], Player):
         size = processes_of(setup.config.training)
         device, shape = get_device(), base_config(model_section(setup.config, setup.base))
         check_usable(setup.config, shape, device)
-        self.memory = estimate_memory(setup.config, shape, device, setup.longest)
-        check_memory(self.memory, device, on_one_device(size))
+        check_memory(setup.config, shape, device, on_one_device(size))
         if size == 1:
             self._build(setup, Shards(setup.config.training.shards))
             return
         self._crew = crew_of(size)
         with self._crew.beginning(f"{type(self).__module__}:{type(self).__name__}", setup):
             self._build(setup, Shards(setup.config.training.shards, self._crew.link))
-
-    @property
-    def mem_estimated_mb(self) -> float:
-        """The peak that was estimated."""
-        return self.memory.peak_mb
 
     @classmethod
     def following(cls, link: Link, setup: EpisodeSetup) -> Self:

@@ -27,7 +27,6 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.paid import paid_in
 from rc1_lib.training.api import Strategy
 from rc1_lib.training.base_model import base_config, load_tokenizer
-from rc1_lib.training.breakdown import naming_breakdowns, while_learning
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.collapse import CollapseGuard
@@ -40,7 +39,7 @@ from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.ledger import check_entered
 from rc1_lib.training.checkpoint.names import folder_name, steps
-from rc1_lib.training.checkpoint.save_load import finish_interrupted, load_checkpoint
+from rc1_lib.training.checkpoint.save_load import finish_interrupted, left_in, load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
@@ -49,18 +48,18 @@ from rc1_lib.training.device import get_device
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.judge_drifted import check_grades, checks_of
 from rc1_lib.training.kept_checkpoints import keep_rule_of
-from rc1_lib.training.memory_estimate import check_memory, check_warm_start, estimate_memory
 from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.process import process_values
 from rc1_lib.training.ranks.processes import on_one_device, processes_of, start_early
 from rc1_lib.training.registry import make_engine, make_strategy
+from rc1_lib.training.resource_errors import naming_breakdowns, while_learning
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of
 from rc1_lib.training.setups import EpisodeSetup
 from rc1_lib.training.train_arguments import named_checkpoint
 from rc1_lib.training.train_log import TrainLog
 from rc1_lib.training.trainer import Trainer
-from rc1_lib.training.usable import check_usable
+from rc1_lib.training.usable import check_memory, check_usable, check_warm_start
 from rc1_lib.training.warm_start import Reference, reference_of, warm_start_due
 from rc1_lib.workspace.artifacts import sha256_json, sha256_tree
 
@@ -95,7 +94,7 @@ class Prepared:
 
     def setup(self, seed: int) -> EpisodeSetup:
         """What the engine is set up by."""
-        return EpisodeSetup(self.run.config, self.reference.base, seed, self.selection.longest)
+        return EpisodeSetup(self.run.config, self.reference.base, seed)
 
     def strategy(self, seed: int) -> Strategy:
         """What is learned from the steps of a seed."""
@@ -160,16 +159,16 @@ def prepare(run: Run) -> Prepared:
     form = format_of(tokenizer, run.config.training)
     selection = select_rows(run, form)
     if warm_start_due(run):
-        _check_room(run, shape, selection.longest)
+        _check_room(run, shape)
     return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
 
 
-def _check_room(run: Run, shape: PretrainedConfig, longest: int) -> None:
-    """Refuse a warm start that cannot fit, or behind which the engine could not."""
+def _check_room(run: Run, shape: PretrainedConfig) -> None:
+    """Refuse a warm start that cannot fit, or after which the engine could not."""
     device = get_device()
     check_warm_start(shape, device)
     processes = on_one_device(processes_of(run.config.training))
-    check_memory(estimate_memory(run.config, shape, device, longest), device, processes)
+    check_memory(run.config, shape, device, processes)
 
 
 def _check_templates(run: Run) -> None:
@@ -231,8 +230,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     places = paths_of(run, seed)
     folder, facts = run.workspace.path(places.checkpoints), prepared.facts(seed)
     remedies = while_learning(config.training.update_key)
-    mine = partial(_differences, facts=facts)
-    with naming_breakdowns(folder, remedies, mine):
+    left = partial(left_in, folder, differs=partial(_differences, facts=facts))
+    with naming_breakdowns(left, remedies):
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
     if state is not None and state.step == last:
         finish_interrupted(folder, run.workspace.path(LEDGER), last)
@@ -284,7 +283,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     if config.training.rollout.sampler == "vllm":
         log.line(f"seed {seed}: vLLM samples; another try goes on from the same state, not with the same tokens")
     log.line(f"seed {seed}: from step {begin} to {last} of {config.steps}")
-    with naming_breakdowns(folder, remedies, mine):
+    with naming_breakdowns(left, remedies):
         trainer.fit(state)
     if trainer.step < last and any(one.stopped for one in early):
         log.line(f"seed {seed}: ended at step {trainer.step} of {config.steps}: {trainer.stop_reason}")

@@ -46,7 +46,6 @@ class Selection:
         held_out: rows that the evaluation asks, of other source questions.
         report: counts, by bucket and by reason.
         pool_sha256: of the pool's bytes that were read.
-        longest: tokens of the longest of them all.
         shadow: rows that are played on the way (`training.eval_shadow`), of questions that neither of the two has.
     """
 
@@ -54,7 +53,6 @@ class Selection:
     held_out: list[MeasuredRow]
     report: dict[str, Any]
     pool_sha256: str
-    longest: int
     shadow: list[MeasuredRow] = field(default_factory=list)
 
 
@@ -73,12 +71,11 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     config = run.config
     buckets, words = _metrics(run)
     pool = read_vouched(run, BALANCED.name, run.workspace.path(config.seed_pool))
-    every, reasons, tokens = _looked_through(pool, words, config, form)
+    every, reasons = _looked_through(pool, words, config, form)
     left_out = Counter(filter(None, reasons))
     fitting: list[MeasuredRow] = [
         {**row, "bucket": buckets[row["id"]]} for row, reason in zip(every, reasons, strict=True) if not reason
     ]
-    longest = max((count for count, reason in zip(tokens, reasons, strict=True) if not reason), default=0)
     train: list[MeasuredRow] = []
     kept_back: list[MeasuredRow] = []
     for fit in fitting:
@@ -93,7 +90,7 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
             )
     report = _report(train, held_out, left_out)
     shadow = _shadow(config, kept_back, held_out)
-    return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), longest, shadow)
+    return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), shadow)
 
 
 def is_kept_back(row: Row, config: RunConfig) -> bool:
@@ -122,19 +119,18 @@ def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
 
 def _looked_through(
     pool: bytes, words: dict[str, int], config: RunConfig, form: ChatFormat
-) -> tuple[list[Row], list[str], list[int]]:
-    """The rows of a pool, why each is left out (empty where it is kept), and its tokens as far as they were counted."""
+) -> tuple[list[Row], list[str]]:
+    """The rows of a pool, and why each is left out; empty if it is kept."""
     training = config.training
     lines = list(io.BytesIO(pool))
     rows: list[Row] = [orjson.loads(line) for line in lines]
     # Tokens are at least as many as words, so that most long rows need not be tokenised.
-    tokens = [words.get(row["id"], 0) for row in rows]
-    reasons = [_unfit(row, config) or _too_long(count, training) for row, count in zip(rows, tokens, strict=True)]
+    reasons = [_unfit(row, config) or _too_long(words.get(row["id"], 0), training) for row in rows]
     open_ones = [place for place, reason in enumerate(reasons) if not reason]
     looked = _looked_at([rows[place] for place in open_ones], [lines[place] for place in open_ones], form)
     for place, (count, holds_mark) in zip(open_ones, looked, strict=True):
-        tokens[place], reasons[place] = count, _too_long(count, training) or (HOLDS_MARK if holds_mark else "")
-    return rows, reasons, tokens
+        reasons[place] = _too_long(count, training) or (HOLDS_MARK if holds_mark else "")
+    return rows, reasons
 
 
 def _unfit(row: Row, config: RunConfig) -> str:

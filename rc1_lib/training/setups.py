@@ -23,14 +23,12 @@ class EpisodeSetup:
         config: of the run.
         base: the folder or hub name of the policy that is started from, which is the reference too.
         seed: of the run; it decides first weights, minibatches and what is sampled.
-        longest: tokens of the longest demonstration, which memory is estimated by; None where nobody has looked.
     """
 
     learns_from: ClassVar = OF_RUNS
     config: RunConfig
     base: str
     seed: int
-    longest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +42,6 @@ class SupervisedSetup:
         seed: of whatever the engine draws.
         devices: kinds of devices, the first that is there is taken.
         precision: the best that is wanted; a device that lacks it takes the next.
-        longest: tokens of the longest row, which memory is estimated by; None where nobody has looked, and then it is
-            not estimated.
-        most_learned: tokens of a row that are learned, at most; None as for `longest`.
     """
 
     learns_from: ClassVar = (LearnsFrom.ROWS,)
@@ -56,5 +51,3 @@ class SupervisedSetup:
     seed: int
     devices: tuple[str, ...]
     precision: Precision
-    longest: int | None = None
-    most_learned: int | None = None

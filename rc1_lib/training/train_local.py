@@ -16,7 +16,6 @@ from rc1_lib.config.file import flatten
 from rc1_lib.training import train_config
 from rc1_lib.training.api import Callback
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
-from rc1_lib.training.breakdown import FROM_ROWS, naming_breakdowns
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.callbacks.eval_shadow import EvalShadow
@@ -26,7 +25,7 @@ from rc1_lib.training.callbacks.lr_schedule import LRSchedule
 from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.checkpoint.names import LATEST
 from rc1_lib.training.checkpoint.retention import KeepRule, resolve_named
-from rc1_lib.training.checkpoint.save_load import load_checkpoint
+from rc1_lib.training.checkpoint.save_load import left_in, load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.device import Precision
 from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows, encode_rows, read_rows
@@ -34,6 +33,7 @@ from rc1_lib.training.made_up_rows import ensure_rows
 from rc1_lib.training.models import resolved_base
 from rc1_lib.training.process import process_values, restore_process
 from rc1_lib.training.registry import check_of_rows, make_engine, make_strategy
+from rc1_lib.training.resource_errors import FROM_ROWS, naming_breakdowns
 from rc1_lib.training.run_paths import LEDGER, METRICS, TENSORBOARD, TRACKERS, check_small_output, small_metrics
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.train_config import ModelSection, TrainConfig, load_train_config
@@ -107,7 +107,8 @@ def _train(
         trainer = _trainer(config, model, workspace, log, notice)
     facts = dict(trainer.facts)
     saves = any(callback.name == "checkpoint" for callback in config.callbacks)
-    with naming_breakdowns(folder if saves else _NOTHING_LEFT, FROM_ROWS, partial(differences, facts=facts)):
+    left = partial(left_in, folder, differs=partial(differences, facts=facts)) if saves else _NOTHING_LEFT
+    with naming_breakdowns(left, FROM_ROWS):
         state = None if resume is None else _resumed(resume, config, workspace, facts, notice)
         trainer.facts["process"] = process_values()  # the threads may be the checkpoint's now
         step = trainer.fit(state)
@@ -134,7 +135,7 @@ def _trainer(
             notice(f"engine.{key}: means nothing to {config.engine.name}, it is not used")
     return Trainer(
         engine,
-        setup_of(config, model, (*train_rows, *held_out)),
+        setup_of(config, model),
         make_strategy(config.strategy.name),
         ShuffledRows(train_rows, collate, data.batch_size * run.gradient_accumulation, run.seed),
         callbacks_of(config, workspace, shadow, log),
@@ -148,13 +149,12 @@ def _trainer(
     )
 
 
-def setup_of(config: TrainConfig, model: ModelSection, rows: Sequence[EncodedRow] = ()) -> SupervisedSetup:
+def setup_of(config: TrainConfig, model: ModelSection) -> SupervisedSetup:
     """What the engine is set up by.
 
     Args:
         config: the whole file.
         model: its section, whose base was found in the workspace or the project.
-        rows: all that are read; memory is estimated by the longest of them, and not at all without any.
     """
     return SupervisedSetup(
         model=model,
@@ -163,8 +163,6 @@ def setup_of(config: TrainConfig, model: ModelSection, rows: Sequence[EncodedRow
         seed=config.run.seed,
         devices=config.run.device_pref,
         precision=Precision(config.run.mixed_precision),
-        longest=max((len(row.ids) for row in rows), default=None),
-        most_learned=max((len(row.ids) - row.prompt_tokens for row in rows), default=None),
     )
 
 

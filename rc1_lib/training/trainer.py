@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from rc1_lib.training.api import Batches, Callback, Engine, Estimated, Setup, Strategy
+from rc1_lib.training.api import Batches, Callback, Engine, Setup, Strategy
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 from rc1_lib.training.diverged import naming_step
 from rc1_lib.training.memory import used_mb
@@ -146,8 +146,6 @@ class Trainer:
         self.step += 1
         metrics: dict[str, float | None] = {**prepared, **learned}
         metrics |= {"mem_used_mb": used_mb(), "sec_per_step": time.perf_counter() - began}
-        if isinstance(self.engine, Estimated):
-            metrics["mem_estimated_mb"] = self.engine.mem_estimated_mb
         with naming_step(self.step):
             for callback in self.callbacks:
                 callback.on_step(self, metrics)

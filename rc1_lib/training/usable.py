@@ -1,44 +1,43 @@
-"""Whether a base can be trained as the configuration has it: told by its shape and the device, before it is loaded.
+"""Whether a base can be trained as the configuration says: refused by its shape and the device, before it is loaded.
 
-What of a configuration an engine has no use for whatever the base is, is told when it is read: `Learner.refusal`.
+What an engine cannot use whatever the base is, is refused when the configuration is read: `Learner.refusal`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 import torch
+from torch import nn
 from transformers import PretrainedConfig
 
 from rc1_lib.config.engines import HEAD, adapts_head
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.base_model import model_without_weights, refuse_attention_dropout, refuse_strange_targets
+from rc1_lib.training.base_model import (
+    base_config,
+    model_without_weights,
+    refuse_attention_dropout,
+    refuse_strange_targets,
+)
+from rc1_lib.training.memory import free_bytes
 from rc1_lib.training.rollout.decoding import check_decoding, check_shape
 from rc1_lib.training.rollout.settings import Decoding
+from rc1_lib.training.setups import SupervisedSetup
 
-_FIGURES = (
-    "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "vocab_size",
-)  # fmt: skip
-"""What a shape is told by: its widths, and what its memory is estimated from."""
+_NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
+"""Bytes of a weight: 4 bits, and for every 64 of them a scale of 8 bits, which share a scale of 32 by 256."""
+_LEARNED = 16
+"""Bytes of a number that is trained: itself in fp32, its gradient and two moments."""
+_GIB = 2**30
 
-
-def check_figures(shape: PretrainedConfig) -> None:
-    """Refuse a model whose shape is not told by the figures that Llama, Qwen3 and most others have.
-
-    Raises:
-        ConfigError: naming those that are missing.
-    """
-    text = shape.get_text_config()
-    missing = [name for name in _FIGURES if not isinstance(getattr(text, name, None), int)]
-    if missing:
-        raise ConfigError(
-            f"base_model: the config.json of '{shape.name_or_path}' (model_type '{shape.model_type}') has no number "
-            f"for {', '.join(missing)}, by which RC1 tells what a model takes; give a base that is built as Qwen3 or "
-            f"Llama are"
-        )
+Parts = Mapping[str, int]
+"""What needs memory -> bytes."""
 
 
 def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.device) -> None:
-    """Refuse what an engine of episodes would only stumble over when the warm start has been made.
+    """Refuse what an engine of episodes would only fail on after the warm start.
 
     Args:
         config: of the run.
@@ -46,15 +45,13 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
         device: where it will be.
 
     Raises:
-        RC1Error: when the device lacks the decoder, the decoder cannot sample with such a base, its shape is told by
-            other figures, states of it cannot be computed again, or its adapter would be one of what is no linear
-            layer or is the embedding too.
+        RC1Error: when the device lacks the decoder, the decoder cannot sample with such a base, states of it cannot be
+            computed again, or its adapter would be one of what is no linear layer or is the embedding too.
     """
     training = config.training
     decoder, targets = Decoding(training.rollout.decoder), training.adapter.targets
     check_decoding(decoder, device)
     check_shape(decoder, shape)
-    check_figures(shape)
     if training.gradient_checkpointing:
         refuse_attention_dropout(shape)
     refuse_strange_targets(targets, config.base_model, model_without_weights(shape))
@@ -65,3 +62,111 @@ def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.devic
             f"its config.json): added to the weights, as tokens are sampled and a policy is handed over, its adapter "
             f"would change what is read as well; leave it out"
         )
+
+
+def least_memory(config: RunConfig, shape: PretrainedConfig, device: torch.device) -> Parts:
+    """The memory that one process of a run takes at least; what dialogues take comes on top, and is not estimated."""
+    training, rollout = config.training, config.training.rollout
+    matrices, others, adapted, adapter = _counted(shape, training.adapter.rank, training.adapter.targets)
+    quantised, number = config.finetune.method == "qlora", 4 if device.type == "cpu" else 2
+    if rollout.sampler == "vllm":
+        copied = 0
+    elif number == 4 and not quantised:
+        copied = 4 * matrices  # merged while it plays
+    else:
+        copied = 0 if rollout.sampling_copy == "none" else 2 * (matrices if quantised else adapted)
+    return {
+        "weights": int(matrices * (_NF4 if quantised else number)) + others * number,
+        "their copy to sample with": copied,
+        "adapter, gradients and optimizer": _LEARNED * adapter,
+    }
+
+
+def check_memory(config: RunConfig, shape: PretrainedConfig, device: torch.device, processes: int) -> Parts:
+    """Refuse a run whose policy plainly cannot fit; return what one process takes at least.
+
+    Args:
+        config: of the run.
+        shape: the base's own configuration.
+        device: where it will be.
+        processes: that share the device's memory.
+
+    Raises:
+        ConfigError: with what every part takes, and what there is.
+    """
+    parts = least_memory(config, shape, device)
+    _refuse(
+        parts, device, processes, "Set finetune.method: qlora, lower training.processes, or take a smaller base_model"
+    )
+    return parts
+
+
+def check_rows_memory(setup: SupervisedSetup, device: torch.device) -> None:
+    """Refuse an engine that learns from rows and plainly cannot fit.
+
+    Raises:
+        ConfigError: with what every part takes, and what there is; or the base cannot be had.
+    """
+    model = setup.model
+    matrices, others, _, adapter = _counted(base_config(model), model.lora.r, model.lora.target_modules)
+    quantised, adapts = model.quantization is not None, model.lora.enable
+    number = 2 if adapts and device.type != "cpu" else 4
+    other = 4 if quantised else number  # the norms and embeddings of a base in 4 bits are made fp32
+    weights = int(matrices * (_NF4 if quantised else number)) + others * other
+    parts = {
+        "weights": weights,
+        "gradients and optimizer": _LEARNED * adapter if adapts else (_LEARNED - 4) * (matrices + others),
+    }
+    _refuse(parts, device, 1, "Set model.quantization: nf4 or model.lora.enable: true, or take a smaller model.base")
+
+
+def check_warm_start(shape: PretrainedConfig, device: torch.device) -> None:
+    """Refuse a warm start that plainly cannot fit: it trains every weight in fp32.
+
+    Args:
+        shape: the base's own configuration.
+        device: where it will be.
+
+    Raises:
+        ConfigError: with what the weights alone take, and what there is.
+    """
+    free, needed = free_bytes(device), warm_start_bytes(shape)
+    if free is None or needed <= free:
+        return
+    raise ConfigError(
+        f"training.warm_start.steps: the warm start trains all weights of the base, which takes {needed / _GIB:.2f} "
+        f"GiB at least ({device.type}; 16 bytes a weight), {free / _GIB:.2f} GiB are free; write 0, and training "
+        f"starts from the base itself, or take a smaller base_model"
+    )
+
+
+def warm_start_bytes(shape: PretrainedConfig) -> int:
+    """What the warm start takes at least."""
+    return _LEARNED * sum(value.numel() for value in model_without_weights(shape).parameters())
+
+
+def _refuse(parts: Parts, device: torch.device, processes: int, advice: str) -> None:
+    free, needed = free_bytes(device), sum(parts.values())
+    if free is None or needed * processes <= free:
+        return
+    several = f" in each of {processes} processes" if processes > 1 else ""
+    shown = ", ".join(f"{name} {size / _GIB:.2f}" for name, size in parts.items())
+    raise ConfigError(
+        f"the policy does not fit into the memory of this machine ({device.type}): at least {needed / _GIB:.2f} GiB "
+        f"are needed{several}, {free / _GIB:.2f} GiB are free. In GiB: {shown}. {advice}"
+    )
+
+
+def _counted(shape: PretrainedConfig, rank: int, targets: Collection[str]) -> tuple[int, int, int, int]:
+    """Numbers in a model's layers' matrices, in all else, in adapted matrices, and in the adapter."""
+    model: Any = model_without_weights(shape)
+    head = model.get_output_embeddings()
+    linear = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear)}
+    matrices = sum(layer.weight.numel() for layer in linear.values() if layer is not head)
+    adapted = [layer for name, layer in linear.items() if name.rpartition(".")[2] in targets]
+    return (
+        matrices,
+        sum(value.numel() for value in model.parameters()) - matrices,
+        sum(layer.weight.numel() for layer in adapted),
+        rank * sum(layer.in_features + layer.out_features for layer in adapted),
+    )

@@ -20,7 +20,6 @@ from rc1_lib.run import Run
 from rc1_lib.runtime.progress import tell
 from rc1_lib.training.api import Scheduled
 from rc1_lib.training.base_model import load_base, load_tokenizer
-from rc1_lib.training.breakdown import WARMING_UP, naming_breakdowns
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_of, vouched_base
@@ -30,6 +29,7 @@ from rc1_lib.training.embedded.recorded import check_recorded
 from rc1_lib.training.labelled_rows import Collator, EncodedRow, ShuffledRows
 from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.registry import make_engine
+from rc1_lib.training.resource_errors import WARMING_UP, naming_breakdowns
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.train_config import EngineSection
 from rc1_lib.workspace.artifacts import FileState, sha256_json, write_json

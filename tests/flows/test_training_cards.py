@@ -10,7 +10,7 @@ def step_of(engine: str, strategy: str) -> dict[str, float | None]:
     """A line of the metrics, every figure 0.5; what the log names and this engine lacks is None, as it writes it."""
     known = measured(engine, strategy)
     assert known is not None
-    always = {"step": 1.0, "sec_per_step": 0.5, "mem_used_mb": 0.5, "mem_estimated_mb": 0.5, "kl": None, "ratio": None}
+    always = {"step": 1.0, "sec_per_step": 0.5, "mem_used_mb": 0.5, "kl": None, "ratio": None}
     return always | dict.fromkeys(known[0], 0.5)
 
 

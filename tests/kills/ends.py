@@ -22,7 +22,7 @@ _OF_THE_MACHINE = re.compile(r"latency|free|commit|changed files")
 """Checks whose value is a time, the disk, or the repository."""
 _DATED = ("weights", "judge_baseline")
 """Files that tell when they were written, or name one that does."""
-_TIMED = ("sec_per_step", "mem_used_mb", "mem_estimated_mb")
+_TIMED = ("sec_per_step", "mem_used_mb")
 End = dict[str, Any]
 """What it is -> a fingerprint of it, or its value."""
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import load_base, load_tokenizer
 from rc1_lib.training.device import Precision
-from rc1_lib.training.shortage import MEMORY, shortage
+from rc1_lib.training.resource_errors import MEMORY, shortage
 from rc1_lib.training.train_config import LoraSection, ModelSection
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.training.tiny import write_base

@@ -26,7 +26,7 @@ from rc1_lib.run import Run
 from rc1_lib.scoring.paid import paid_in
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.testing.judge_server.behaviour import MODEL
-from rc1_lib.training import memory_estimate
+from rc1_lib.training import usable
 from rc1_lib.training.callbacks.cap import PausedError
 from rc1_lib.training.callbacks.played_shadow import looks_of
 from rc1_lib.training.checkpoint.ledger import read_ledger
@@ -423,9 +423,7 @@ def test_what_does_not_fit_is_refused_before_the_warm_start(
 ) -> None:
     run = tiny("training.warm_start.steps=2")
     room = free or int(15.9 * sum(value.numel() for value in load_file(run.workspace.path(WEIGHTS)).values()))
-    monkeypatch.setattr(memory_estimate, "free_bytes", lambda device: room)
-    if free is None:
-        monkeypatch.setattr(memory_estimate.MemoryEstimate, "needed", 0)
+    monkeypatch.setattr(usable, "free_bytes", lambda device: room)
     with pytest.raises(ConfigError, match=sentence):
         prepare(run)
     assert not run.workspace.path(SFT).exists()

@@ -13,12 +13,11 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
-from rc1_lib.training.memory_estimate import estimate_memory
-from rc1_lib.training.metrics_log import MetricsLog
 from rc1_lib.training.ppo.targets import targets_of
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.updates.own_tokens import own_tokens
 from rc1_lib.training.updates.reading import logprobs_of
+from rc1_lib.training.usable import least_memory
 from tests.forks import Forks
 from tests.training.random_base import published_shape, random_run
 
@@ -80,16 +79,12 @@ def test_it_resumes_from_a_checkpoint_with_the_same_bytes(done: Run, tmp_path: P
     assert fingerprint(again.workspace.path(LAST)) == fingerprint(done.workspace.path(LAST))
 
 
-def test_what_a_step_takes_is_estimated_before_it_begins(done: Run) -> None:
-    last = MetricsLog(done.workspace.path("reports/metrics.jsonl")).read()[-1]
-    assert 0.75 < last["mem_estimated_mb"] / last["mem_used_mb"] < 1.5
-
-
 def test_the_published_shape_has_the_weights_that_its_model_has() -> None:
     config = open_run(profile="prod", workspace=Path("unused")).config
     layer = 2560 * (4096 + 2 * 1024) + 4096 * 2560 + 3 * 2560 * 9728
-    estimate = estimate_memory(config, published_shape(), torch.device("cpu"), 300)
-    assert estimate.standing["weights"] == int(36 * layer * (0.5 + 1 / 64 + 4 / 16_384)) + 4 * (
+    parts = least_memory(config, published_shape(), torch.device("cpu"))
+    assert parts["weights"] == int(36 * layer * (0.5 + 1 / 64 + 4 / 16_384)) + 4 * (
         151_936 * 2560 + 36 * (2 * 2560 + 2 * 128) + 2560
     )
-    assert estimate.standing["adapter"] == 4 * 36 * 16 * (2 * (2560 + 4096) + 2 * (2560 + 1024) + 3 * (2560 + 9728))
+    adapter = 36 * 16 * (2 * (2560 + 4096) + 2 * (2560 + 1024) + 3 * (2560 + 9728))
+    assert parts["adapter, gradients and optimizer"] == 16 * adapter

@@ -10,7 +10,7 @@ import io
 import pickle
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from torch import Tensor
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.ledger import record_all
 from rc1_lib.training.checkpoint.manifest import NAME, read_verified, write_manifest
-from rc1_lib.training.checkpoint.names import LATEST, folder_name, settle, step_of
+from rc1_lib.training.checkpoint.names import LATEST, folder_name, settle, step_of, steps
 from rc1_lib.training.checkpoint.state import CheckpointError, CheckpointState
 
 STATE = "state.json"
@@ -161,3 +161,28 @@ def _plain(part: Any, where: str) -> Any:
     if part is None or type(part) in (bool, int, float):
         return part
     raise TypeError(f"{where.removeprefix('.') or 'the state'} is a {type(part).__name__}, expected plain data")
+
+
+def left_in(
+    folder: Path, before: int | None = None, *, differs: Callable[[Mapping[str, Any]], object] = lambda _: False
+) -> str:
+    """The newest whole checkpoint of a run, as a sentence.
+
+    Args:
+        folder: of its checkpoints, and maybe of other runs'.
+        before: a step that it has to come before.
+        differs: what a checkpoint's values and the run's own differ in; nothing for one of this run.
+    """
+    for step, path in sorted(steps(folder).items(), reverse=True):
+        if (before is None or step < before) and (path / NAME).is_file() and not differs(_values(path)):
+            return f"The last good checkpoint is {folder.name}/{path.name}; --resume-from goes on there"
+    return "No checkpoint was written before"
+
+
+def _values(checkpoint: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself; a full disk or memory lets nobody look closer."""
+    try:
+        values = orjson.loads((checkpoint / STATE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}

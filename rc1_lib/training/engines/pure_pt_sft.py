@@ -22,9 +22,9 @@ from rc1_lib.training.device import Precision, get_device, get_precision, to_dev
 from rc1_lib.training.finite_step import check_finite_gradient, check_finite_loss
 from rc1_lib.training.labelled_rows import IGNORED, micro_batches
 from rc1_lib.training.lora import lora_config
-from rc1_lib.training.memory_estimate import estimated_mb
 from rc1_lib.training.setups import SupervisedSetup
 from rc1_lib.training.trained_weights import TrainedWeights
+from rc1_lib.training.usable import check_rows_memory
 
 
 class PurePtSFT(Engine[SupervisedSetup]):
@@ -35,7 +35,6 @@ class PurePtSFT(Engine[SupervisedSetup]):
         optimizer: AdamW over what is trained.
         gradient_hooks: called between backward and the optimizer's step.
         ignores: keys of the section `engine` that mean nothing here.
-        mem_estimated_mb: the peak that was estimated before anything was allocated; None where nobody knew the rows.
     """
 
     takes = SupervisedSetup
@@ -43,7 +42,6 @@ class PurePtSFT(Engine[SupervisedSetup]):
     model: nn.Module
     optimizer: Optimizer
     gradient_hooks: list[GradientHook]
-    mem_estimated_mb: float | None
 
     def setup(self, setup: SupervisedSetup) -> None:
         """Load the base, adapt it, and build the optimizer.
@@ -55,7 +53,7 @@ class PurePtSFT(Engine[SupervisedSetup]):
         self.device = get_device(setup.devices)
         self.precision = get_precision(self.device, setup.precision)
         self._rows = setup.micro_batch
-        self.mem_estimated_mb = estimated_mb(setup, self.device)
+        check_rows_memory(setup, self.device)
         self._causal = load_base(setup.model, self.device, self.precision)
         self.model = _adapted(self._causal, setup)
         self._weights = TrainedWeights(self.model, adapted=setup.model.lora.enable)

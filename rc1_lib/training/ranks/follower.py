@@ -53,7 +53,7 @@ def follow(line: Line, rank: int, size: int) -> None:
 def _failure(error: Exception, who: str) -> Failure:
     if isinstance(error, RC1Error):
         return Failure(f"{who}{error}", refused=True)
-    from rc1_lib.training.shortage import shortage  # it imports torch, and a follower has to be there before that is
+    from rc1_lib.training.resource_errors import shortage  # imports torch; a follower has to be there before that
 
     lacking = shortage(error)
     what = traceback.format_exc()

@@ -25,7 +25,7 @@ from rc1_lib.training.ranks.crew import GO_ON, KILLED, Crew
 from rc1_lib.training.ranks.follower import follow
 from rc1_lib.training.ranks.launch import Launch, forget_launch, gpu_of
 from rc1_lib.training.ranks.link import LostError
-from rc1_lib.training.shortage import MEMORY
+from rc1_lib.training.resource_errors import MEMORY
 
 _PATIENCE = timedelta(days=365)
 """A follower waits for as long as the first process is at work alone; of one that is gone the socket tells at once."""

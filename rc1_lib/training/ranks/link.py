@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.shortage import WorkerShortage
+from rc1_lib.training.resource_errors import WorkerShortage
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 
 from rc1_lib.training.ranks.crew import GO_ON, KILLED, Crew
 from rc1_lib.training.ranks.link import LostError
-from rc1_lib.training.shortage import MEMORY
+from rc1_lib.training.resource_errors import MEMORY
 
 _MODULE = "rc1_lib.training.ranks.follower"
 _PATIENCE_S = 30

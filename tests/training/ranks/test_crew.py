@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.training.breakdown import BreakdownError, naming_breakdowns, while_learning
 from rc1_lib.training.memory import oom_kills
 from rc1_lib.training.ranks.link import FollowerError, LostError
 from rc1_lib.training.ranks.started import StartedCrew
-from rc1_lib.training.shortage import DISK, MEMORY, shortage
+from rc1_lib.training.resource_errors import DISK, MEMORY, BreakdownError, naming_breakdowns, shortage, while_learning
 from tests.forks import Forks
 from tests.training.ranks import workers
 from tests.training.ranks.forked import fork_followers

@@ -26,7 +26,7 @@ from rc1_lib.training.ranks.launch import Launch, forget_launch, gpu_of, launch_
 from rc1_lib.training.ranks.launched import LaunchedCrew, join
 from rc1_lib.training.ranks.link import LostError
 from rc1_lib.training.ranks.processes import processes_of
-from rc1_lib.training.shortage import MEMORY, shortage
+from rc1_lib.training.resource_errors import MEMORY, shortage
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.forks import Forks
 from tests.training.ranks import launches
@@ -202,7 +202,7 @@ def test_processes_that_the_shards_cannot_be_dealt_to_evenly_are_refused(
         go(tiny(SHARDS), 1)
 
 
-OWN = ("sec_per_step", "mem_used_mb", "mem_estimated_mb", "ts")
+OWN = ("sec_per_step", "mem_used_mb", "ts")
 """What each process has of its own: time and memory."""
 TWO = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0", "-m")
 

@@ -24,14 +24,17 @@ import torch
 import rc1_lib.training.rollout.vllm.server as server_module
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.training.base_model import base_config
 from rc1_lib.training.episode_engine import EpisodeEngine
 from rc1_lib.training.metrics_log import MetricsLog
+from rc1_lib.training.models import model_section
 from rc1_lib.training.ppo_run import advance, configured_facts, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.rollout.vllm.adapter import PREFIX
 from rc1_lib.training.rollout.vllm.server import Access, Turn, VLLMError
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.training.updates.parity import ParityError
+from rc1_lib.training.usable import least_memory
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 from tests.training.test_episode_engines import check_sampled_again_at_a_rate_of_0, engine_of, played
@@ -531,10 +534,10 @@ def test_who_samples_is_part_of_a_run_and_where_the_server_is_is_not(asking: Cal
 
 
 def test_nothing_is_allocated_here_to_sample_with(asking: Callable[..., Run], tiny: Tiny) -> None:
-    runs = tiny("finetune.method=qlora", FEW), asking("finetune.method=qlora")
-    ours, theirs = (engine_of(run).memory for run in runs)
-    assert ours.playing and not theirs.playing and theirs.standing["sampling copy"] == 0
-    assert ours.learning == theirs.learning
+    for run, copied in ((tiny("finetune.method=qlora", FEW), True), (asking("finetune.method=qlora"), False)):
+        shape = base_config(model_section(run.config, str(run.workspace.path("base"))))
+        copy = least_memory(run.config, shape, torch.device("cpu"))["their copy to sample with"]
+        assert bool(copy) is copied
 
 
 @pytest.mark.skipif(not os.environ.get(REAL), reason=f"asks a real vLLM: {REAL} has to name a Python that has it")

@@ -8,6 +8,7 @@ import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,19 +21,9 @@ from rc1_lib.config.engines import ENGINES
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
-from rc1_lib.training.breakdown import (
-    FROM_ROWS,
-    WARMING_UP,
-    WHILE_PLAYING,
-    BreakdownError,
-    Remedies,
-    left_in,
-    naming_breakdowns,
-    while_learning,
-)
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.names import steps
-from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
+from rc1_lib.training.checkpoint.save_load import left_in, load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.diverged import CollapsedError, DivergedError
@@ -41,7 +32,18 @@ from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.ranks.link import FollowerError, LostError
-from rc1_lib.training.shortage import DISK, MEMORY, shortage
+from rc1_lib.training.resource_errors import (
+    DISK,
+    FROM_ROWS,
+    MEMORY,
+    WARMING_UP,
+    WHILE_PLAYING,
+    BreakdownError,
+    Remedies,
+    naming_breakdowns,
+    shortage,
+    while_learning,
+)
 from rc1_lib.training.train_config import TrainConfig
 from rc1_lib.training.train_local import train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
@@ -77,7 +79,7 @@ def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path:
     folder = tmp_path / "rc1"
     first = saved(folder, 1)
     told = r"the disk is full .*free space.* The last good checkpoint is rc1/step_00001"
-    with pytest.raises(BreakdownError, match=told), full_disk(), naming_breakdowns(folder, LEARNING):
+    with pytest.raises(BreakdownError, match=told), full_disk(), naming_breakdowns(partial(left_in, folder), LEARNING):
         saved(folder, 2, 1_000_000)
     assert list(steps(folder)) == [1] and (folder / "latest").resolve() == first
     assert load_checkpoint(first).step == 1
@@ -87,9 +89,9 @@ def test_a_disk_that_is_full_while_saving_leaves_the_checkpoint_before(tmp_path:
 
 def test_memory_that_is_full_is_named_as_torch_tells_it(tmp_path: Path) -> None:
     told = r"memory is full .*training\.processes.* training\.ppo\.micro_tokens.* No checkpoint"
-    with pytest.raises(BreakdownError, match=told), naming_breakdowns(tmp_path, LEARNING):
+    with pytest.raises(BreakdownError, match=told), naming_breakdowns(partial(left_in, tmp_path), LEARNING):
         too_much()
-    with pytest.raises(BreakdownError, match="memory is full"), naming_breakdowns(tmp_path, LEARNING):
+    with pytest.raises(BreakdownError, match="memory is full"), naming_breakdowns(partial(left_in, tmp_path), LEARNING):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB\nmore words")
 
 
@@ -120,7 +122,8 @@ def test_what_has_run_out_is_known_by_its_error_and_anything_else_stays_what_it_
     tmp_path: Path, error: Exception, what: str
 ) -> None:
     assert shortage(error) == what
-    with pytest.raises(BreakdownError if what else type(error)) as found, naming_breakdowns(tmp_path, LEARNING):
+    inside = naming_breakdowns(partial(left_in, tmp_path), LEARNING)
+    with pytest.raises(BreakdownError if what else type(error)) as found, inside:
         raise error
     assert found.value.__cause__ is error if what else found.value is error
 
@@ -160,11 +163,11 @@ def test_the_last_good_checkpoint_is_the_one_before_the_first_sign(tmp_path: Pat
         saved(tmp_path / "rc1", step)
     (tmp_path / "rc1/step_00009").mkdir()  # one that was never finished
     assert "rc1/step_00003;" in left_in(tmp_path / "rc1")
-    inside = naming_breakdowns(tmp_path / "rc1", LEARNING)
+    inside = naming_breakdowns(partial(left_in, tmp_path / "rc1"), LEARNING)
     with pytest.raises(CollapsedError, match=r"lost\. .* rc1/step_00001") as fault, inside:
         raise CollapsedError("lost", 2)
     assert fault.value.since == 2
-    inside = naming_breakdowns(tmp_path / "rc1", LEARNING)
+    inside = naming_breakdowns(partial(left_in, tmp_path / "rc1"), LEARNING)
     with pytest.raises(DivergedError, match=r"not finite\. .* rc1/step_00003"), inside:
         raise DivergedError("not finite")
 

@@ -1,26 +1,50 @@
-"""What ends a training from outside, by its name: the disk is full, or memory is. What to do, and what is left."""
+"""A full disk and a full memory, whoever raises them: told as one sentence that says what to do, and what is left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import errno
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import orjson
+import torch
 from safetensors import SafetensorError
 
-from rc1_lib.training.checkpoint.manifest import NAME
-from rc1_lib.training.checkpoint.names import steps
-from rc1_lib.training.checkpoint.save_load import STATE
 from rc1_lib.training.diverged import CollapsedError, DivergedError
-from rc1_lib.training.ranks.link import LostError
-from rc1_lib.training.shortage import DISK, MEMORY, shortage
 
-_RAISED = (MemoryError, RuntimeError, OSError, SafetensorError, LostError)
-"""What shortages are raised as."""
+DISK, MEMORY = "the disk is full", "memory is full"
+
+_NUMBERS = {errno.ENOSPC: DISK, errno.EDQUOT: DISK, errno.EFBIG: DISK, errno.ENOMEM: MEMORY}
+_OS_ERROR = re.compile(r"os error (\d+)")
+"""How safetensors reports an error of the system, which it raises as one of its own."""
+_NO_MEMORY = re.compile(r"can(?:not|'t) allocate memory|DefaultCPUAllocator|out of memory", re.IGNORECASE)
+"""What torch says if it has no error of its own for it: its allocator on a CPU, a file that it maps, MPS."""
 _ROOM = "free space, or name another --workspace"
+
+
+class WorkerShortage(Exception):
+    """An error of a worker process that may have come of a shortage there.
+
+    Attributes:
+        lacking: what had run out, in the words of `shortage`; "" if something else failed.
+    """
+
+    lacking: str
+
+
+def shortage(error: BaseException) -> str:
+    """What has run out, `DISK` or `MEMORY`; "" if it is something else."""
+    if isinstance(error, WorkerShortage):
+        return error.lacking
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return MEMORY
+    if isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error)):
+        return MEMORY
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, SafetensorError) and (found := _OS_ERROR.search(str(error))):
+        number = int(found[1])
+    return "" if number is None else _NUMBERS.get(number, "")
 
 
 class BreakdownError(Exception):
@@ -77,18 +101,17 @@ FROM_ROWS = Remedies(
 """For the small local configuration."""
 
 
-Differs = Callable[[Mapping[str, Any]], object]
-"""What a checkpoint's values and a run's own differ in; nothing of either where they are of one run."""
+Left = str | Callable[[int | None], str]
+"""What is left, in words: always the same, or of what was saved before a step (None: before now)."""
 
 
 @contextmanager
-def naming_breakdowns(left: Path | str, remedies: Remedies, differs: Differs = lambda _: False) -> Iterator[None]:
+def naming_breakdowns(left: Left, remedies: Remedies) -> Iterator[None]:
     """Say what ended the block, what to do, and what is left.
 
     Args:
-        left: the folder of its checkpoints, or what is left in words.
-        remedies: what to do where something has run out.
-        differs: of the checkpoints there may be others than the run's own.
+        left: what is left.
+        remedies: what to do if something has run out.
 
     Raises:
         BreakdownError: when the disk or memory is full, here or in a process that shares the work.
@@ -97,32 +120,15 @@ def naming_breakdowns(left: Path | str, remedies: Remedies, differs: Differs = l
     try:
         yield
     except CollapsedError as error:
-        raise CollapsedError(f"{error}. {_left(left, differs, error.since)}", error.since) from error
+        raise CollapsedError(f"{error}. {_words(left, error.since)}", error.since) from error
     except DivergedError as error:
-        raise DivergedError(f"{error}. {_left(left, differs)}") from error
-    except _RAISED as error:
+        raise DivergedError(f"{error}. {_words(left)}") from error
+    except Exception as error:
         if not (what := shortage(error)):
             raise
         cause = str(error).partition("\n")[0] or type(error).__name__
-        raise BreakdownError(f"{what} ({cause}): {remedies.against(what)}. {_left(left, differs)}") from error
+        raise BreakdownError(f"{what} ({cause}): {remedies.against(what)}. {_words(left)}") from error
 
 
-def left_in(folder: Path, before: int | None = None, differs: Differs = lambda _: False) -> str:
-    """The run's newest whole checkpoint, of a step before `before` where one is given, as a sentence."""
-    for step, path in sorted(steps(folder).items(), reverse=True):
-        if (before is None or step < before) and (path / NAME).is_file() and not differs(_values(path)):
-            return f"The last good checkpoint is {folder.name}/{path.name}; --resume-from goes on there"
-    return "No checkpoint was written before"
-
-
-def _values(checkpoint: Path) -> dict[str, Any]:
-    """What a checkpoint says of itself; it is not looked at closer, where a disk or memory is full."""
-    try:
-        values = orjson.loads((checkpoint / STATE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return values if isinstance(values, dict) else {}
-
-
-def _left(left: Path | str, differs: Differs, before: int | None = None) -> str:
-    return left if isinstance(left, str) else left_in(left, before, differs)
+def _words(left: Left, before: int | None = None) -> str:
+    return left if isinstance(left, str) else left(before)

@@ -1,0 +1,70 @@
+"""A policy that plainly cannot fit is refused before anything of it is loaded, with figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from rc1_lib.errors import ConfigError
+from rc1_lib.run import open_run
+from rc1_lib.training import usable
+from rc1_lib.training.registry import make_engine
+from rc1_lib.training.setups import SupervisedSetup
+from rc1_lib.training.train_config import load_train_config
+from rc1_lib.training.train_local import setup_of
+from rc1_lib.training.usable import check_memory, check_rows_memory
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from tests.training.random_base import published_shape
+from tests.training.tiny import write_base
+
+CPU = torch.device("cpu")
+
+
+def rows_of(base: Path, engine: str, *overrides: str) -> SupervisedSetup:
+    settings = [f"engine.name={engine}", f"model.base={base}", "run.device_pref=[cpu]", *overrides]
+    config = load_train_config(PROJECT_ROOT / "configs/train_local.yaml", settings)
+    return setup_of(config, config.model)
+
+
+def test_a_published_base_is_refused_where_its_weights_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    config, shape = open_run(profile="prod", workspace=Path("unused")).config, published_shape()
+    monkeypatch.setattr(usable, "free_bytes", lambda _: 8 * 2**30)
+    with pytest.raises(
+        ConfigError,
+        match=r"at least 10\.\d\d GiB are needed, 8\.00 GiB are free\. In GiB: weights 3\.\d\d, .* Set fine",
+    ):
+        check_memory(config, shape, CPU, 1)
+    monkeypatch.setattr(usable, "free_bytes", lambda _: 16 * 2**30)
+    parts = check_memory(config, shape, CPU, 1)
+    with pytest.raises(ConfigError, match="are needed in each of 2 processes, 16"):
+        check_memory(config, shape, CPU, 2)
+    monkeypatch.setattr(usable, "free_bytes", lambda _: None)
+    assert check_memory(config, shape, CPU, 99) == parts, "where nobody knows what is free, nothing is refused"
+
+
+@pytest.mark.parametrize("adapted", [True, False])
+def test_what_is_trained_of_rows_has_a_gradient_and_two_moments(
+    adapted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup = rows_of(write_base(tmp_path / "base"), "pure_pt_sft", f"model.lora.enable={adapted}")
+    told: list[dict[str, int]] = []
+    monkeypatch.setattr(usable, "_refuse", lambda parts, *_: told.append(parts))
+    check_rows_memory(setup, CPU)
+    ((weights, learning),) = (parts.values() for parts in told)
+    assert (learning == 3 * weights) is not adapted
+    assert learning > 0
+
+
+@pytest.mark.parametrize("name", ["pure_pt_sft", "trl_sft"])
+def test_rows_that_fit_no_machine_are_refused_before_anything_is_loaded(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = write_base(tmp_path / "base")
+    setup = rows_of(base, name)
+    engine = make_engine(name, SupervisedSetup)
+    (base / "model.safetensors").unlink()  # nothing of it is read
+    monkeypatch.setattr(usable, "free_bytes", lambda _: 2**10)
+    with pytest.raises(ConfigError, match=r"does not fit .* 0\.00 GiB are free\. .* Set model\.quantization: nf4 or"):
+        engine.setup(setup)
