@@ -146,7 +146,9 @@ def test_it_is_refused_without_the_judges_instructions(ticketed: Run) -> None:
 
 def test_it_is_refused_with_another_judge(ticketed: Run) -> None:
     other = open_run(
-        profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "judge.samples=2"]
+        profile="local",
+        workspace=ticketed.workspace.root,
+        overrides=[*ticketed.overrides, "judge.provider=openai", "judge.model=another"],
     )
     assert "the judge is another one" in refusal(other)
 
