@@ -96,7 +96,7 @@ def _build(session: Session, run: Run, rebuild: bool) -> int:
         session.show(f"    sha256 {manifests[part]['sha256']}")
     body = manifests["pool"]["report"]
     session.show("rows by task: " + tables.counts(body["rows"]))
-    session.show(f"second uses of a question: {body['second_uses_of_a_question']}")
+    session.show(f"questions posed a second time: {body['second_uses_of_a_question']}")
     session.show(*filter(None, [about_unplayable(body.get("rows_without_user_replies", 0))]))
     session.show(*(f"left out: {why}: {count}" for why, count in body["dropped_questions"].items() if count))
     for task, reasons in manifests["pool"]["skipped_records"].items():

@@ -63,7 +63,7 @@ class Given:
     only_folders: bool = False
     vouched: bool = True
     wanted: Callable[[Run], bool] = lambda run: True
-    made_by: str = "rc1 preflight writes what is missing"
+    made_by: str = "`rc1 preflight` writes what is missing"
 
     def path(self, run: Run) -> Path:
         """Where it lies: never looked for in the current directory."""
@@ -215,5 +215,5 @@ def _sha256_at(where: Callable[[Run], str], run: Run) -> str:
 
 def _there(path: Path, name: str, made_by: str, hashed: Callable[[Path], str]) -> str:
     if not path.exists():
-        raise RC1Error(f"{path}: there is no such file, and {name} is needed as evidence; {made_by}")
+        raise RC1Error(f"{path}: file not found, but the gates or the ticket need '{name}'; {made_by}")
     return hashed(path)

@@ -6,7 +6,7 @@ import polars as pl
 
 from rc1_lib.records import Row
 
-UNPLAYABLE = "what the user says when asked (`user_replies`), which rows of an older form or from elsewhere lack"
+UNPLAYABLE = "the user's replies when asked (`user_replies`, and `slot` if something is missing)"
 
 
 def is_playable(row: Row) -> bool:
@@ -27,6 +27,6 @@ def about_unplayable(lacking: int) -> str:
     if not lacking:
         return ""
     return (
-        f"{lacking:,} rows do not hold {UNPLAYABLE}: gates read them, but they cannot be played, and training leaves "
-        f"them out; build the pool from questions, or give rows that this version's `rc1 build-pool` wrote"
+        f"{lacking:,} rows lack {UNPLAYABLE}: gates read them, but they cannot be played, and training leaves them "
+        f"out; add these keys to the rows (docs/how-to/own-source.md), or build the pool from questions"
     )

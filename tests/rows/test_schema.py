@@ -148,7 +148,7 @@ def test_rows_of_an_older_form_are_read_and_counted(lines: list[str], tmp_path: 
     frame = check_rows(read_rows(path), path, "pool")
     assert unplayable(frame) == 2
     assert [is_playable(row) for row in frame.iter_rows(named=True)] == [True, False, True, False, True]
-    with pytest.raises(RowError, match=r"does not hold what the user says when asked .* build it by `rc1 build-pool`"):
+    with pytest.raises(RowError, match=r"lacks the user's replies when asked .* or run `rc1 build-pool`"):
         World(frame.row(1, named=True))
 
 
