@@ -1,6 +1,6 @@
-"""Answer rule: does the rule that decides success pay right answers, however they are spelled, and nothing else?
+"""Answer rule: does the rule that decides success accept right answers in any spelling, and nothing else?
 
-Seven tenths of what a training pays, or all of it, hang on one function of each task. It is asked about spellings known
+One function per task decides seven tenths of the training reward, or all of it. This gate tests it with spellings known
 to be right and answers known to be wrong, all made from the pool's own gold answers (`rc1_lib.answer_rules`).
 """
 
@@ -20,15 +20,15 @@ from rc1_lib.records import Check, GateResult, Task
 
 GATE = "answer_rule"
 _SHOWN = 300
-"""Characters of an answer that an offender shows."""
+"""An offender shows this many characters of an answer."""
 _ADVICE = (
-    "`rc1 check-answers` lists them: leave out a question whose gold answer is at fault, or mend the rule (the task's "
-    "`is_right`; rc1_lib/answer_rules has rules that hold)"
+    "`rc1 check-answers` lists them: drop questions with a wrong gold answer, or fix the rule (the task's `is_right`; "
+    "rc1_lib/answer_rules has tested rules)"
 )
 
 
 def answer_rule_gate(rows: pl.DataFrame, rule_of: Callable[[Task], Rule], thresholds: AnswerRuleGate) -> GateResult:
-    """Judge the rule of every task that has rows.
+    """Check the rule of every task that has rows.
 
     Args:
         rows: of the pool.
@@ -41,21 +41,21 @@ def answer_rule_gate(rows: pl.DataFrame, rule_of: Callable[[Task], Rule], thresh
 def reports_of(
     samples: Mapping[Task, Sample], rule_of: Callable[[Task], Rule], thresholds: AnswerRuleGate
 ) -> dict[Task, RuleReport]:
-    """What was found of every task's rule, on golds of the task."""
+    """What the check found about every task's rule, on the task's gold answers."""
     return {task: ask_rule(rule_of(task), sample, thresholds.confidence) for task, sample in samples.items()}
 
 
 def judged(reports: Mapping[Task, RuleReport], thresholds: AnswerRuleGate) -> GateResult:
-    """The verdict on what was found of each task's rule."""
+    """The verdict on each task's rule."""
     checks = [check for task, report in reports.items() for check in _checks(task, report, thresholds)]
     if not checks:
-        checks = [at_least("tasks with gold answers", 0, 1, "there are no rows whose golds could be asked about")]
+        checks = [at_least("tasks with gold answers", 0, 1, "there are no rows with gold answers to test")]
     listed = [_offender(task, one) for task, report in reports.items() for one in _first_of_each_kind(report.offences)]
     return GateResult(GATE, tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
 
 
 def pool_golds(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> dict[Task, Sample]:
-    """Of each task a spread of the different gold answers, with question and longest page of a row that has them."""
+    """A spread of each task's different gold answers, each with the question and longest page of a row that has it."""
     first = (
         rows.lazy().with_row_index("place").select("place", "task", "answer")
         .unique(["task", "answer"], keep="first", maintain_order=True).collect()
@@ -79,23 +79,26 @@ def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate) -> Itera
         ("wrong answers paid, share", report.wrong_paid, thresholds.max_wrong_paid),
         ("right answers refused, share", report.right_refused, thresholds.max_right_refused),
     ):
-        # Of yes and no there is nothing more to draw: all that there is was asked.
+        # Yes and no have no further variants: all of them were tested.
         interval = None if report.form is Form.VERDICT else _interval(rate, thresholds)
         yield at_most(f"{name}[{task}]", rate.share, most, _ADVICE, interval)
     for name, (asked, paid) in report.never().items():
-        yield at_most(f"{name}[{task}]", paid, 0, f"{_ADVICE}; of {asked} such answers none may be right")
+        yield at_most(f"{name}[{task}]", paid, 0, f"{_ADVICE}; all {asked} such answers are wrong")
     yield at_most(
-        f"answers at which the rule breaks[{task}]", report.broken, 0, "a rule has to say no to any text; see the list"
+        f"answers at which the rule breaks[{task}]",
+        report.broken,
+        0,
+        "a rule must accept any text as input; see the list",
     )
     for name, right in (("spellings", True), ("wrong answers", False)):
         kinds = sum(one.right is right for one in report.kinds)
-        advice = "the golds allow too few to say anything of the rule: are they all alike?"
+        advice = "the gold answers allow too few kinds to test the rule: are they all alike?"
         yield at_least(f"kinds of {name} asked about[{task}]", kinds, thresholds.min_kinds, advice)
     different = f"different golds[{task}]"
-    if report.form is Form.VERDICT:  # of one verdict the other follows, and is asked about
+    if report.form is Form.VERDICT:  # one verdict implies the other, which is tested too
         yield info(different, report.distinct)
     else:
-        advice = "the task's questions have hardly any different answers: look at the source"
+        advice = "the task's questions have hardly any different answers: check the source"
         yield at_least(different, report.distinct, thresholds.min_golds, advice)
     yield info(f"form of the golds[{task}]", report.form.value)
     for one in report.kinds:
@@ -109,7 +112,7 @@ def _interval(rate: Rate, thresholds: AnswerRuleGate) -> CheckInterval:
 
 
 def _first_of_each_kind(offences: tuple[Offence, ...], most: int = 20) -> Iterator[Offence]:
-    """At most so many of each kind, so that one kind does not fill the list."""
+    """At most this many of each kind, so that one kind does not fill the list."""
     seen: dict[tuple[bool, str], int] = {}
     for one in offences:
         count = seen[one.right, one.kind] = seen.get((one.right, one.kind), 0) + 1
@@ -118,7 +121,7 @@ def _first_of_each_kind(offences: tuple[Offence, ...], most: int = 20) -> Iterat
 
 
 def _offender(task: Task, one: Offence) -> Mapping[str, Any]:
-    said = f"the rule broke: {one.error}" if one.error else "right, and refused" if one.right else "wrong, and paid"
+    said = f"the rule broke: {one.error}" if one.error else "right, but refused" if one.right else "wrong, but paid"
     return {
         "id": one.gold.id, "task": task, "kind": one.kind, "given": one.given[:_SHOWN], "gold": one.gold.answer,
         "aliases": list(one.gold.aliases), "reason": f"{one.kind}: {said}",

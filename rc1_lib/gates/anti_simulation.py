@@ -1,11 +1,10 @@
-"""Anti-simulation: the last scorings of the usage log were made by somebody who was asked, took time and was paid.
+"""Anti-simulation (judge authenticity): the latest scores come from a real judge that took time and was paid.
 
-Two families of checks. *Bookkeeping* compares each of the last scorings with the whole log: a line copied from before,
-a time that cannot be, a provider's id that was used already. *Evidence* looks at those of them that are recent enough
-to say anything of today's judge: how long they took, what was reported as used, whether replies differ, and how many
-came from the cache.
+Two families of checks. *Bookkeeping* compares each recent scoring with the whole log: a copied line, an impossible
+time, a provider's id that was used before. *Evidence* looks at scorings recent enough to describe today's judge: how
+long they took, what usage was reported, whether replies differ, and how many came from the cache.
 
-What a forger can make up freely he can make up well; the gate sees what is cheaper than the real thing.
+A careful forger can invent any log; the gate detects what is cheaper than the real thing.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _WARM = pl.col("temperature").ne_missing(0.0)
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A kind of line that an honest log does not hold."""
+    """A kind of line that an honest log does not contain."""
 
     name: str
     is_so: pl.Expr
@@ -41,54 +40,54 @@ class _Fault:
 _COPIED = (
     _Fault(
         "attempts standing twice", pl.col("attempt_uses") > 1,
-        "the log holds the same attempt more than once, so lines were copied: remove nothing by hand; "
-        "restore the log, or start a new one and score again",
+        "the log contains the same attempt more than once, so lines were copied. Do not edit it by hand: restore "
+        "the log, or start a new one and score again",
     ),
     _Fault(
         "times going back", pl.col("goes_back"),
-        "lines were written long after later ones had begun: they were put there afterwards, or the machine's clock "
+        "lines were written long after later ones had begun: they were inserted afterwards, or the machine's clock "
         "was set back; score again",
     ),
     _Fault(
         "times in the future", pl.col("ahead"),
-        "lines claim to be from after this moment: set the machine's clock right and score again",
+        "lines are dated in the future: correct the machine's clock and score again",
     ),
     _Fault(
         "repeated timings", _LIVE & (pl.col("timing_uses") > 1),
-        "a call's start or reply comes with the very latency of another call, which no network does twice: "
-        "lines were copied; score again",
+        "two calls have exactly the same latency, which never happens on a network: lines were copied; "
+        "score again",
     ),
     _Fault(
         "repeated request ids", _LIVE & ~_UNNAMED & (pl.col("request_uses") > 1),
-        "a provider numbers each reply once: find out what answers in its place (judge.base_url, a proxy's cache)",
+        "a provider uses each reply id once: find out what answers in its place (judge.base_url, a proxy's cache)",
     ),
 )  # fmt: skip
-"""Told by comparison with the whole log."""
+"""Found by comparison with the whole log."""
 _FAKED = (
     _Fault(
         "scorings that took no time", ~((pl.col("latency_ms") > 0) & pl.col("latency_ms").is_finite()).fill_null(False),
-        "nothing answers in no time, not even the cache: a stand-in was asked (judge.provider, judge.base_url)",
+        "even the cache takes some time to answer: a stand-in replied (check judge.provider, judge.base_url)",
     ),
     _Fault(
         "live scorings without a request id", _LIVE & _UNNAMED,
-        "ask a provider, or a server, that gives each reply an id (judge.provider, judge.base_url)",
+        "use a provider or server that gives each reply an id (judge.provider, judge.base_url)",
     ),
     _Fault(
         "live scorings without usage", _LIVE & ~_BILLED & ~(_READ & _WROTE),
-        "ask a provider, or a server, that reports the tokens it used (judge.provider, judge.base_url)",
+        "use a provider or server that reports token usage (judge.provider, judge.base_url)",
     ),
     _Fault(
         "live scorings whose bill and usage disagree", _LIVE & (_BILLED != (_READ & _WROTE)),
-        "a bill without tokens, or tokens without a bill, is not what a provider reports: "
-        "find out what answers in its place",
+        "providers never report a bill without tokens, or tokens without a bill: find out what answers "
+        "in its place",
     ),
     _Fault(
         "replays with a bill",
         ~_LIVE & (_BILLED | _READ | _WROTE | (pl.col("cost_usd").fill_null(0.0) != 0.0)),
-        "a score from the cache costs nothing: replays were dressed up as calls",
+        "a score from the cache costs nothing: somebody logged replays as calls",
     ),
 )  # fmt: skip
-"""Told by each line alone."""
+"""Found by looking at each line alone."""
 
 
 def anti_simulation_gate(
@@ -100,22 +99,22 @@ def anti_simulation_gate(
     now: float,
     thresholds: AntiSimulationGate,
 ) -> GateResult:
-    """Judge the last scorings of the usage log.
+    """Check the latest scorings of the usage log.
 
     Args:
-        log: the whole log, columns of `LOG_SCHEMA`. Lines are written as attempts finish, so starts may go back by as
-            long as the longest call.
-        damage: what the store's own check of the log's integrity found; empty when the log is intact.
-        round_name: decides how much may come from the cache.
-        samples: scores wanted of each dialogue.
+        log: the whole log, columns of `LOG_SCHEMA`. A line is written when its attempt finishes, so starts may go back
+            by as much as the longest call.
+        damage: what the store's integrity check of the log found; empty if the log is intact.
+        round_name: decides how large a share may come from the cache.
+        samples: scores wanted for each dialogue.
         now: seconds since 1970, taken after the log was read.
         thresholds: from the configuration.
     """
     live_start = pl.when(_LIVE & pl.col("started").is_finite()).then("started")
     recent = _compared(log).tail(thresholds.last)
-    # The latest start of a live call before each: a look-up in the cache takes no time, so that any wait for the log's
-    # lock would seem to turn the time back. Among the last scorings only, so that a clock that was once ahead is
-    # forgotten with the scorings of that time.
+    # The latest start of a live call before each line. Cache look-ups are left out: they take no time, so any wait for
+    # the log's lock would look like time going back. Only recent scorings count, so that a clock that was once ahead
+    # is forgotten together with the scorings of that time.
     recent = recent.with_columns(latest=live_start.cum_max().forward_fill().shift(1))
     begins = now - 3600.0 * thresholds.max_age_hours
     longest = pl.col("latency_ms").filter(_LIVE & pl.col("latency_ms").is_finite()).max().fill_null(0.0)
@@ -126,10 +125,15 @@ def anti_simulation_gate(
     fresh = recent.filter(~(pl.col("started") < begins).fill_null(False))
     checks = [
         equal("log intact", not damage, True, damage),
-        above(f"scorings of the last {thresholds.max_age_hours:g} hours", fresh.height, 0, _none_fresh(recent, fresh)),
+        above(
+            f"scorings of the last {thresholds.max_age_hours:g} hours",
+            fresh.height,
+            0,
+            _no_recent_advice(recent, fresh),
+        ),
         *_faults(recent, _COPIED),
     ]
-    # Without evidence there is nothing more to look at, and the check above is red.
+    # Without evidence there is nothing more to check, and the check above fails.
     if fresh.height:
         checks += [
             *_faults(fresh, _FAKED),
@@ -154,7 +158,7 @@ def _faults(lines: pl.DataFrame, faults: tuple[_Fault, ...]) -> list[Check]:
 
 
 def _compared(log: pl.DataFrame) -> pl.DataFrame:
-    """The scorings in order, each with how often its marks stand in the whole log."""
+    """The scorings in order, each with how often its marks occur in the whole log."""
     return (
         log.sort("seq")
         .with_columns(attempt_uses=pl.len().over("attempt_id"))
@@ -169,21 +173,21 @@ def _compared(log: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _none_fresh(recent: pl.DataFrame, fresh: pl.DataFrame) -> str:
+def _no_recent_advice(recent: pl.DataFrame, fresh: pl.DataFrame) -> str:
     if fresh.height:
         return ""
     if not recent.height:
-        return "the usage log holds no scoring at all: nothing shows that the judge was ever asked; ask it"
-    return f"all of the last {recent.height} scorings are older, and say nothing of today's judge; ask it again"
+        return "the usage log has no scorings, so nothing shows that the judge was ever asked: score some dialogues"
+    return f"all of the last {recent.height} scorings are older and say nothing about today's judge: score again"
 
 
 def _sources(fresh: pl.DataFrame, round_name: Round, thresholds: AntiSimulationGate) -> list[Check]:
     live = fresh.filter(_LIVE)
     return [
-        above("live scorings", live.height, 0, "everything came from the cache: score something that is not in it"),
+        above("live scorings", live.height, 0, "every score came from the cache: score dialogues that are not in it"),
         at_least(
             "billed scorings", live.filter(_BILLED).height, thresholds.min_billable,
-            "score with a provider that bills; the local rubric and the cache bill nobody",
+            "score with a provider that bills; the local rubric and the cache are free",
         ),
         below(
             "share from the cache", 1.0 - live.height / fresh.height, thresholds.cache_hit_lt[round_name],
@@ -193,12 +197,12 @@ def _sources(fresh: pl.DataFrame, round_name: Round, thresholds: AntiSimulationG
 
 
 def _latencies(live: pl.DataFrame, thresholds: AntiSimulationGate) -> list[Check]:
-    """The spread of all live latencies, and of their middle half, which a few outliers cannot widen."""
+    """The spread of all live latencies and of their middle half, which a few outliers cannot widen."""
     latency = pl.col("latency_ms")
     middle = latency.quantile(0.75, "linear") - latency.quantile(0.25, "linear")
     whole, half = live.select(whole=latency.std() / latency.mean(), half=middle / latency.median()).row(0)
     advice = (
-        "calls that all take the same time are a timer's, not a provider's: find out what answers in its place"
+        "calls that all take the same time come from a timer, not a provider: find out what answers in its place"
         if live.height >= 2
         else f"{live.height} live scorings show no spread: score more dialogues that are not in the cache"
     )
@@ -210,26 +214,26 @@ def _latencies(live: pl.DataFrame, thresholds: AntiSimulationGate) -> list[Check
 
 
 def _replies(live: pl.DataFrame, samples: int, thresholds: AntiSimulationGate) -> list[Check]:
-    """Whether one dialogue's samples differ where they are drawn, and whether dialogues get replies of their own."""
+    """Whether samples of one dialogue differ if drawn at random, and whether each dialogue gets its own replies."""
     shared = live.select((pl.col("dialogue").n_unique().over("reply_sha256") > 1).mean()).item()
     across = at_most(
         "replies that another dialogue got too, share", number(shared) if live.height else 0.0,
         thresholds.max_identical,
-        "the judge says the same of different dialogues: it does not read them",
+        "the judge replies the same about different dialogues: it does not read them",
     )  # fmt: skip
     name = "dialogues with identical replies, share"
     warm = live.filter(_WARM)
     if samples < 2:
         return [info(name, "not measurable: judge.samples is 1, so no two replies can be compared"), across]
     if not warm.height:
-        return [info(name, "not measurable: no live reply was drawn at a temperature above 0"), across]
+        return [info(name, "not measurable: no live reply was sampled at a temperature above 0"), across]
     groups = warm.group_by("run_id", "dialogue", "model").agg(
         replies=pl.len(), different=pl.col("reply_sha256").n_unique()
     )
     repeated = groups.filter(pl.col("replies") >= 2)
     advice = (
-        "samples drawn at a temperature above 0 are the same to the letter: one reply was used for all of them, "
-        "or the server ignores the temperature (judge.sampling.temperature)"
+        "samples at a temperature above 0 are identical: one reply was used for all of them, or the server "
+        "ignores the temperature (judge.sampling.temperature)"
         if repeated.height
         else "no dialogue has two live replies to compare: score dialogues that are not in the cache, all samples"
     )

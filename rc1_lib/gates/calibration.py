@@ -1,4 +1,4 @@
-"""The calibration: the new weights order unseen dialogues better than the old ones, and come nearer to success."""
+"""Calibration: the new weights order held-out dialogues better than the old ones and predict success more closely."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 
 _FOLDS = (
-    "undefined, because some fold's scores or outcomes are all the same: lower calibration.cv, or judge more dialogues "
+    "undefined: all scores or all outcomes of a fold are the same; lower calibration.cv, or judge more dialogues "
     "(calibration.n)"
 )
 
@@ -25,16 +25,16 @@ def calibration_gate(
     thresholds: CalibrationGate,
     weights: WeightsGate,
 ) -> GateResult:
-    """Judge a calibration on what its folds did not fit.
+    """Check a calibration on its held-out folds.
 
     Args:
         found: the calibration.
         coverage: share of the dialogues that are scored.
-        outcomes: solved and unsolved dialogues among the scored; None where the target is no success.
+        outcomes: solved and unsolved dialogues among the scored; None if the target is not success.
         thresholds: `gates.calibration`.
-        weights: `gates.weights`, which binds the candidate.
+        weights: `gates.weights`, which the candidate must satisfy.
     """
-    few = "with so few the correlation with success says nothing; calibrate on more dialogues"
+    few = "too few for a meaningful correlation with success; calibrate on more dialogues"
     checks = [
         at_least("scored, share", coverage, thresholds.min_coverage, "fix the judge and score them again"),
     ]
@@ -49,33 +49,33 @@ def calibration_gate(
     gain = gain_wanted(found.median_auc["old"], found.intervals["auc"], thresholds)
     checks += [
         none_stuck(constant),
-        # Better than old weights that order failures first is not good enough.
+        # It is not enough to be better than old weights that rank failures first.
         above(
             "rank correlation of the calibrated weights",
             found.median_spearman["calibrated"],
             thresholds.min_corr,
             _FOLDS
             if math.isnan(found.median_spearman["calibrated"])
-            else "they put failures first: look whether the judge's scores mean what its instructions say",
+            else "they rank failures first: check that the judge's scores mean what its instructions say",
         ),
         at_least(
             "rank correlation gained, per cent", found.improve_pct_vs_old, gain,
-            _pairs(found, gain) + _what_weights_can(found.unpulled["improve_pct_vs_old"], gain),
+            _pairs(found, gain) + _advice_on_weights(found.unpulled["improve_pct_vs_old"], gain),
             found.intervals["improve_pct_vs_old"].of(found.rows, "dialogues"),
         ),
         at_least(
             "mean absolute error lowered, per cent", found.mae_drop_pct_vs_old, thresholds.min_mae_drop_pct,
-            _what_weights_can(found.unpulled["mae_drop_pct_vs_old"], thresholds.min_mae_drop_pct),
+            _advice_on_weights(found.unpulled["mae_drop_pct_vs_old"], thresholds.min_mae_drop_pct),
             found.intervals["mae_drop_pct_vs_old"].of(found.rows, "dialogues"),
         ),
-        at_least("smallest weight", min(found.weights.values()), 0.0, "report this: the solution breaks its bounds"),
-        at_most("largest weight", max(found.weights.values()), weights.max_weight, "no dimension may decide alone"),
-        equal("sum is 1", abs(total - 1.0) <= weights.sum_tolerance, True, "report this: the weights are no shares"),
+        at_least("smallest weight", min(found.weights.values()), 0.0, "report a bug: the solution breaks its bounds"),
+        at_most("largest weight", max(found.weights.values()), weights.max_weight, "no single criterion may dominate"),
+        equal("sum is 1", abs(total - 1.0) <= weights.sum_tolerance, True, "report a bug: the weights do not sum to 1"),
         at_most(
             "optimality residual",
             float(np.maximum(found.kkt_residual, found.refits_kkt_residual)),  # unlike max, never hides a NaN
             thresholds.max_kkt_residual,
-            "report this: not the optimum",
+            "report a bug: the weights are not optimal",
         ),
     ]  # fmt: skip
     wanted = {"improve_pct_vs_old": gain, "mae_drop_pct_vs_old": thresholds.min_mae_drop_pct}
@@ -88,19 +88,19 @@ def calibration_gate(
 
 
 def _pairs(found: Calibration, gain: float) -> str:
-    """How many pairs of a solved and an unsolved dialogue either score has in order, where the target is success."""
+    """The share of solved/unsolved pairs that each score orders correctly, if the target is success."""
     old, new = found.median_auc["old"], found.intervals["auc"].value
     if math.isnan(old) or math.isnan(new):
         return ""
-    return f"{pairs_for(gain, old)}, and the calibrated weights have {new:.3f}; "
+    return f"{pairs_for(gain, old)}; the calibrated weights reach {new:.3f}; "
 
 
-def _what_weights_can(most: float, wanted: float) -> str:
-    """Whether the dimensions hold what is wanted, and so whether weights or the judge is to be changed."""
-    fitted = f"fitted on these very rows without the pull to the old weights it would be {most:.3g}"
+def _advice_on_weights(most: float, wanted: float) -> str:
+    """Whether the criteria contain the information, and so whether to change the weights or the judge."""
+    fitted = f"fitted to these same rows without the pull towards the old weights it would be {most:.3g}"
     if most >= wanted:
-        return f"{fitted}: the dimensions hold it; lower calibration.l2, or judge more dialogues (calibration.n)"
+        return f"{fitted}: the criteria can predict it; lower calibration.l2, or judge more dialogues (calibration.n)"
     return (
-        f"{fitted}, so the dimensions do not hold it: weights can only move towards those that know more of success "
-        f"than others, and here all know much the same, or little; it is the judge that has to know more"
+        f"{fitted}, so the criteria cannot predict it: weights can only favour criteria that predict success better "
+        f"than others, and here all predict it about equally well, or badly. The judge has to improve"
     )

@@ -26,17 +26,17 @@ from rc1_lib.task_specs import is_right, task_spec
 
 _ADVICE = "drop the rows listed, or build anew with --rebuild: the builder writes none such"
 _SHOWN = 200
-"""Characters of what was found and expected that an offender shows."""
+"""An offender shows this many characters of the found and the expected value."""
 
 
 def consistency_gate(
     files: Mapping[str, pl.DataFrame], questions: Questions, thresholds: ConsistencyGate
 ) -> GateResult:
-    """Judge how many rows say what is not so, by kind.
+    """Count the rows whose content a replay contradicts, by kind.
 
     Args:
         files: the rows, by the name of their file.
-        questions: those that the rows were made from; empty where the source is not at hand.
+        questions: those that the rows were made from; empty if the source is not available.
         thresholds: from the configuration.
     """
     with uncollected():
@@ -75,7 +75,7 @@ def _found(row: Row, questions: Questions) -> Iterator[Inconsistency]:
         yield from _unlike_its_source(row, questions)
 
 
-def _unlike_its_source(row: Row, questions: Questions) -> Iterator[Inconsistency]:
+def _source_differences(row: Row, questions: Questions) -> Iterator[Inconsistency]:
     question = questions.get((row["source"], row["source_id"]))
     if question is None:
         yield Inconsistency(
@@ -89,13 +89,13 @@ def _sums(reckoned: int, elsewhere: int, thresholds: ConsistencyGate) -> Check:
     name = "word problems whose last sum is not the answer, share"
     if not reckoned:
         return info(name, None)
-    advice = "their gold answers or their sums were altered: build anew with --rebuild, or look at the source"
+    advice = "their gold answers or their sums were altered: build the pool again with --rebuild, or check the source"
     return at_most(name, elsewhere / reckoned, thresholds.max_other_sums, advice)
 
 
 def _offender(name: str, row: Row, inconsistency: Inconsistency) -> Mapping[str, Any]:
     texts = (inconsistency.found, inconsistency.expected)
-    # From shortly before the first character in which they differ: a page is longer than what is wrong with it.
+    # Starts shortly before the first difference: a page is much longer than the error in it.
     differ = next((at for at, marks in enumerate(zip(*texts, strict=False)) if len(set(marks)) > 1), 0)
     start = max(0, differ - _SHOWN // 4)
     found, expected = (text[start : start + _SHOWN] for text in texts)

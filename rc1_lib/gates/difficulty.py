@@ -1,4 +1,4 @@
-"""Difficulty of the balanced pool: shares of the buckets, upper limits, and how much evidence prompts give away."""
+"""Difficulty of the balanced pool: bucket shares, upper limits, and how much evidence the prompts give away."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rc1_lib.config.thresholds import DifficultyGate, MixGate
 from rc1_lib.gates.mix import share_checks
 from rc1_lib.records import Check, GateResult, Task
 
-# The original's list of quick diagnoses, in this project's keys.
+# The original's list of quick diagnoses, with this project's keys.
 _HARD = (
     "raise difficulty.target.hard or pool.intended.hard, or count a lower tool_hops as hard (difficulty.bounds); "
     "if rows have too few turns, raise --clarify-rate or pool.recipes.hard.detours, if too few sums (ops_numeric), "
@@ -33,14 +33,14 @@ def difficulty_gate(
     tolerance: MixGate,
     mix: Mapping[Task, float],
 ) -> GateResult:
-    """Judge the rows of `metrics` whose `id` stands in `balanced`, in all and per task.
+    """Check the rows of `metrics` whose `id` is in `balanced`, overall and per task.
 
     Args:
-        metrics: one line a row of the pool, as `measure` returns.
+        metrics: one line for each row of the pool, as `measure` returns.
         balanced: the balanced pool, column `id`.
         thresholds: from the configuration.
-        by_task: the tasks that are also judged by themselves.
-        tolerance: of the balanced pool's task mix, which training reads.
+        by_task: the tasks that are also checked separately.
+        tolerance: allowed deviation of the balanced pool's task mix, which training reads.
         mix: the configured shares.
     """
     chosen = metrics.join(balanced.select("id"), on="id", how="semi")

@@ -1,7 +1,7 @@
 """Diversity: varied wording, wording unlike the old pack's, and enough roles, styles and templates.
 
 distinct-2 (Li et al., "A Diversity-Promoting Objective Function for Neural Conversation Models", 2016) falls with the
-size of a corpus, so that a fixed threshold is read on windows of equal size; the raw corpus value stands beside it.
+size of a corpus, so a fixed threshold applies to windows of equal size. The raw corpus value is reported next to it.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from rc1_lib.text.normalization import undisguised
 
 _WORDING = "add templates to the pack or paraphrase more: the same phrases come back too often"
 _REFERENCE = "reword the templates: the pool reads like the old pack"
+_OWN_ROWS = "for finished dialogues of your own, which no pack worded: --set 'gates.waivers.diversity=\"REASON\"'"
 
 
 def diversity_gate(
     rows: pl.DataFrame, pack: Pack, reference: Pack, thresholds: DiversityGate, by_task: Sequence[str], seed: int
 ) -> GateResult:
-    """Judge the rows' wording (system, user and assistant text) in all and per task.
+    """Check the rows' wording (system, user and assistant text), overall and per task.
 
     Args:
         rows: columns of `ROW_COLUMNS`.
-        pack: the pool's own pack. A row's role, style and template count only where its system message is, to the
-            letter, that of the template it names.
-        reference: the old pack; the divergence is measured against the same rows worded with it.
+        pack: the pool's own pack. A row's role, style and template count only if its system message is exactly that of
+            the template it names.
+        reference: the old pack; divergence is measured against the same rows in its wording.
         thresholds: from the configuration.
-        by_task: tasks that are also judged by themselves.
-        seed: decides the windows and the sample that the divergence is measured on.
+        by_task: tasks that are also checked separately.
+        seed: chooses the windows and the sample on which divergence is measured.
     """
     words = Words.of(undisguised(texts_of(rows, "written")))
-    labels = in_parts(rows, lambda part: _believed(part, pack))
+    labels = in_parts(rows, lambda part: _confirmed_labels(part, pack))
     checks: list[Check] = []
     for suffix, part in parts(rows.select("task").with_row_index("place"), by_task):
         checks += _wording(words.take(part["place"].to_numpy()), thresholds, suffix, seed)
@@ -48,15 +49,15 @@ def diversity_gate(
     for suffix, part in parts(labels, by_task):
         roles, styles = part["role"].n_unique(), part["style"].n_unique()
         checks += [
-            at_least(f"roles{suffix}", roles, thresholds.roles_min, "add templates of other roles"),
-            at_least(f"styles{suffix}", styles, thresholds.styles_min, "add templates of other styles"),
+            at_least(f"roles{suffix}", roles, thresholds.roles_min, f"add templates of other roles; {_OWN_ROWS}"),
+            at_least(f"styles{suffix}", styles, thresholds.styles_min, f"add templates of other styles; {_OWN_ROWS}"),
         ]
     checks.append(info("rows whose labels are not borne out", rows.height - labels.height))
     return GateResult("diversity", tuple(checks + _templates(labels, thresholds, _kinds(pack, by_task))))
 
 
-def _believed(rows: pl.DataFrame, pack: Pack) -> pl.DataFrame:
-    """The labels of the rows whose template is in the pack, with that role and style, and opens the dialogue."""
+def _confirmed_labels(rows: pl.DataFrame, pack: Pack) -> pl.DataFrame:
+    """The labels of rows whose template is in the pack with that role and style and opens the dialogue."""
     known = pl.DataFrame(
         [(template.id, template.role, template.style, template.system) for template in pack.templates],
         schema=["template_id", "role", "style", "opening"],
@@ -90,13 +91,13 @@ def _divergence(
 
 
 def _kinds(pack: Pack, tasks: Sequence[str]) -> list[str]:
-    """The kinds of templates that the pack brings or the tasks need, and that of vague prompts."""
+    """The kinds of templates that the pack has or the tasks need, and the kind for vague prompts."""
     wanted = {kind for kind, _ in pack.groups} | {task_spec(task).template_kind for task in tasks} | {CLARIFICATION}
     return [kind for kind in template_kinds() if kind in wanted]
 
 
 def _templates(labels: pl.DataFrame, thresholds: DiversityGate, kinds: Sequence[str]) -> list[Check]:
-    """How many different templates were really used for each kind; a vague prompt is of the kind `clarification`."""
+    """How many different templates the rows use of each kind; a vague prompt is of the kind `clarification`."""
     kind_of = {task: task_spec(task).template_kind for task in task_names()}
     found = labels.select(
         "template_id",
@@ -105,7 +106,7 @@ def _templates(labels: pl.DataFrame, thresholds: DiversityGate, kinds: Sequence[
         .otherwise(pl.col("task").replace_strict(kind_of, default="other")),
     )
     used = dict(found.group_by("kind").agg(pl.col("template_id").n_unique()).iter_rows())
-    advice = "add templates of this kind to the pack"
+    advice = f"add templates of this kind to the pack; {_OWN_ROWS}"
     return [
         at_least(f"templates used[{kind}]", used.get(kind, 0), thresholds.min_templates_per_kind, advice)
         for kind in kinds

@@ -55,9 +55,9 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
 
 
 def exact_duplicates(texts: pl.Series) -> pl.DataFrame:
-    """Rows whose text, apart from case and spacing, stands earlier too: columns `row`, `earlier`."""
+    """Rows whose text equals an earlier row's, ignoring case and spacing: columns `row`, `earlier`."""
     hashes = in_parts(texts.to_frame("text"), lambda part: part.select(_plain("text").hash()))
-    # Few stand twice; whether these really do is decided by the texts themselves.
+    # Few hashes occur twice; the texts decide whether these rows really are duplicates.
     rows = hashes.to_series().is_duplicated().arg_true()
     return (
         pl.DataFrame({"row": rows, "text": texts.gather(rows)})
@@ -101,7 +101,7 @@ def _similarities(pairs: pl.DataFrame, compared: NDArray[np.uint32], shingles: C
 
 def minhash(texts: pl.Series, shingle: int, permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """MinHash signatures, shape (texts with shingles, permutations), and those texts' positions."""
-    # A shingle that stands in a text twice does not change a minimum, so that none has to be taken out.
+    # A repeated shingle does not change a minimum, so repetitions need not be removed.
     signatures, rows = [np.empty((0, permutations), np.uint32)], [np.empty(0, np.uint32)]
     for shingles in in_chunks(texts, shingle, lambda grams: grams):
         counts = shingles.group_by("row", maintain_order=True).len("count")

@@ -1,4 +1,4 @@
-"""Growth: a larger pool holds every row of the smaller one, byte for byte, and as many rows as were asked for."""
+"""Growth: a larger pool has every row of the smaller one, byte for byte, and as many rows as were requested."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from rc1_lib.records import GateResult
 
 
 def growth_gate(rows: int, wanted: int, lost: int) -> GateResult:
-    """Judge a pool that has grown.
+    """Check a pool that has grown.
 
     Args:
-        rows: that it holds.
-        wanted: rows of its size.
-        lost: rows of the smaller pool that are not, byte for byte, among its own.
+        rows: how many it has.
+        wanted: how many it should have.
+        lost: rows of the smaller pool that are not in it, byte for byte.
     """
     return GateResult(
         "growth",
         (
-            equal("rows", rows, wanted, "build the pool anew: rc1 build-pool --rebuild"),
+            equal("rows", rows, wanted, "build the pool again: rc1 build-pool --rebuild"),
             equal(
                 "rows of the smaller size that are gone", lost, 0,
-                "what the smaller size was judged by is no part of this one; grow from the start: rc1 scale-up "
+                "the rows that the smaller size was judged by are not in this one; grow from the start: rc1 scale-up "
                 "--rebuild",
             ),
         ),

@@ -11,18 +11,18 @@ from rc1_lib.workspace.artifacts import FileState
 _ADVICE = {
     FileState.MISSING: "build it: rc1 preflight does so when it is missing",
     FileState.FOREIGN: "RC1 did not write it (no manifest): name it as --sources FILE.jsonl and build with --rebuild",
-    FileState.ALTERED: "its bytes changed after it was written: restore it, or build it again with --rebuild",
-    FileState.INTERRUPTED: "its writing was interrupted: run the step again",
-    FileState.STALE: "its inputs changed since: build it again with --rebuild",
+    FileState.ALTERED: "somebody changed it after RC1 wrote it: restore it, or build it again with --rebuild",
+    FileState.INTERRUPTED: "RC1 was interrupted while writing it: run the step again",
+    FileState.STALE: "its inputs have changed since: build it again with --rebuild",
 }
 
 
 def integrity_gate(states: Mapping[str, FileState], foreign_lines: int) -> GateResult:
-    """Judge the state of each data file, and that the balanced pool is made of the pool's own lines.
+    """Check the state of each data file, and that the balanced pool consists of the pool's own lines.
 
     Args:
         states: of each data file, by its path.
-        foreign_lines: lines of the balanced pool that are not the pool's byte for byte; -1 when that could not be told.
+        foreign_lines: lines of the balanced pool that are not byte for byte in the pool; -1 if that is not known.
     """
     own_lines = equal(
         "balanced lines that are not the pool's", foreign_lines, 0, "run `rc1 difficulty-bucketize --rebuild`"

@@ -1,4 +1,4 @@
-"""The judge's agreement with people: on enough dialogues of this judge, beyond chance, and not by copying."""
+"""The judge agrees with people: on enough dialogues of this judge, beyond chance, and without copied labels."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ KAPPA, RANKS = "kappa", "rank correlation"
 """Names of the figures that decide, which reports use too."""
 _LABEL = "label more dialogues: rc1 label"
 _ADVICE = (
-    "compare the dimensions in the report's table: correct the judge's instructions, weigh the dimensions that people "
-    "agree with (rc1 weight-calib --labels), or set judge.verdict_at to the cut that it shows"
+    "compare the criteria in the report's table: fix the judge's instructions, give more weight to criteria that "
+    "people agree with (rc1 weight-calib --labels), or set judge.verdict_at to the cut that the table shows"
 )
 
 
@@ -28,10 +28,10 @@ class Agreement:
     """What is known of the judge's agreement with people.
 
     Attributes:
-        labelled: dialogues with a label and scores of the judge that is configured.
-        others: dialogues with a label, and scores of another judge.
-        good: of the labelled ones, those that people call good.
-        bad: and those that they call bad.
+        labelled: dialogues with a label and scores of the configured judge.
+        others: dialogues with a label and scores of another judge.
+        good: the labelled dialogues that people call good.
+        bad: those that people call bad.
         coverage: share of the labelled dialogues that are scored.
         likeness: the largest raw agreement or rank correlation of the labels with any overall score of the judge.
         figures: `kappa`, `rank correlation` and others, with their intervals.
@@ -49,15 +49,15 @@ class Agreement:
 def judge_agreement_gate(
     found: Agreement, thresholds: JudgeAgreementGate, judge_checks: Sequence[Check] = ()
 ) -> GateResult:
-    """Judge the agreement of the overall score with people's labels.
+    """Check that the overall score agrees with people's labels.
 
     Args:
         found: the agreement.
         thresholds: `gates.judge_agreement`.
-        judge_checks: what else has to hold of the scores.
+        judge_checks: further checks of the scores.
     """
     kappa, ranks = found.figures[KAPPA], found.figures[RANKS]
-    few = "with so few of one kind agreement says nothing; label dialogues of both kinds: rc1 label"
+    few = "too few of one kind to measure agreement; label dialogues of both kinds: rc1 label"
     checks = [
         at_least(LABELLED, found.labelled, thresholds.min_labels, _uncalibrated(found)),
         at_least("good dialogues, by people", found.good, thresholds.min_outcomes, few),
@@ -72,8 +72,8 @@ def judge_agreement_gate(
         ),
         at_most(
             LIKENESS, found.likeness, thresholds.max_likeness,
-            "people and a judge err differently: these labels were copied from it, or given while seeing its scores; "
-            "have dialogues labelled blind (rc1 label), hard ones among them",
+            "people and a judge make different mistakes: these labels were copied from the judge, or given with its "
+            "scores in view; have dialogues labelled blind (rc1 label), including hard ones",
         ),
         *judge_checks,
     ]  # fmt: skip
@@ -85,8 +85,8 @@ def judge_agreement_gate(
 
 def _uncalibrated(found: Agreement) -> str:
     others = (
-        f"; {found.others} more are scored by another model version or other instructions and do not count: keep the "
-        f"dialogues in the file, so that this judge can score them"
+        f"; {found.others} more were scored by another model version or with other instructions and do not count: "
+        f"keep the dialogues in the file, so that this judge can score them"
         if found.others
         else ""
     )

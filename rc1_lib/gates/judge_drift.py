@@ -1,4 +1,4 @@
-"""Drift: asked again about the same dialogues, the same version grades as it did, but for its own noise."""
+"""Drift: the same judge version grades the same dialogues as before, apart from its own noise."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rc1_lib.scoring.usage_lines import AttemptOutcome
 
 GATE = "judge_drift"
 _MOVED = (
-    "the judge grades otherwise than when the baseline was recorded, whatever name its version has: find out what "
-    "changed at the provider; weights were calibrated on the old grades, so calibrate again before a new baseline is "
-    "recorded (rc1 judge-baseline --new)"
+    "the judge grades differently than when the baseline was recorded, whatever its version is called: find out what "
+    "changed at the provider. The weights were calibrated on the old grades, so calibrate again before you record a "
+    "new baseline (rc1 judge-baseline --new)"
 )
 _RENAMED = (
-    "another version answers than the one that was calibrated on, whether or not it grades alike: name the old one in "
+    "another version answers than the one used for calibration, whether or not it grades alike: name the old one in "
     "judge.model if the provider still has it; else calibrate again, then record a new baseline (rc1 judge-baseline "
     "--new)"
 )
@@ -28,15 +28,15 @@ _RENAMED = (
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """What became of the fixed set tonight.
+    """The result of asking about the fixed set tonight.
 
     Attributes:
-        dialogues: in the set.
-        scored: of them, scored tonight with every sample.
-        why_unscored: the most frequent reasons, in words.
-        samples: wanted of each.
-        versions: the model versions that answered when the baseline was recorded, and those that did tonight.
-        lines: the usage log's lines of this asking, columns of `LOG_SCHEMA`.
+        dialogues: how many the set has.
+        scored: how many of them were scored tonight with every sample.
+        why_unscored: the most frequent reasons for missing scores, in words.
+        samples: scores wanted for each.
+        versions: the model versions that answered for the baseline, and those that answered tonight.
+        lines: the usage log's lines of tonight's calls, columns of `LOG_SCHEMA`.
     """
 
     dialogues: int
@@ -50,13 +50,13 @@ class AskedAgain:
 def judge_drift_gate(
     found: Sequence[Shift], asked: AskedAgain, thresholds: DriftGate, about: Mapping[str, str]
 ) -> GateResult:
-    """Judge whether the version changed, or medians moved beyond the noise.
+    """Check whether the version changed, or medians moved beyond the noise.
 
     Args:
-        found: of each dimension, over the dialogues that are scored both times.
-        asked: what became of the fixed set.
-        thresholds: `gates.drift`; the bounds of the shifts follow from its rate of false alarms.
-        about: what else to show of the baseline.
+        found: the shift of each criterion, over the dialogues scored both times.
+        asked: the result of asking about the fixed set.
+        thresholds: `gates.drift`; its rate of false alarms sets the bounds of the shifts.
+        about: what else to show about the baseline.
     """
     live = asked.lines.filter(pl.col("outcome") == AttemptOutcome.OK).select("dialogue", "sample").n_unique()
     replayed = asked.lines.filter(pl.col("outcome") == AttemptOutcome.HIT).height
@@ -64,17 +64,17 @@ def judge_drift_gate(
     checks = [
         at_least(
             "scored again, share", share, thresholds.min_coverage,
-            f"dialogues without a score tonight, by reason: {asked.why_unscored or 'none was asked about'}; an "
-            f"unscored one is compared with nothing",
+            f"dialogues without a score tonight, by reason: {asked.why_unscored or 'the judge was not asked'}; they "
+            f"cannot be compared",
         ),
         at_least(
             "dialogues compared", asked.scored, thresholds.min_dialogues,
-            "too few to tell noise from drift: see why the others are unscored, or record a larger set",
+            "too few to distinguish drift from noise: find out why the others have no score, or record a larger set",
         ),
-        equal("replays from the cache", replayed, 0, "a stored score says nothing of tonight's judge: ask it"),
+        equal("replays from the cache", replayed, 0, "a stored score says nothing about tonight's judge: ask it again"),
         at_least(
             "samples that somebody really gave", live, asked.scored * asked.samples,
-            "scores came from elsewhere than tonight's answers: find out from where",
+            "some scores are not tonight's answers: find out where they came from",
         ),
         equal("model versions", asked.versions[1], asked.versions[0], _RENAMED),
         *(check for shift in found for check in _of(shift)),

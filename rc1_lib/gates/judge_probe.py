@@ -1,4 +1,4 @@
-"""The judge probe: a few dialogues are asked live, and every sample has to come back with scores."""
+"""The judge probe: asks the live judge about a few dialogues; every sample must come back with scores."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _HIT = pl.col("outcome") == AttemptOutcome.HIT
 
 
 def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, thresholds: ProbeGate) -> GateResult:
-    """Judge that the provider really answered, and answered with scores.
+    """Check that the provider really answered, and with scores.
 
     Args:
         lines: the usage log's lines of the probe's own run, columns of `LOG_SCHEMA`. The probe never reads the cache.
         provider: the judge's name.
-        asked: dialogues that were asked, all different.
-        samples: scores wanted of each.
-        thresholds: how many dialogues, and whether somebody has to have been billed.
+        asked: how many different dialogues the judge was asked about.
+        samples: scores wanted for each.
+        thresholds: how many dialogues, and whether the calls must have been billed.
     """
     lines = lines.sort("seq")
     answered = lines.filter(_OK)
@@ -35,7 +35,7 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
     checks = [
         equal(
             "dialogues asked", asked, thresholds.n,
-            "the shadow set holds fewer dialogues than gates.probe.n: materialise more of it",
+            "the shadow set has fewer dialogues than gates.probe.n: run rc1 shadow-run --materialize with more",
         ),
         equal(
             "dialogues with every sample scored", full.height, asked,
@@ -43,19 +43,19 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
         ),
         equal(
             "replays from the cache", lines.filter(_HIT).height, 0,
-            "a probe that reads the cache asks nobody: it has to bypass it",
+            "the probe must bypass the cache: a cached score is not an answer of the live judge",
         ),
         equal(
             "calls of another provider", lines.filter(pl.col("provider").ne_missing(provider)).height, 0,
-            f"judge.provider is '{provider}', and these lines are another's: find out who wrote them",
+            f"judge.provider is '{provider}', but these lines name another provider: find out what wrote them",
         ),
         above(
             "shortest latency, ms", number(shortest), 0.0,
-            "an answer takes time: no time at all is a stand-in's" if answered.height else "nobody answered",
+            "a real answer takes time: a stand-in replied" if answered.height else "the judge did not answer",
         ),
         equal(
             "scores outside [0, 1]", outside, 0,
-            "the judge let a reply through that its schema forbids: correct the reading of replies",
+            "a reply passed that the schema forbids: fix how the judge reads replies",
         ),
         *_billing(lines, answered, provider, thresholds),
         *_figures(lines),
@@ -65,7 +65,7 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
 
 
 def _failed(lines: pl.DataFrame) -> pl.DataFrame:
-    """The last line of each sample that was asked for and has no score."""
+    """The last line of each requested sample without a score."""
     last = lines.group_by("dialogue", "sample", maintain_order=True).agg(
         scored=_OK.any(), outcome=pl.col("outcome").last(), detail=pl.col("detail").last(), seq=pl.col("seq").last()
     )
@@ -73,11 +73,11 @@ def _failed(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _why(failed: pl.DataFrame, missing: int) -> str:
-    """The most frequent reason, with what was said the last time it was given."""
+    """The most frequent reason, with its latest message."""
     if not missing:
         return ""
     if not failed.height:
-        return f"{missing} samples were never asked for: did the run stop at its budget (judge.budget)?"
+        return f"{missing} samples were never requested: did the run stop at its budget (judge.budget)?"
     reasons = failed.group_by("outcome").agg(times=pl.len(), seq=pl.col("seq").last(), detail=pl.col("detail").last())
     outcome, times, _, detail = reasons.sort("times", "seq", descending=True).row(0)
     said = f": {detail}" if detail else ""
@@ -89,7 +89,7 @@ def _billing(lines: pl.DataFrame, answered: pl.DataFrame, provider: str, thresho
     if not thresholds.require_billed:
         return [info("billed calls", billed)]
     free = answered.filter(~pl.col("billable").fill_null(False)).height
-    advice = f"'{provider}' reported no usage: ask a live provider that bills; the local rubric bills nobody"
+    advice = f"'{provider}' reported no usage: use a live provider that bills; the local rubric is free"
     return [at_least("billed calls", billed, 1, advice), equal("scored calls without a bill", free, 0, advice)]
 
 

@@ -1,4 +1,4 @@
-"""Stability: the judge scores nearly everything it is asked, says the same when asked again, and stays one model."""
+"""Stability: the judge scores nearly every dialogue, scores it alike when asked again, and stays one model."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _NOT_ASKED = "not asked"
 
 
 def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate) -> GateResult:
-    """Judge the last dialogues that the judge in use was asked about.
+    """Check the last dialogues that the current judge was asked about.
 
-    The judge in use is the one of the newest line: provider, instructions and model asked for. A dialogue counts by its
-    newest asking (run), because that is the one whose scores are in use, and because the same replies, replayed, are no
-    further observations. Coverage and model versions are those of the newest run: what failed in an earlier one may
-    never be asked again, and every use of scores has a coverage check of its own.
+    The current judge is that of the newest line: its provider, instructions and requested model. Of each dialogue the
+    newest run counts, because its scores are the ones in use and replayed replies are not new observations. Coverage
+    and model versions are those of the newest run: what failed earlier may never be requested again, and every use of
+    scores has its own coverage check.
 
     Args:
         log: the usage log, columns of `LOG_SCHEMA`.
-        samples: K, the scores wanted of each dialogue.
+        samples: K, the scores wanted for each dialogue.
         thresholds: from the configuration.
     """
     in_use = log.sort("seq").join(log.sort("seq").tail(1).select(_JUDGE), on=_JUDGE, how="semi", nulls_equal=True)
-    lines = _last_asked(in_use, thresholds.last).filter(pl.col("sample").is_between(0, samples - 1))
+    lines = _newest_run_lines(in_use, thresholds.last).filter(pl.col("sample").is_between(0, samples - 1))
     scored = lines.filter(_SCORED).unique(["dialogue", "sample"], keep="last", maintain_order=True)
-    # A run that asks for single samples again (`scorecache replay-bad`) says nothing of whole dialogues.
+    # A run that requests single samples again (`scorecache replay-bad`) says nothing about whole dialogues.
     whole = lines.filter(pl.col("sample").n_unique().over("run_id", "dialogue") == samples)
     newest = pl.col("run_id") == _newest_run(whole if whole.height else lines)
     held = _held(lines.filter(newest), samples)
@@ -52,7 +52,7 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
     if samples < 2:
         return GateResult(
             _NAME, (*checks, *figures), offenders=rows,
-            error="cannot be evaluated: with one sample a dialogue nothing shows how far the judge's scores vary; "
+            error="cannot be evaluated: one sample per dialogue does not show how far the judge's scores vary; "
             "set judge.samples to 2 or more",
         )  # fmt: skip
     noises = pooled(scores, thresholds.confidence)
@@ -64,17 +64,17 @@ def stability_gate(log: pl.DataFrame, *, samples: int, thresholds: StabilityGate
 
 
 def _newest_run(lines: pl.DataFrame) -> str:
-    """The run that wrote last, not counting what was entered for a dead one."""
+    """The run that wrote last, not counting entries added for a dead one."""
     ended = lines.filter(pl.col("outcome") != AttemptOutcome.INTERRUPTED)
     last = (ended if ended.height else lines).tail(1)["run_id"]
     return str(last.item()) if last.len() else ""
 
 
-def _last_asked(lines: pl.DataFrame, last: int) -> pl.DataFrame:
-    """The lines of the newest asking of each of the last dialogues.
+def _newest_run_lines(lines: pl.DataFrame, last: int) -> pl.DataFrame:
+    """The lines of the newest run about each of the last dialogues.
 
-    An attempt that a killed process left open is entered by whoever comes next, perhaps after the dialogue was asked
-    again: such a line does not make its asking the newer one, and an asking without other lines is the oldest.
+    The next process logs the attempts that a killed one left open, perhaps after the dialogue was scored again. Such a
+    line does not make its run the newer one, and a run with only such lines counts as the oldest.
     """
     ended = pl.col("seq").filter(pl.col("outcome") != AttemptOutcome.INTERRUPTED).max()
     newest = (
@@ -89,7 +89,7 @@ def _last_asked(lines: pl.DataFrame, last: int) -> pl.DataFrame:
 
 
 def _held(lines: pl.DataFrame, samples: int) -> pl.DataFrame:
-    """Each dialogue with how many of its samples are scored, and why the last of the others is not."""
+    """Each dialogue with its number of scored samples, and why the last of the others is missing."""
     by_sample = lines.group_by("dialogue", "sample", maintain_order=True).agg(
         scored=_SCORED.any(), seq=pl.col("seq").last(), outcome=pl.col("outcome").last()
     )
@@ -105,9 +105,9 @@ def _held(lines: pl.DataFrame, samples: int) -> pl.DataFrame:
 def _coverage(held: pl.DataFrame, thresholds: StabilityGate) -> Check:
     counts = held["reason"].drop_nulls().value_counts(sort=True).sort("count", "reason", descending=[True, False])
     reasons = ", ".join(f"{count} {reason}" for reason, count in counts.iter_rows())
-    advice = f"dialogues without all samples, by reason: {reasons}; remove the cause, then ask for them again"
+    advice = f"dialogues with missing samples, by reason: {reasons}; remove the cause, then score them again"
     if not held.height:
-        advice = "the usage log holds no dialogue: the judge was never asked"
+        advice = "the usage log has no dialogues: the judge was never asked"
     share = number(held["reason"].is_null().mean())
     return at_least("coverage", share, thresholds.min_coverage, advice if reasons or not held.height else "")
 
@@ -116,13 +116,13 @@ def _models(scored: pl.DataFrame, thresholds: StabilityGate) -> Check:
     models = [model or "(unnamed)" for model in scored["model"].unique().sort()]
     return at_most(
         "model versions", len(models), thresholds.max_models,
-        f"answers came from {', '.join(models)}; where that is more than one model, their scores are not on one scale: "
+        f"answers came from {', '.join(models)}; scores of different models are not on one scale: "
         "name a fixed version in judge.model and score again",
     )  # fmt: skip
 
 
 def _variance(noises: list[Noise], thresholds: StabilityGate) -> Check:
-    """The noisiest dimension's pooled variance. A NaN, which no comparison can rank, comes first."""
+    """The pooled variance of the noisiest criterion. A NaN, which cannot be ranked, comes first."""
     by_dimension = [noise for noise in noises if noise.dimension != OVERALL]
     worst = max(
         by_dimension, key=lambda noise: math.inf if math.isnan(noise.variance) else noise.variance, default=None
@@ -131,7 +131,7 @@ def _variance(noises: list[Noise], thresholds: StabilityGate) -> Check:
         f"'{worst.dimension}' varies most between samples: define it more sharply in the judge's instructions, "
         "or lower judge.sampling.temperature"
         if worst is not None and worst.df
-        else "no dialogue holds two scores, so the noise cannot be known: see the coverage"
+        else "no dialogue has two scores, so the noise is unknown: see the coverage"
     )
     value = worst.variance if worst is not None else math.nan
     interval = None

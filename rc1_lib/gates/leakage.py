@@ -1,11 +1,11 @@
 """Leakage: no row of the pool repeats a question of the shadow set, in whatever template it is wrapped.
 
-Everything that a row says is searched, normalised by `rc1_lib.text.normalization`, by two measures. Containment: the
-share of a shadow question's word n-grams that stand anywhere in the row. Unlike a similarity of whole texts it does not
-fall when the leaked question is embedded in a long dialogue; n-grams of template text are left out on both sides. And
-retelling (`rc1_lib.text.fuzzy_containment`): how much of it stands in one place in order, which edits hardly lower.
-Also, a shadow row's id or source may stand nowhere. Of a word problem the story belongs to the question: "How much did
-she earn?" alone says nothing.
+All text of a row is normalised by `rc1_lib.text.normalization` and searched by two measures. Containment is the share
+of a shadow question's word n-grams that occur anywhere in the row. Unlike a similarity of whole texts it does not fall
+when the leaked question is embedded in a long dialogue; n-grams of template text are left out on both sides. Retelling
+(`rc1_lib.text.fuzzy_containment`) is how much of the question occurs in one place and in order, which edits hardly
+lower. A row may not contain a shadow row's id or source either. The story of a word problem is part of the question:
+"How much did she earn?" alone says nothing.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from rc1_lib.text.normalization import folded, hashed, words, words_of_many
 from rc1_lib.text.search import Search, Spelled
 from rc1_lib.text.tokenized_texts import ReadTexts
 
-_ADVICE = "drop the rows listed, or rebuild: the builder holds shadow questions back, so a leak came from elsewhere"
+_ADVICE = "drop the rows listed, or rebuild: the builder leaves shadow questions out, so the leak came from elsewhere"
 _ID_WORDS = 3
-"""Words from which an id is looked for in texts; a shorter one could be anything."""
+"""Ids of fewer words are not searched for in texts: they could be anything."""
 
 
 def leakage_gate(
@@ -40,7 +40,7 @@ def leakage_gate(
     template_texts: Sequence[str],
     by_task: Sequence[str],
 ) -> GateResult:
-    """Judge how much of any shadow question stands in any row, and that no source question or id is in both."""
+    """Check how much of any shadow question any row contains, and that no source question or id is in both."""
     asked = folded(question_texts(shadow))
     held = words(asked)
     wanted = ngrams_of(held, thresholds.ngram).join(
@@ -64,10 +64,10 @@ def leakage_gate(
         equal("rows that name a shadow row", ids["row"].n_unique(), 0, _ADVICE),
         equal(
             "shadow questions too short to check", shadow.height - checkable, 0,
-            f"without template text they hold no {thresholds.ngram} tokens in a row: lower gates.leakage.ngram",
+            f"fewer than {thresholds.ngram} tokens in a row without template text: lower gates.leakage.ngram",
         ),
         at_least("rows compared", rows.height, 1, "there are no rows to check"),
-        at_least("shadow questions compared", checkable, 1, "there is no shadow question to check against"),
+        at_least("shadow questions compared", checkable, 1, "there are no shadow questions to check against"),
         info("rows sharing an n-gram with the shadow set", repeated["row"].n_unique()),
         *_highest("similarity", whole, "similarity", thresholds.max_similarity, by_task),
         *_highest("retold", retellings.filter(~pl.col("alike")), "kept", thresholds.max_kept, by_task),
@@ -88,7 +88,7 @@ def leakage_gate(
 
 
 def question_texts(rows: pl.DataFrame) -> pl.Series:
-    """What is asked in each row: its question, and of a word problem the story before it."""
+    """What each row asks: its question, and for a word problem the story before it."""
     story = pl.col("support").list.join("\n") + "\n"
     is_story = pl.col("task").is_in([task for task in task_names() if task_spec(task).word_problem])
     return rows.select(pl.concat_str(pl.when(is_story).then(story).otherwise(pl.lit("")), "question")).to_series()
@@ -112,7 +112,7 @@ def _highest(name: str, pairs: pl.DataFrame, column: str, most: float, by_task: 
 
 
 def _spelled_ids(shadow: pl.DataFrame) -> list[tuple[int, list[int]]]:
-    """The words of every id of a shadow row and of its source that is long enough to be looked for."""
+    """The words of every id, of a shadow row or of its source, that is long enough to search for."""
     spelled = pl.concat(
         [words(folded(shadow[column])).with_columns(column=pl.lit(column)) for column in ("id", "source_id")]
     )
@@ -121,11 +121,11 @@ def _spelled_ids(shadow: pl.DataFrame) -> list[tuple[int, list[int]]]:
 
 
 def _ids_in(texts: ReadTexts, first: int, ids: Sequence[tuple[int, list[int]]]) -> pl.DataFrame:
-    """Rows, counted from `first`, that say one of `ids`: columns `row`, `held`."""
+    """Rows, counted from `first`, that contain one of `ids`: columns `row`, `held`."""
     codes, text_ends = texts.texts.codes, texts.texts.ends
     word_of = hashed(texts.words)["word"]
     said = word_of.to_numpy()
-    # The last word is the one that tells ids apart, and so the rarest.
+    # The last word distinguishes ids, so it is the rarest.
     last = pl.Series([spelled[-1] for _, spelled in ids], dtype=pl.UInt64).unique()
     ends = np.flatnonzero(word_of.is_in(last.implode()).to_numpy()[codes])
     end_words, begins = said[codes[ends]], np.searchsorted(text_ends, ends, side="right")
@@ -164,7 +164,7 @@ def _located(
         texts = folded(pl.Series(said_there))
         if leak["measure"] == "letters":
             found = Spelled(asked[[leak["held"]]]).found_in(texts)["row"]
-            # Two fields that hold it between them, one behind the other, are no place.
+            # A match that runs from one field into the next does not count as one place.
             best = int(found[0]) if found.len() else 0
         else:
             said = words(texts).partition_by("row", as_dict=True)

@@ -14,12 +14,12 @@ from rc1_lib.runtime.batches import in_parts
 from rc1_lib.text.tokens import length
 
 _TOKEN = 12
-"""Characters that a row's tokens have on average at most. Of text they have four or five; where there are more, it is
-full of what the estimate takes for one word, or for nothing at all, and no model does."""
+"""The most characters that a row's tokens may have on average. Text has four or five; more means the estimate takes
+long stretches for one word, or ignores them, which no model does."""
 
 
 def length_gate(rows: pl.DataFrame, thresholds: LengthGate, by_task: Sequence[str]) -> GateResult:
-    """Judge the shortest and the longest row, in tokens of the whole dialogue (`rc1_lib.text.tokens.length`)."""
+    """Check the shortest and the longest row, in tokens of the whole dialogue (`rc1_lib.text.tokens.length`)."""
     lengths = in_parts(rows, _lengths)
     checks = []
     for suffix, part in parts(lengths, by_task):
@@ -27,7 +27,7 @@ def length_gate(rows: pl.DataFrame, thresholds: LengthGate, by_task: Sequence[st
         checks += [
             at_least(
                 f"shortest{suffix}", number(shortest), thresholds.min_len,
-                "drop the rows listed or give their prompts more evidence (pool.recipes.*.overlap)",
+                "drop the rows listed, or quote more evidence in their prompts (pool.recipes.*.overlap)",
             ),
             at_most(
                 f"longest{suffix}", number(longest), thresholds.max_len,

@@ -1,4 +1,4 @@
-"""The machine and the code: free disk, and a git fingerprint that says which code this is."""
+"""The machine and the code: free disk space, and the git commit that names the code."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rc1_lib.workspace.free_space import free_bytes
 
 @dataclass(frozen=True, slots=True)
 class GitState:
-    """What git says of the project.
+    """What git reports about the project.
 
     Attributes:
         commit: None outside a repository or without git.
-        changed: changed and untracked paths; None when git could not tell.
+        changed: changed and untracked paths; None if git could not list them.
     """
 
     commit: str | None
@@ -31,8 +31,8 @@ def free_gb(folder: Path) -> float:
 
 
 def resources_gate(free: float, thresholds: ResourcesGate) -> GateResult:
-    """Judge the free disk space, in GiB."""
-    advice = "free some space, or put the workspace on another disk with --workspace"
+    """Check the free disk space, in GiB."""
+    advice = "free some disk space, or put the workspace on another disk with --workspace"
     return GateResult("resources", (above("free disk, GiB", round(free, 2), thresholds.min_free_gb, advice),))
 
 
@@ -44,7 +44,7 @@ def read_git(project: Path) -> GitState:
 
 
 def git_gate(state: GitState, thresholds: GitGate) -> GateResult:
-    """Judge whether the code can be named by a commit."""
+    """Check whether a commit names the code."""
     if state.changed is None:
         return GateResult("git", error="git knows the commit but could not list changed files; run `git status`")
     checks = [info("commit", state.commit), info("changed files", len(state.changed))]

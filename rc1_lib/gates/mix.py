@@ -12,7 +12,7 @@ from rc1_lib.records import Check, GateResult, Task
 
 
 def mix_gate(rows: pl.DataFrame, thresholds: MixGate, mix: Mapping[Task, float]) -> GateResult:
-    """Judge each task's share of the rows, in percent."""
+    """Check each task's share of the rows, in percent."""
     checks = share_checks("share", rows, thresholds, mix)
     other_tasks = int((~rows["task"].is_in(list(mix))).sum())
     checks.append(equal("rows of other tasks", other_tasks, 0, "drop rows whose task is not in `datasets`"))
@@ -23,9 +23,9 @@ def share_checks(name: str, rows: pl.DataFrame, thresholds: MixGate, mix: Mappin
     """One check a task: its share of the rows, in percent."""
     checks = []
     for task, share in mix.items():
-        # Rounded, so that 28 % is not above 28 % by the last bit of a float.
+        # Rounded, so that 28 % does not exceed 28 % by the last bit of a float.
         found = round(100.0 * number((rows["task"] == task).mean()), 9)
         low, high = (round(100.0 * share + side * thresholds.tolerance_pp, 9) for side in (-1, 1))
-        advice = f"build again with --mix, or add {task} questions: the source may have run out"
+        advice = f"rebuild with --mix, or add {task} questions: the source may have run out"
         checks.append(within(f"{name}[{task}]", found, low, high, advice))
     return checks

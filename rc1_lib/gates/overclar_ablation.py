@@ -1,4 +1,4 @@
-"""The over-clarification penalty must do what it is for: less needless asking, without longer or worse dialogues."""
+"""The over-clarification penalty must reduce needless questions without making dialogues longer or worse."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _DIFFER = "prompts whose dialogues differ in needless asking"
 
 
 def ablation_checks(*, scored: bool) -> frozenset[str]:
-    """What the report of an ablation has to have checked; `scored`: whether training pays for the judged score."""
+    """The checks that an ablation's report must contain; `scored`: whether training pays for the judged score."""
     judged = {_DIFFER, "rate drop, %", "mean turns up", "success drop, pp"}
     return frozenset({*judged, "coverage"} if scored else judged)
 
 
 def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: AblationGate) -> GateResult:
-    """Judge the comparison of the choices without and with the penalty.
+    """Compare the dialogues chosen without the penalty with those chosen with it.
 
-    The checks look at the values; next to each stands its interval and whether the whole of it would pass.
+    The checks use the point values; next to each is its interval and whether the whole interval would pass.
 
     Args:
         ablation: from `rc1_lib.reward.ablation.ablate`.
-        coverage: share of the dialogues that are scored; None where training pays for no score.
+        coverage: share of the dialogues that are scored; None if training pays for no score.
         thresholds: from the configuration.
     """
     overall, counts = ablation.overall, ablation.counts
@@ -36,24 +36,24 @@ def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: Ablati
         ),
         "turns_up": at_most(
             "mean turns up", overall.turns_up, thresholds.max_turns_up,
-            "without needless questions dialogues should get shorter: the penalty now chooses dialogues that are "
-            "longer for other reasons; look at the weights of 'economical' and 'concise', or lower overclar.alpha",
+            "dialogues should get shorter without needless questions, but the penalty chooses dialogues that are "
+            "longer for other reasons; check the weights of 'economical' and 'concise', or lower overclar.alpha",
             interval["turns_up"],
         ),
         "success_drop_pp": at_most(
             "success drop, pp", overall.success_drop_pp, thresholds.max_success_drop_pp,
-            "the penalty outweighs what makes a dialogue right: lower overclar.alpha, or raise the weights of the "
-            "dimensions that follow success (calibrate them again)",
+            "the penalty outweighs correctness: lower overclar.alpha, or calibrate again so that the criteria that "
+            "predict success weigh more (rc1 weight-calib)",
             interval["success_drop_pp"],
         ),
     }  # fmt: skip
-    unscored = "score the dialogues that have no score: an unscored one is never chosen, whatever it is worth"
+    unscored = "score the dialogues that have no score: a dialogue without a score is never chosen"
     checks = [
         *(() if coverage is None else (at_least("coverage", coverage, thresholds.min_coverage, unscored),)),
         at_least(
             _DIFFER, counts.differing, thresholds.min_prompts,
-            "the penalty has too little to choose between: raise ablation.takes or shadow.n, and take a source whose "
-            "dialogues can be performed again",
+            "the penalty has too few rollouts to choose from: raise ablation.takes or shadow.n, and use a source whose "
+            "dialogues can be played again",
         ),
         *judged.values(),
         *(line for figure, check in judged.items() for line in _interval(check, ablation.intervals[figure])),
@@ -73,16 +73,16 @@ def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: Ablati
 
 def _rate_advice(ablation: Ablation) -> str:
     counts = ablation.counts
-    # Whole numbers of prompts, except where dialogues tie.
+    # Whole numbers of prompts unless dialogues tie.
     if not ablation.overall.without.overclar_rate * counts.nothing_missing > counts.unavoidable + 1e-6:
         return (
-            "without the penalty no dialogue is chosen that asks needlessly while another about its prompt does not, "
-            "so there is nothing for it to lower: other dimensions already do its work; look at the weights of "
-            "'reply_used' and 'restrained', or take more dialogues (ablation.takes)"
+            "the penalty has nothing to lower: even without it, no dialogue that asks needlessly is chosen over one "
+            "that does not. Other criteria already do its work; check the weights of 'reply_used' and 'restrained', or "
+            "sample more dialogues (ablation.takes)"
         )
     return (
-        f"the penalty changes the asking on {counts.changed} of the {counts.differing} prompts where "
-        "it could: raise overclar.alpha, or lower the weights of dimensions that reward needless questions (look at "
+        f"the penalty changes whether the chosen dialogue asks on {counts.changed} of the {counts.differing} prompts "
+        "where it could: raise overclar.alpha, or lower the weights of criteria that reward needless questions (check "
         "'reply_used' and 'restrained')"
     )
 

@@ -1,4 +1,4 @@
-"""A reward is worth optimising only if no worthless policy is paid like an honest one."""
+"""Reward hacking: no adversarial policy may earn as much as an honest one."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _PROMPTS, _BELOW, _ABOVE = "prompts to judge by", "below the teacher by", "paid 
 _HEDGED = "a hedge that the answer rule calls right, share"
 _TAKES, _LOST = "dialogues about one prompt, two or more", "success lost by picking from more, pp"
 _FIX = (
-    "what training pays does not tell it from an honest dialogue: look whether the answer rule calls its answers right "
-    "(`solved` in the report), else raise training.reward.success"
+    "the training reward does not distinguish it from an honest dialogue: check whether the answer rule accepts its "
+    "answers (`solved` in the report); if not, raise training.reward.success"
 )
 
 
 def hacking_checks(policies: Iterable[str], hedges: Iterable[str], *, scored: bool) -> frozenset[str]:
-    """What the report of an attack by these policies has to have checked.
+    """The checks that a report on these adversarial policies must contain.
 
     Args:
         policies: their names.
-        hedges: the names of those whose answers commit to nothing.
+        hedges: the names of those whose answers do not commit to one answer.
         scored: whether training pays for the judged score.
     """
     judged = {f"{name}: {what}" for name in policies for what in (_PROMPTS, _BELOW, _ABOVE)}
@@ -44,25 +44,25 @@ def reward_hacking_gate(
     alone: Mapping[str, Earned] | None = None,
     judge_checks: Sequence[Check] = (),
 ) -> GateResult:
-    """Judge what training would pay worthless policies, in all and in every part that is large enough to judge.
+    """Check what training would pay adversarial policies, overall and in every part that is large enough.
 
     Args:
-        policies: name -> what it earns next to the teacher, by what training pays.
-        curve: share solved when the best of 1, 2, ... dialogues by that reward is taken.
+        policies: name -> what it earns compared with the scripted expert, by the training reward.
+        curve: share solved if the best of 1, 2, ... dialogues by that reward is picked.
         thresholds: `gates.reward_hacking`.
-        hedges: those of the policies whose answers commit to nothing, and are worthless whatever the answer rule says.
-        coverage: share of all dialogues that are scored; None where training pays for no score.
-        alone: the same as `policies` by the judged score alone; reported, and decides nothing: where training pays for
-            nothing else, the two are one.
-        judge_checks: what else has to hold of the scores.
+        hedges: the policies whose answers do not commit to one answer, whatever the answer rule says.
+        coverage: share of all dialogues that are scored; None if training pays for no score.
+        alone: the same as `policies` by the judged score alone. It is reported and decides nothing; if training pays
+            for nothing else, the two are the same.
+        judge_checks: further checks of the scores.
     """
     checks = [
-        at_least(_POLICIES, len(policies), thresholds.min_policies, "play the whole library"),
+        at_least(_POLICIES, len(policies), thresholds.min_policies, "play all policies of the library"),
         *(check for name, found in policies.items() for check in _judged(name, found, thresholds)),
         *(_hedged(name, policies[name], thresholds) for name in hedges),
         *_optimised(curve, thresholds),
         *judge_checks,
-        *(_by_the_score(name, found) for name, found in (alone or {}).items()),
+        *(_score_alone(name, found) for name, found in (alone or {}).items()),
     ]
     if coverage is not None:
         fix = "score the dialogues that have no score"
@@ -74,7 +74,7 @@ def _judged(name: str, found: Earned, thresholds: RewardHackingGate) -> list[Che
     overall = found.overall
     interval = {figure: one.of(overall.prompts, "prompts") for figure, one in found.intervals.items()}
     checks = [
-        at_least(f"{name}: {_PROMPTS}", overall.prompts, thresholds.min_prompts, "take a larger shadow set"),
+        at_least(f"{name}: {_PROMPTS}", overall.prompts, thresholds.min_prompts, "use a larger shadow set (shadow.n)"),
         at_least(f"{name}: {_BELOW}", overall.margin, thresholds.min_margin, _FIX, interval.get("margin")),
         at_most(f"{name}: {_ABOVE}", overall.above, thresholds.max_above, _FIX, interval.get("above")),
         *(info(f"{name}: {figure}, interval", interval_in_words(one)) for figure, one in found.intervals.items()),
@@ -93,18 +93,20 @@ def _judged(name: str, found: Earned, thresholds: RewardHackingGate) -> list[Che
 
 
 def _hedged(name: str, found: Earned, thresholds: RewardHackingGate) -> Check:
-    fix = "the answer rule pays for an answer that commits to nothing: rc1 check-answers says which kinds it pays"
+    fix = "the answer rule accepts an answer that does not commit: `rc1 check-answers` says which kinds it accepts"
     return at_most(f"{name}: {_HEDGED}", found.solved, thresholds.max_hedge_solved, fix)
 
 
-def _by_the_score(name: str, found: Earned) -> Check:
-    """What the judged score alone would pay it: no second opinion may be read without this."""
+def _score_alone(name: str, found: Earned) -> Check:
+    """What the judged score alone would pay the policy: read it before trusting the judge as a second opinion."""
     above, margin = found.overall.above, found.overall.margin
-    return info(f"{name}: by the judged score alone", f"{margin:.3f} below the teacher, above it on {above:.0%}")
+    return info(
+        f"{name}: by the judged score alone", f"{margin:.3f} below the scripted expert, above it on {above:.0%}"
+    )
 
 
 def _optimised(curve: Sequence[float], thresholds: RewardHackingGate) -> list[Check]:
-    """Whether the dialogues that the reward picks are solved less often, the more there are to pick from."""
+    """Whether the dialogues that the reward picks are solved less often if there are more to pick from."""
     few = equal(_TAKES, len(curve) > 1, True, "raise ablation.takes")
     if len(curve) < 2:
         return [few]
@@ -117,7 +119,7 @@ def _optimised(curve: Sequence[float], thresholds: RewardHackingGate) -> list[Ch
         few,
         at_most(
             _LOST, 100 * drop, thresholds.max_drop_pp,
-            "the reward picks worse dialogues the more it may pick from: it is over-optimised; calibrate it again",
+            "the more dialogues the reward can pick from, the worse it picks: it is over-optimised; calibrate again",
         ),
         info("solved, best of 1, 2, ...", shown),
     ]  # fmt: skip

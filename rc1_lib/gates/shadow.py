@@ -1,4 +1,4 @@
-"""The shadow set: of the agreed size, stratified, and without repetition."""
+"""The shadow set has the agreed size, is stratified, and repeats no question."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rc1_lib.records import GateResult, Task
 
 
 def shadow_gate(rows: pl.DataFrame, n: int, strata: Mapping[Task, float]) -> GateResult:
-    """Judge the shadow rows: `n` of them, no source question twice, and per task exactly the stratified count.
+    """Check the shadow rows: `n` of them, no source question twice, and exactly the stratified count per task.
 
     Args:
         rows: the shadow set.
-        n: rows agreed on.
-        strata: shares of the tasks, or nothing when the draw was not stratified.
+        n: the agreed number of rows.
+        strata: shares of the tasks; empty if the draw was not stratified.
     """
     again = "materialise it again: rc1 shadow-run --materialize"
     questions = rows.select("source", "source_id").n_unique()

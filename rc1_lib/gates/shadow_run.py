@@ -1,4 +1,4 @@
-"""The shadow run: the new reward keeps the old score's order and knows success better."""
+"""The shadow run: the calibrated reward keeps the order of the baseline reward and predicts success better."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
 
-_JUDGE = "see the report for why dialogues are unscored, fix the judge, and score them again"
+_JUDGE = "the report says why dialogues have no score: fix the judge and score them again"
 _CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weight-calib"
 
 
 def baseline_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
-    """Judge, before anything is calibrated, whether a comparison on these dialogues can say anything at all."""
+    """Check, before anything is calibrated, whether these dialogues allow a meaningful comparison."""
     checks = (*usable(compared, coverage, thresholds), constant_shown(compared.constant), *_shown(compared, {}))
     return GateResult("shadow_baseline", checks)
 
 
 def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
-    """Judge the comparison of the old score with the new reward.
+    """Check the comparison of the old score (baseline) with the new reward (calibrated).
 
-    A check passes on the point value; a line beside it tells whether its interval clears the threshold too.
+    A check passes on the point value; a line next to it says whether its interval clears the threshold too.
 
     Args:
         compared: the comparison.
@@ -44,13 +44,13 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         none_stuck(compared.constant),
         at_least(
             "spearman", value["spearman"], thresholds.min_spearman,
-            _but_for_the_price(compared, "spearman", thresholds.min_spearman)
-            or "the new reward turns the old order over; look at the rank scatter, raise calibration.l2 or drop a rule",
+            _penalty_advice(compared, "spearman", thresholds.min_spearman)
+            or "the new reward reverses the old order; look at the rank scatter, raise calibration.l2 or drop a rule",
             interval["spearman"],
         ),
         at_least(
             "top10_overlap", value["top10_overlap"], thresholds.min_top10,
-            _but_for_the_price(compared, "top10_overlap", thresholds.min_top10) or _top_advice(compared, thresholds),
+            _penalty_advice(compared, "top10_overlap", thresholds.min_top10) or _top_advice(compared, thresholds),
             interval["top10_overlap"],
         ),
         above(
@@ -62,7 +62,7 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
             interval["corr_improve_pct"],
         ),
         room_shown("new reward", value["auc_old"], compared.figures["auc_new"], thresholds),
-        _unmoved_by_length("new reward", "length_corr_new", compared, thresholds),
+        _length_check("new reward", "length_corr_new", compared, thresholds),
         constant_shown(compared.constant),
         info("ties at the border of the top tenth", compared.top.in_words()),
         info("ties make the top tenth arbitrary", compared.top.arbitrary(thresholds.min_top10)),
@@ -76,139 +76,140 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
 def gain_wanted(old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> float:
     """By how many per cent a rank correlation with success must exceed the old score's.
 
-    A correlation with an outcome that is yes or no has a ceiling below 1, which a good judge's old score reaches
-    nearly: over 0.75 where 0.78 is the most that any order can have, no weights gain 8 %. Asking for the gain all the
-    same would refuse just the judges that are worth having. So where both scores have nearly every pair in order, only
-    no loss is asked for.
+    A correlation with a binary outcome has a ceiling below 1, and a good judge's old score nearly reaches it: above
+    0.75, with 0.78 as the maximum of any order, no weights can gain 8 %. Requiring the gain anyway would reject
+    exactly the good judges. So if both scores order nearly every pair correctly, the gate only requires that the
+    correlation does not fall.
 
     Args:
         old: AUC of the old score.
-        new: AUC of the new one. Its lower end counts; without an interval the gain is asked for.
+        new: AUC of the new one. Its lower end counts; without an interval the gain is required.
         thresholds: of the gate.
     """
-    return -thresholds.max_loss_pct if _nothing_to_gain(old, new, thresholds) else thresholds.min_improve_pct
+    return -thresholds.max_loss_pct if _near_ceiling(old, new, thresholds) else thresholds.min_improve_pct
 
 
-def _nothing_to_gain(old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> bool:
+def _near_ceiling(old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> bool:
     return old >= thresholds.enough_auc and new.low >= thresholds.enough_auc
 
 
 def room_shown(score: str, old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> Check:
-    """How much of success either score knows, and so what is asked of the new one."""
+    """How well each score predicts success, and so what is required of the new one."""
     shown = f"{interval_in_words(new)}; old score {'undefined' if old != old else f'{old:.4g}'}"
     why = (
-        f"{shown}; both from {thresholds.enough_auc:g} up: no gain is asked for, and no loss beyond "
-        f"{thresholds.max_loss_pct:g} % taken"
-        if _nothing_to_gain(old, new, thresholds)
-        else f"{shown}: a gain of {thresholds.min_improve_pct:g} % is asked for"
+        f"{shown}; both are at least {thresholds.enough_auc:g}: no gain is required, and a loss of up to "
+        f"{thresholds.max_loss_pct:g} % is accepted"
+        if _near_ceiling(old, new, thresholds)
+        else f"{shown}: a gain of {thresholds.min_improve_pct:g} % is required"
     )
     return info(f"{score} puts solved above unsolved, share of pairs", why)
 
 
 def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> list[Check]:
-    """Whether enough dialogues are scored, successes and failures among them, by a judge that looks past length."""
-    few = "with so few the correlation with success says nothing; compare on more dialogues"
+    """Whether enough dialogues are scored, successes and failures among them, by a judge that does not grade length."""
+    few = "too few for a meaningful correlation with success; compare on more dialogues"
     return [
         at_least("scored, share", coverage, thresholds.min_coverage, _JUDGE),
         at_least("solved dialogues", compared.solved, thresholds.min_outcomes, few),
         at_least("unsolved dialogues", compared.rows - compared.solved, thresholds.min_outcomes, few),
-        _unmoved_by_length("old score", "length_corr_old", compared, thresholds),
+        _length_check("old score", "length_corr_old", compared, thresholds),
     ]
 
 
 def _top_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
-    """Whether the reward is at fault, or scores that hardly differ at the top."""
+    """Whether the cause is the reward, or scores that hardly differ at the top."""
     if compared.top.arbitrary(thresholds.min_top10):
         return (
-            f"ties make the top tenth arbitrary ({compared.top.in_words()}): the scores are too coarse to tell a best "
-            f"tenth, so this says little of the reward; take a judge with finer grades, or compare on more dialogues"
+            f"ties make the top tenth arbitrary ({compared.top.in_words()}): the scores are too coarse to find a best "
+            f"tenth, so this says little about the reward; use a judge with finer grades, or compare on more dialogues"
         )
     if compared.near_top.arbitrary(thresholds.min_top10):
         return (
             f"differences of less than a hundredth decide the top tenth ({compared.near_top.in_words()}): the scores "
-            f"crowd at the top, so this says little of the reward; take a judge that tells good from best"
+            f"crowd at the top, so this says little about the reward; use a judge that distinguishes good from best"
         )
     lead = compared.figures["top10_lead_kept"].value
-    kept = f"by the old score the new best tenth keeps {lead:.0%} of the old one's lead"
-    if _nothing_to_gain(compared.figures["auc_old"].value, compared.figures["auc_new"], thresholds):
+    kept = f"by the old score, the new top tenth keeps {lead:.0%} of the old one's lead"
+    if _near_ceiling(compared.figures["auc_old"].value, compared.figures["auc_new"], thresholds):
         return (
-            f"the reward knows success, so what has changed is which of the good dialogues are best ({kept}): look at "
-            f"them in the report, and raise calibration.l2 to stay nearer to the old weights"
+            f"the reward predicts success; what changed is which of the good dialogues rank best ({kept}): read "
+            f"them in the report, and raise calibration.l2 to stay closer to the old weights"
         )
-    return f"other dialogues stand on top than before ({kept}); look at them in the report before training on them"
+    return f"the top dialogues have changed ({kept}); read them in the report before training on them"
 
 
-def _but_for_the_price(compared: Comparison, figure: str, wanted: float) -> str:
-    """Whether the score alone reaches what the reward misses, so that the price of needless questions is the reason."""
+def _penalty_advice(compared: Comparison, figure: str, wanted: float) -> str:
+    """Whether the score alone reaches what the reward misses, so that the penalty on needless questions is why."""
     free = compared.without_price[figure]
     if not free >= wanted:
         return ""
     return (
-        f"the price of needless questions has done it: without it the figure is {free:.3g}. A question costs more "
-        f"(overclar.alpha) than what sets dialogues apart by the score, so that good ones which asked needlessly fall "
-        f"below others; lower overclar.alpha, or take a judge who grades right and wrong further apart"
+        f"the penalty on needless questions is the cause: without it the figure is {free:.3g}. A question costs more "
+        f"(overclar.alpha) than the score differs between dialogues, so good ones that asked needlessly fall below "
+        f"others; lower overclar.alpha, or use a judge that grades right and wrong further apart"
     )
 
 
 def pairs_for(gain: float, old: float) -> str:
-    """What a relative gain of a rank correlation means where the old score has this share of the pairs in order.
+    """What a relative gain of a rank correlation means if the old score orders this share of the pairs correctly.
 
-    With an outcome that is yes or no the correlation is (2 auc - 1) sqrt(3 p (1 - p)) for a share p of successes, but
-    for ties: the gain is one of auc - 1/2, and auc ends at 1.
+    With a binary outcome the correlation is (2 auc - 1) sqrt(3 p (1 - p)) for a share p of successes, apart from ties:
+    the gain is one of auc - 1/2, and auc ends at 1.
     """
     wanted = 0.5 + (old - 0.5) * (1 + gain / 100)
     if wanted > 1:
-        return f"a gain of {gain:g} % over {old:.3f} of the pairs in order is more than all of them"
-    return f"a gain of {gain:g} % over {old:.3f} of the pairs in order takes about {wanted:.3f} of them"
+        return (
+            f"the old score orders {old:.3f} of the pairs correctly; a gain of {gain:g} % takes more than all of them"
+        )
+    return f"the old score orders {old:.3f} of the pairs correctly; a gain of {gain:g} % takes about {wanted:.3f}"
 
 
 def _gain_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
-    """Why the reward knows success no better than the old score: by its price, or by its dimensions."""
+    """Why the reward predicts success no better than the old score: its penalty, or its criteria."""
     free, old = compared.without_price, compared.figures["auc_old"].value
     enough = old >= thresholds.enough_auc and free["auc_new"] >= thresholds.enough_auc
     wanted = -thresholds.max_loss_pct if enough else thresholds.min_improve_pct
     shown = compared.figures["auc_new"].value
-    return _but_for_the_price(compared, "corr_improve_pct", wanted) or (
-        f"{pairs_for(wanted, old)}; the reward has {shown:.3f}, without its price of needless questions "
-        f"{free['auc_new']:.3f}: these weights know little that the old ones do not. "
-        f"The calibration's report says whether any weights would (`unpulled`); if none do, it is the judge that has "
-        f"to know more"
+    return _penalty_advice(compared, "corr_improve_pct", wanted) or (
+        f"{pairs_for(wanted, old)}; the reward has {shown:.3f}, and {free['auc_new']:.3f} without the penalty on "
+        f"needless questions: these weights add little to the old ones. The calibration's report says whether any "
+        f"weights could (`unpulled`); if not, the judge has to improve"
     )
 
 
 def intervals_of(compared: Comparison) -> dict[str, CheckInterval]:
-    """Figure -> its interval, as a check holds it."""
+    """Figure -> its interval, as a check shows it."""
     return {name: figure.of(compared.rows, "dialogues") for name, figure in compared.figures.items()}
 
 
-def _unmoved_by_length(score: str, figure: str, compared: Comparison, thresholds: ShadowRunGate) -> Check:
+def _length_check(score: str, figure: str, compared: Comparison, thresholds: ShadowRunGate) -> Check:
     return at_most(
         f"{score} follows the answers' length, rank correlation", compared.figures[figure].value,
         thresholds.max_length_corr,
-        "among dialogues of the same outcome longer answers score higher: the judge grades length; correct its "
-        "instructions, or judge with another model",
+        "longer answers score higher among dialogues of the same outcome: the judge grades length; fix its "
+        "instructions, or use another model",
         intervals_of(compared)[figure],
     )  # fmt: skip
 
 
 def none_stuck(constant: Mapping[str, float]) -> Check:
-    """Whether no weighed dimension gives every dialogue the same grade in between.
+    """Whether any weighed criterion gives every dialogue the same grade strictly between 0 and 1.
 
-    All may well deserve the full grade, or none any; whoever looks at them does not find all of them equally
+    All dialogues may deserve the full grade, or zero; a judge that reads them does not find all of them equally
     half-good.
 
     Args:
-        constant: the weighed dimensions that hold one score in all dialogues, with that score.
+        constant: the weighed criteria with one score in all dialogues, with that score.
     """
     return equal(
         "weighed dimensions stuck on one grade",
         _in_words({name: score for name, score in constant.items() if 0 < score < 1}), _in_words({}),
-        "their weight orders nothing: read the judge's replies about them, fix the judge, and score again",
+        "their weight has no effect on the order: read the judge's replies about them, fix the judge, score again",
     )  # fmt: skip
 
 
 def constant_shown(constant: Mapping[str, float]) -> Check:
-    """The weighed dimensions that say the same of every dialogue, and what they say."""
+    """The weighed criteria with the same score for every dialogue, and that score."""
     return info("weighed dimensions that say the same of every dialogue", _in_words(constant))
 
 
@@ -222,7 +223,7 @@ def _shown(compared: Comparison, wanted: Mapping[str, float]) -> list[Check]:
 
 
 def interval_in_words(figure: Interval, threshold: float | None = None) -> str:
-    """`0.81 (95 %: 0.74 to 0.86), clears 0.75: no`; what is undefined is said to be."""
+    """`0.81 (95 %: 0.74 to 0.86), clears 0.75: no`, or that the figure is undefined."""
     if figure.value != figure.value:
         return "undefined"
     if figure.low != figure.low:

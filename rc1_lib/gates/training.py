@@ -1,4 +1,4 @@
-"""The training configuration: nothing simulated, enough steps and seeds, a sane KL target, the penalty switched on."""
+"""The training configuration: no simulation, enough steps and seeds, a sane KL target, the penalty switched on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rc1_lib.records import Check, GateResult
 
 
 def training_gate(config: RunConfig) -> GateResult:
-    """Judge the training part of the configuration against `gates.training`."""
+    """Check the training part of the configuration against `gates.training`."""
     wanted = config.gates.training
     low, high = wanted.target_kl
     method = config.finetune.method
@@ -17,7 +17,7 @@ def training_gate(config: RunConfig) -> GateResult:
         equal("live_mode", config.live_mode, True, "set live_mode: true"),
         at_least(
             "steps", _least_steps(config), wanted.min_steps,
-            "set steps, and training.early_stop.not_before where a run may end early, to at least this",
+            "set steps to at least this, and training.early_stop.not_before too if a run may end early",
         ),
         within("target_kl", config.target_kl, low, high, "choose target_kl inside this range"),
         at_least("seeds", len(set(config.seeds)), wanted.min_seeds, "list more different seeds"),
@@ -35,16 +35,16 @@ def training_gate(config: RunConfig) -> GateResult:
 
 
 def _least_steps(config: RunConfig) -> int:
-    """The steps that a run trains at least, if it ends well."""
+    """The fewest steps that a successful run trains."""
     early = config.training.early_stop
     return config.steps if early.metric is None else min(config.steps, early.not_before)
 
 
 def penalty_gate(config: RunConfig) -> GateResult:
-    """Judge the over-clarification penalty: switched on, and with a size that can be felt."""
+    """Check the over-clarification penalty: switched on, and above 0."""
     checks = (
         equal("use_overclar_penalty", config.use_overclar_penalty, True, "set use_overclar_penalty: true"),
-        equal("alpha is positive", config.overclar.alpha > 0, True, "set overclar.alpha above 0 (0.07 is the usual)"),
+        equal("alpha is positive", config.overclar.alpha > 0, True, "set overclar.alpha above 0 (0.07 is usual)"),
         info("alpha", config.overclar.alpha),
         info("cap", config.overclar.cap),
     )

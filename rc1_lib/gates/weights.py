@@ -1,4 +1,4 @@
-"""Reward weights: present, not negative, normalised, none dominant, and those of a calibration that passed."""
+"""Reward weights: present, not negative, normalised, not dominated by one, and from a calibration that passed."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ CALIBRATION_CHECKS = frozenset(
         "largest weight", "sum is 1", "optimality residual",
     }
 )  # fmt: skip
-"""What a calibration's report has to have checked."""
+"""The checks that a calibration's report must contain."""
 _AGAIN = "calibrate again: rc1 weight-calib --rebuild"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the weights say that they come from, and what is really there.
+    """Where the weights claim to come from, and what is really there.
 
     Attributes:
-        report: the calibration's report that the file names, parsed; None when there is none.
-        sha256: its fingerprint now; None when there is none.
-        judge: who judges now (`judge_identity`).
-        old_weights: the old weights now.
-        state: what became of the file since a calibration wrote it (`FileState`), and whether it would be made from
-            the same things today.
+        report: the calibration report that the file names, parsed; None if it does not exist.
+        sha256: its current fingerprint; None if it does not exist.
+        judge: the current judge (`judge_identity`).
+        old_weights: the current old weights.
+        state: whether the file was changed since a calibration wrote it (`FileState`), and whether its inputs are still
+            the same.
     """
 
     report: Mapping[str, Any] | None
@@ -45,44 +45,44 @@ class Origin:
 
 
 def weights_gate(content: Any, thresholds: WeightsGate, dimensions: Sequence[str], origin: Origin) -> GateResult:
-    """Judge the parsed content of `weights.json`: `{"weights": {dimension: number}, "report": {path, sha256}, ...}`.
+    """Check the parsed content of `weights.json`: `{"weights": {dimension: number}, "report": {path, sha256}, ...}`.
 
     Args:
-        content: the parsed file, or None when there is none.
+        content: the parsed file, or None if it does not exist.
         thresholds: the largest weight allowed and the tolerance of the sum.
-        dimensions: the names that can be weighed.
-        origin: the report behind the weights, and what it has to agree with.
+        dimensions: the names of the criteria that can be weighed.
+        origin: the report that the weights come from, and what it has to agree with.
     """
     return GateResult("weights", (*shape_checks(content, thresholds, dimensions), *_origin_checks(content, origin)))
 
 
 def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
-    """Whether these are, to the digit, the weights that a passed calibration of today's judge found."""
+    """Whether these are exactly the weights that a passed calibration of today's judge found."""
     file = content if isinstance(content, Mapping) else {}
     said = file.get("report")
     named: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
     report = origin.report or {}
     same_bytes = origin.sha256 is not None and named.get("sha256") == origin.sha256
     return (
-        equal("calibrated", origin.report is not None, True, f"no report of a calibration is behind them; {_AGAIN}"),
-        equal("the report is the one named", same_bytes, True, f"the report was changed since; {_AGAIN}"),
+        equal("calibrated", origin.report is not None, True, f"no calibration report supports them; {_AGAIN}"),
+        equal("the report is the one named", same_bytes, True, f"the report has changed since; {_AGAIN}"),
         equal(
             "weights are those of the report", bool(report) and file.get("weights") == report.get("weights"), True,
             f"somebody edited the weights by hand; {_AGAIN}",
         ),
-        equal("the calibration passed", _passed(report), True, f"its gate was red; {_AGAIN}"),
+        equal("the calibration passed", _passed(report), True, f"its gate failed; {_AGAIN}"),
         equal(
             "calibrated for this judge", bool(report) and report.get("judge") == dict(origin.judge), True,
-            f"provider, model or instructions are other ones now; {_AGAIN}",
+            f"provider, model or instructions have changed; {_AGAIN}",
         ),
         equal(
             "old weights are those of the report",
             bool(report) and report.get("old_weights") == dict(origin.old_weights), True,
-            f"reward.old_weights is another one now; {_AGAIN}",
+            f"reward.old_weights has changed; {_AGAIN}",
         ),
         equal(
             "file", origin.state, FileState.FRESH.value,
-            f"altered: somebody else wrote it; stale: pool, judge or settings are other ones now; {_AGAIN}",
+            f"altered: something other than RC1 wrote it; stale: pool, judge or settings have changed; {_AGAIN}",
         ),
     )  # fmt: skip
 

@@ -99,13 +99,13 @@ def test_without_a_price_nothing_changes() -> None:
 def test_a_judge_that_loves_asking_is_beyond_the_penalty() -> None:
     result = judged(dialogues(lead=0.15))
     assert red(result) == {RATE}
-    assert "dimensions that reward needless questions" in advice(result, RATE)
+    assert "criteria that reward needless questions" in advice(result, RATE)
 
 
 def test_where_the_main_reward_never_asks_needlessly_there_is_nothing_to_lower() -> None:
     result = judged(dialogues(lead=-0.15))
     assert red(result) == {RATE}
-    assert "nothing for it to lower" in advice(result, RATE)
+    assert "nothing to lower" in advice(result, RATE)
 
 
 def test_a_price_far_too_high_cannot_hurt_where_asking_is_needed() -> None:

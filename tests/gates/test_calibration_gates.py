@@ -139,7 +139,9 @@ def test_no_gain_is_asked_where_both_scores_order_nearly_every_pair(
     assert failed(result) == ({"corr_improve_pct"} if red else set())
     shown = told(result, "new reward puts solved above unsolved, share of pairs")
     spared = old >= 0.95 and low >= 0.95
-    assert ("no gain is asked for, and no loss beyond 5 % taken" if spared else "a gain of 10 % is asked for") in shown
+    assert (
+        "no gain is required, and a loss of up to 5 % is accepted" if spared else "a gain of 10 % is required"
+    ) in shown
 
 
 def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
@@ -149,11 +151,11 @@ def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, near_top=tied), 0.98, SHADOW).failures
     assert "differences of less than a hundredth decide the top tenth (old score: 60 tie" in check.advice
     (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}), 0.98, SHADOW).failures
-    assert "other dialogues stand on top" in check.advice
+    assert "the top dialogues have changed" in check.advice
     (check,) = shadow_run_gate(
         comparison({"top10_overlap": 0.49, "auc_old": 0.95, "auc_new": 1.05}), 0.98, SHADOW
     ).failures
-    assert "raise calibration.l2 to stay nearer to the old weights" in check.advice
+    assert "raise calibration.l2 to stay closer to the old weights" in check.advice
     shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW).checks}
     assert shown["ties make the top tenth arbitrary"] is True
 
@@ -164,11 +166,11 @@ def test_a_top_tenth_that_ties_decide_says_so_and_stays_red() -> None:
 )
 def test_what_the_price_of_needless_questions_has_done_is_said(name: str, value: float, free: float) -> None:
     (check,) = shadow_run_gate(comparison({name: value}, without_price={name: free}), 0.98, SHADOW).failures
-    assert f"the price of needless questions has done it: without it the figure is {free:.3g}" in check.advice
+    assert f"the penalty on needless questions is the cause: without it the figure is {free:.3g}" in check.advice
     assert "lower overclar.alpha" in check.advice
     for missed in (just_below(free), NAN):
         (check,) = shadow_run_gate(comparison({name: value}, without_price={name: missed}), 0.98, SHADOW).failures
-        assert "has done it" not in check.advice and check.advice
+        assert "is the cause" not in check.advice and check.advice
 
 
 def test_a_gain_that_the_price_takes_where_none_would_be_asked_is_said_too() -> None:
@@ -176,10 +178,12 @@ def test_a_gain_that_the_price_takes_where_none_would_be_asked_is_said_too() -> 
     low = {"auc_old": 0.96, "auc_new": 0.85, "corr_improve_pct": -20.0}
     free = {"auc_new": 0.96, "corr_improve_pct": -1.0}
     (check,) = shadow_run_gate(comparison(low, without_price=free), 0.98, SHADOW).failures
-    assert "has done it: without it the figure is -1" in check.advice
+    assert "is the cause: without it the figure is -1" in check.advice
     (check,) = shadow_run_gate(comparison(low, without_price=free | {"auc_new": 0.94}), 0.98, SHADOW).failures
-    assert "a gain of 10 % over 0.960 of the pairs in order is more than all of them" in check.advice
-    assert "the reward has 0.850, without its price of needless questions 0.940" in check.advice
+    assert (
+        "the old score orders 0.960 of the pairs correctly; a gain of 10 % takes more than all of them" in check.advice
+    )
+    assert "the reward has 0.850, and 0.940 without the penalty on needless questions" in check.advice
 
 
 def test_every_figure_with_a_threshold_carries_its_interval() -> None:
@@ -351,19 +355,19 @@ def test_a_gain_that_is_missed_says_whether_weights_or_the_judge_are_at_fault(fi
     wanted = plain.unpulled[figure]
     (found,) = verdict(plain).failures
     assert found.name == check
-    assert f"would be {wanted:.3g}: the dimensions hold it; lower calibration.l2" in found.advice
+    assert f"would be {wanted:.3g}: the criteria can predict it; lower calibration.l2" in found.advice
     for most in (just_below(wanted), NAN):
         (found,) = verdict(replace(plain, unpulled={**plain.unpulled, figure: most})).failures
-        assert "so the dimensions do not hold it" in found.advice and "it is the judge" in found.advice
+        assert "so the criteria cannot predict it" in found.advice and "The judge has to improve" in found.advice
 
 
 def test_a_gain_that_is_missed_says_how_many_pairs_either_has_in_order() -> None:
     (found,) = verdict(calibration(improve_pct_vs_old=1.0)).failures
-    assert found.advice.startswith("a gain of 8 % over 0.900 of the pairs in order takes about 0.932 of them")
-    assert "and the calibrated weights have 0.900; fitted on these very rows" in found.advice
+    assert found.advice.startswith("the old score orders 0.900 of the pairs correctly; a gain of 8 % takes about 0.932")
+    assert "; the calibrated weights reach 0.900; fitted to these same rows" in found.advice
     graded = calibration(improve_pct_vs_old=1.0, median_auc=dict.fromkeys(("calibrated", "equal", "old"), NAN))
     (found,) = verdict(graded, outcomes=None).failures
-    assert found.advice.startswith("fitted on these very rows")
+    assert found.advice.startswith("fitted to these same rows")
 
 
 def test_a_residual_that_is_no_number_never_passes_whichever_fit_it_is_of() -> None:

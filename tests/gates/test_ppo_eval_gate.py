@@ -188,7 +188,7 @@ def test_a_seed_that_fails_by_itself_is_red_even_where_the_others_carry_the_mean
     assert red(ppo_eval_gate(pooled, THRESHOLDS)) == set()
     result = ppo_eval_gate(pooled, THRESHOLDS, alone)
     assert red(result) == {"seed 3: clears every threshold"}
-    assert [check.advice for check in result.failures] == [f"by itself it misses: {TURNS}"]
+    assert [check.advice for check in result.failures] == [f"on its own it misses: {TURNS}"]
     assert value(result, f"seed 3: {TURNS}") > 0 > value(result, f"seed 1: {TURNS}")
 
 

@@ -84,7 +84,7 @@ def test_what_the_judged_score_alone_would_pay_is_reported_and_decides_nothing()
     result = reward_hacking_gate(library(), RISING, THRESHOLDS, (), 1.0, alone)
     assert not result.failures
     told = {check.name: check.value for check in result.checks}
-    assert told["echo: by the judged score alone"] == "-0.400 below the teacher, above it on 90%"
+    assert told["echo: by the judged score alone"] == "-0.400 below the scripted expert, above it on 90%"
 
 
 def test_a_hedge_that_the_answer_rule_calls_right_fails_by_name() -> None:
