@@ -1,1 +1,1 @@
-"""The seed pool: templates, the scripted teacher, building, schemas and text measures."""
+"""The seed pool: templates, the scripted expert, building, schemas and text measures."""

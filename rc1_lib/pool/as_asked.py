@@ -1,4 +1,4 @@
-"""A row beside the source's question that it was made from: what of it is another question's."""
+"""Compares a row with the source question that it was made from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Questions = Mapping[tuple[str, str], Question]
 
 
 def known_questions(config: RunConfig, workspace: Workspace) -> Questions:
-    """The questions of the configured source; none of the hub's, which a judgement is not to hang on.
+    """The questions of the configured source; empty for sources on the hub, on which no verdict may depend.
 
     Raises:
         SourceError: when the source is missing or damaged.
@@ -31,11 +31,11 @@ def known_questions(config: RunConfig, workspace: Workspace) -> Questions:
 
 
 def as_asked(row: Row, question: Question) -> Iterator[Inconsistency]:
-    """What of `row` is not what `question` says, with the missing piece taken out where one is.
+    """Every difference between `row` and `question`, after removal of the missing piece if there is one.
 
-    The prompt has to hold what the row says that it was made of. Of a finished dialogue question and gold answer alone:
-    its world is as it brought it along. Pages that were lent by other questions follow the question's own and are not
-    looked at.
+    The prompt must contain what the row's record says it was made of. For a finished dialogue only question and gold
+    answer are compared: it brings its own environment. Pages borrowed from other questions follow the question's own
+    and are not compared.
     """
     for name, found, expected in _compared(row, question):
         if found != expected:
@@ -48,7 +48,7 @@ def as_asked(row: Row, question: Question) -> Iterator[Inconsistency]:
 
 
 def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, object]]:
-    """Place in the row, what stands there, what the question says."""
+    """Place in the row, the value there, the question's value."""
     yield "question", row["question"], question.ask
     yield "answer", row["answer"], question.answer
     yield "aliases", row["aliases"] or [], list(question.aliases)

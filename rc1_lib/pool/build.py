@@ -1,4 +1,4 @@
-"""Building the shadow set and the pool: plan, decontaminate, pose every question in several ways, choose, report."""
+"""Builds the shadow set and the pool: plan, decontaminate, pose every question in several ways, choose, report."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BuildReport:
     too_short_or_long: int = 0
     unplayable: int = 0
     measured: pl.DataFrame | None = None
-    """The metrics of the rows in their order, once the first was written; no word of the manifest."""
+    """The metrics of the rows in order, set before the first is written; not part of the manifest."""
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready copy."""
@@ -60,7 +60,7 @@ class BuildReport:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What is to be written: the shadow set and the pool, which share no question."""
+    """What to write: the shadow set and the pool, which share no question."""
 
     shadow: list[PlannedRow]
     pool: list[PlannedRow]
@@ -79,8 +79,8 @@ def plan(
     Args:
         config: of the run.
         questions: of each task.
-        pool: False leaves the pool out: the shadow set is drawn first, whatever is left for a pool.
-        beside: held out of the pool too, and drawn by somebody else.
+        pool: False leaves the pool out; the shadow set is the same either way.
+        beside: questions drawn elsewhere that the pool must leave out too.
 
     Raises:
         SourceError: when there are too few questions.
@@ -90,7 +90,7 @@ def plan(
     held, free = split_shadow(config, lent)
     if not pool:
         return Plans(plan_shadow(held), [], report)
-    others = {question.id for question in beside}  # their texts may lack what is withheld in their rows
+    others = {question.id for question in beside}  # their texts may lack what their rows withhold
     own = [question for question in free if question.id not in others]
     clean, leaking = decontaminate(own, [*held, *beside], config.gates.leakage)
     report.dropped["repeats a shadow question"] += leaking + len(free) - len(own)
@@ -111,9 +111,9 @@ def usable(questions: Mapping[Task, Sequence[Question]], pool: Pool, report: Bui
 def decontaminate(
     questions: Sequence[Question], held: Sequence[Question], limits: LeakageGate
 ) -> tuple[list[Question], int]:
-    """Leave out every question that repeats or retells a held-out one, by the measures that the leak gate uses.
+    """Leave out every question that repeats or retells a held-out one, by the measures of the leak gate.
 
-    Its pages count: some are lent by other questions, and a page may say just what a held-out question asks.
+    Pages count too: some are borrowed from other questions, and a page may say just what a held-out question asks.
 
     Returns:
         The questions that may be used, and how many were left out.
@@ -122,17 +122,17 @@ def decontaminate(
     wanted = words(asked)
     search = Search(asked, ngrams_of(wanted, limits.ngram), limits.ngram)
     for part in slices(len(questions)):
-        search.read(_column(_said_by(question) for question in questions[part]))
+        search.read(_column(_stated_by(question) for question in questions[part]))
     own = words_of_many(_column(held_text(question) for question in questions))
     retellings = retold(search.texts, own, wanted, limits, wherever=True)
     leaking = set(search.repeated.filter(pl.col("similarity") > limits.max_similarity)["row"])
     leaking |= set(search.spelled["row"])
-    leaking |= set(retellings.filter("suspect")["row"])  # a question too many costs nothing here
+    leaking |= set(retellings.filter("suspect")["row"])  # dropping one question too many costs nothing here
     return [question for index, question in enumerate(questions) if index not in leaking], len(leaking)
 
 
-def _said_by(question: Question) -> str:
-    # An embedded question's pages tell of a world of its own, of which no other question asks.
+def _stated_by(question: Question) -> str:
+    # An embedded question's pages describe a world of its own that no other question asks about.
     pages = () if question.source == "embedded" else question.passages
     return "\n".join((question.ask, *question.support, *(text for page in pages for text in (page.title, page.text))))
 
@@ -148,7 +148,7 @@ def write_rows(
     report: BuildReport,
     progress: Progress | None = None,
 ) -> Iterator[bytes]:
-    """The rows as JSON lines, in the plan's order and the same whatever `pool.workers` is."""
+    """The rows as JSON lines in the plan's order, the same for any `pool.workers`."""
 
     def measured(metrics: pl.DataFrame) -> None:
         report.measured = metrics
@@ -171,15 +171,15 @@ def chosen_variants(
 ) -> Iterator[tuple[Variant, bytes]]:
     """How each planned row is posed, and its JSON line, in the plan's order.
 
-    Every question is posed by each recipe and measured; the pool then takes, per task, the variants that come closest
-    to `pool.intended`. Variants outside the length bounds are only taken where a question has no other.
+    Every question is posed with each recipe and measured. Per task, the pool then takes the variants that come closest
+    to `pool.intended`. Variants outside the length bounds are used only if a question has no other.
 
     Args:
         planned: the rows.
         config: of the run.
         pack: the templates.
         progress: called with (rows posed, rows planned).
-        measured: called with the metrics of all rows as they were chosen, before the first of them is given.
+        measured: called with the metrics of all chosen rows before the first row is returned.
     """
     variants: list[list[Variant]] = []
     metrics: list[pl.DataFrame] = []

@@ -1,4 +1,4 @@
-"""The rows of one of RC1's files, checked, and read once per process however many gates ask for them."""
+"""The checked rows of one of RC1's files, read once per process however many gates use them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rows_of(run: Run, artifact: Artifact) -> pl.DataFrame:
     """The rows of the shadow set, the takes, the pool or the balanced pool.
 
     Raises:
-        RowError: when they are missing or not rows.
+        RowError: when the file is missing or has no valid rows.
     """
     path = artifact.path(run)
     frame = _rows(path, artifact.sha256(run), "pool" if artifact in (POOL, BALANCED) else "shadow")

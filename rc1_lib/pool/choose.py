@@ -1,4 +1,4 @@
-"""Choosing, among the ways a question can be posed, the ones that give the pool the intended difficulty."""
+"""Chooses among the ways to pose each question so that the pool has the intended difficulty."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rc1_lib.records import BUCKETS, Bucket, Task
 def choose(tasks: Sequence[Task], variants: Sequence[Sequence[Variant]], intended: Mapping[Bucket, float]) -> list[int]:
     """For each row the position of the variant to take.
 
-    Per task the scarcest bucket is filled first, by the rows that can be nothing else. Within a row the variant whose
-    recipe was meant for the bucket comes first: a hard recipe that happened to come out easy is second choice.
+    Each task's scarcest bucket is filled first, with rows that fit no other. Within a row, the variant whose recipe
+    aims at the bucket comes first; a hard recipe that happened to come out easy is second choice.
 
     Args:
         tasks: the task of each row.

@@ -1,4 +1,4 @@
-"""Both template packs, and what is derived from the questions: shadow set, takes of its prompts, seed pool."""
+"""Both template packs, and the files made from the questions: shadow set, rollouts of its prompts, seed pool."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAMPLE_MANIFEST = "reports/rc1/sample_manifest.json"
 
 
 def _settings(part: Part, run: Run) -> dict[str, Any]:
-    """All but how many workers make it. How often a prompt is performed decides the takes alone."""
+    """All but the number of workers. How often a prompt is played decides the takes only."""
     config = run.config
     decisive = {
         "datasets": dict(config.datasets),
@@ -30,8 +30,8 @@ def _settings(part: Part, run: Run) -> dict[str, Any]:
     return {**decisive, "takes": config.ablation.takes} if part == "takes" else decisive
 
 
-def _not_sampled(run: Run) -> bool:
-    """Whether the sample manifest is not that of the shadow set as it was last written."""
+def _sample_is_stale(run: Run) -> bool:
+    """Whether the sample manifest does not match the shadow set as last written."""
     try:
         sample = read_json(run.workspace.path(SAMPLE_MANIFEST))
     except (OSError, ValueError):
@@ -54,7 +54,7 @@ _MADE_FROM = (
 )
 SHADOW = Artifact(
     "shadow", lambda run: run.config.shadow.path, partial(_settings, "shadow"), _BUILDER, _COMMAND, _MADE_FROM,
-    outdated=_not_sampled, vouched=True,
+    outdated=_sample_is_stale, vouched=True,
 )  # fmt: skip
 TAKES = Artifact(
     "takes", lambda run: run.config.ablation.takes_path, partial(_settings, "takes"), _BUILDER, _COMMAND, _MADE_FROM,
@@ -65,4 +65,4 @@ POOL = Artifact(
     (*_MADE_FROM, Input("hold_out", _held_out_sha256)), vouched=True,
 )  # fmt: skip
 PARTS: dict[Part, Artifact] = {"shadow": SHADOW, "takes": TAKES, "pool": POOL}
-"""They are planned together, so that the pool shares no question with the others."""
+"""Planned together, so that the pool shares no question with the others."""

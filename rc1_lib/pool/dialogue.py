@@ -1,4 +1,4 @@
-"""Writing one row: a planned question becomes a whole dialogue in chat format, with everything an auditor needs."""
+"""Writes one row: turns a planned question into a dialogue in chat format, with everything an auditor needs."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from rc1_lib.task_specs import CLARIFICATION, is_right, task_spec
 
 
 def kind_of(task: str, cue: bool) -> str:
-    """The kind of template that words a row: vague prompts have one of their own."""
+    """The kind of template for a row; vague prompts have their own kind."""
     return CLARIFICATION if cue else task_spec(task).template_kind
 
 
 def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take: int = 0) -> Row | None:
-    """The row, posed by the recipe of `bucket`.
+    """The row, posed with the recipe of `bucket`.
 
     Every random choice depends on the row, the recipe and the take alone, never on other rows.
 
     Args:
-        planned: the question, and where it stands.
-        bucket: whose recipe poses it.
-        pool: the recipes, the limits and the teacher's habits.
+        planned: the question and its place.
+        bucket: the bucket whose recipe is used.
+        pool: the recipes, the limits and the scripted expert's habits.
         pack: the templates.
-        take: 0 for the row itself. Every other take keeps the prompt to the letter and draws anew what the teacher does
-            about it. A finished dialogue cannot be performed again and is the same in every take.
+        take: 0 for the row itself. Every other take keeps the exact prompt and draws the scripted expert's behaviour
+            again. A finished dialogue cannot be played again and is the same in every take.
 
     Returns:
-        The row, or None when the dialogue would exceed `pool.max_turns`.
+        The row, or None if the dialogue would exceed `pool.max_turns`.
     """
     if planned.question.dialogue is not None:
         return {**planned.question.dialogue, "id": planned.id, "split": planned.split, "use": planned.use}
-    # Habits are drawn once per row, so that choosing among its variants cannot shift how often the teacher asks.
+    # Habits are drawn once per row, so that choosing among its variants cannot shift how often the expert asks.
     habits = random.Random(f"{pool.seed}/{planned.id}/{planned.use}")
     question, recipe = planned.question, pool.recipes[bucket]
     cue = habits.random() < pool.teacher.cue_rate
@@ -100,7 +100,7 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
 
 
 def _verdict(posed: Posed, performance: Performance) -> tuple[bool, bool]:
-    """Whether the teacher solved the row, and whether it was lucky: right without the missing slot."""
+    """Whether the scripted expert solved the row, and whether it was lucky: right without the missing slot."""
     question = posed.question
     right = is_right(question.task, performance.answer, question.answer, question.aliases)
     obtained = not posed.needs or performance.asked > 0
@@ -112,7 +112,7 @@ def _slot(slot: Slot) -> RowSlot:
 
 
 def _question_to_user(question: Question, template: Template, needs: bool, rng: random.Random) -> Call:
-    """What the teacher would ask and what the user would say: the slot where it is missing, else that nothing is."""
+    """What the scripted expert would ask, and the reply: the slot's value if it is missing, else that nothing is."""
     wanted = (
         question.slot.wanted
         if question.slot
@@ -134,7 +134,11 @@ def _messages(
         ids = [f"call_{number + offset}" for offset in range(len(turn))]
         number += len(turn)
         messages.append(
-            {"role": "assistant", "content": _aside(turn[0], template, rng), "tool_calls": _tool_calls(turn, ids)}
+            {
+                "role": "assistant",
+                "content": _accompanying_words(turn[0], template, rng),
+                "tool_calls": _tool_calls(turn, ids),
+            }
         )
         for call_id, call in zip(ids, turn, strict=True):
             messages.append({"role": "tool", "tool_call_id": call_id, "name": call.tool, "content": call.result})
@@ -143,8 +147,8 @@ def _messages(
     return messages
 
 
-def _aside(call: Call, template: Template, rng: random.Random) -> str:
-    """The words beside a call; a clarifying question speaks for itself."""
+def _accompanying_words(call: Call, template: Template, rng: random.Random) -> str:
+    """The words that accompany a call; a clarifying question needs none."""
     if call.tool == "ask_user":
         return ""
     return rng.choice(template.steps[call.tool]).format(**{ARGUMENT_OF[call.tool]: call.argument})
@@ -171,7 +175,7 @@ def _final(lang: str, template: Template, answer: str, reason: str, rng: random.
 
 
 def _reason(steps: Sequence[Step], support: Sequence[str], lang: str) -> str:
-    """The chain of results, or for a look-up the last supporting sentence."""
+    """The chain of results, or the last supporting sentence of a look-up."""
     sums = [f"{step.argument} = {step.result}" for step in steps if step.tool == "calc"]
     if sums:
         return ("，" if lang == "zh" else ", ").join(sums)

@@ -1,6 +1,6 @@
-"""Distractor pages for questions that bring too few of their own, lent by other questions of the task.
+"""Distractor pages for questions with too few of their own, borrowed from other questions of the task.
 
-A library in which every page is needed teaches nothing about choosing pages.
+If every page is needed, nothing can be learned about choosing pages.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from rc1_lib.task_specs import task_spec
 
 
 def lend_pages(questions: Mapping[Task, Sequence[Question]], pool: Pool) -> dict[Task, list[Question]]:
-    """The questions, each of a task that borrows pages with as many distractors as the most demanding recipe lists."""
+    """The questions; those of tasks that borrow pages get as many distractors as the most demanding recipe lists."""
     wanted = max(recipe.distractors[1] for recipe in pool.recipes.values())
     return {
-        task: _lend(of_task, wanted, pool.seed) if task_spec(task).borrows_pages else list(of_task)
+        task: _borrow_pages(of_task, wanted, pool.seed) if task_spec(task).borrows_pages else list(of_task)
         for task, of_task in questions.items()
     }
 
 
-def _lend(questions: Sequence[Question], wanted: int, seed: int) -> list[Question]:
+def _borrow_pages(questions: Sequence[Question], wanted: int, seed: int) -> list[Question]:
     shelf = [page for question in questions for page in question.passages[:2]]
     return [_with_pages(question, shelf, wanted, seed) for question in questions]
 

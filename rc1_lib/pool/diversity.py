@@ -1,7 +1,7 @@
-"""How varied a corpus is: distinct-n, type-token ratio, Zipf slope, and how far it stands from a reference.
+"""How varied a corpus is: distinct-n, type-token ratio, Zipf slope, and its divergence from a reference.
 
-All functions are pure and read texts through `rc1_lib.text.tokens`. Words are coded as integers once and n-grams are
-whole-array arithmetic on the codes. N-grams never cross from one text into the next.
+All functions are pure and read texts with `rc1_lib.text.tokens`. Words become integers once; n-grams are whole-array
+arithmetic on these. N-grams never cross from one text into the next.
 
 Sources: distinct-n is Li et al. 2016 (A Diversity-Promoting Objective Function for Neural Conversation Models); Zipf
 1949 (Human Behavior and the Principle of Least Effort); KL is Kullback and Leibler 1951 with the additive smoothing
@@ -25,7 +25,7 @@ from rc1_lib.text.tokens import tokens
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _ROOM = 2**62
-"""Numbers of n-grams stay below it."""
+"""Upper limit of the integers that stand for n-grams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class WindowedDistinct:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """All words of many texts, read once for however many figures.
+    """All words of many texts, read once for any number of figures.
 
     Attributes:
         coded: a number from 0 up for each word.
@@ -132,7 +132,7 @@ def zipf_slope(texts: pl.Series, ranks: int = 1000) -> float:
     words = pl.Series("word", _long_enough(texts, 1).coded.codes)
     counts = words.value_counts(sort=True).head(ranks)["count"].to_numpy()
     if len(counts) < 2:
-        raise RowError("Zipf's slope: the texts hold one single word; it takes at least two different words")
+        raise RowError("Zipf's slope: the texts have only one distinct word; at least two are needed")
     slope, _ = np.polyfit(np.log(np.arange(1, len(counts) + 1)), np.log(counts), 1)
     return float(slope)
 
@@ -141,9 +141,9 @@ def kl_divergence(texts: pl.Series, reference: pl.Series, n: int = 3, alpha: flo
     """KL(texts || reference) in nats over word n-grams; 0 for identical counts, never negative.
 
     Every n-gram of the union vocabulary gets `alpha` added to its count on both sides. That decides the figure: for an
-    n-gram which the reference lacks, the ratio grows as 1/alpha, so that the divergence grows without bound as alpha
-    falls towards 0 and shrinks to 0 as alpha grows, both sides nearing the uniform distribution. Sample size acts the
-    same way: 3-grams are so sparse that two samples of one source stand well apart. Compare figures only at equal
+    n-gram which the reference lacks, the ratio grows as 1/alpha, so the divergence grows without bound as alpha falls
+    towards 0, and shrinks to 0 as alpha grows and both sides approach the uniform distribution. Sample size acts the
+    same way: 3-grams are so sparse that two samples of one source diverge clearly. Compare figures only at equal
     alpha, with equally many rows on each side, and, to see the wording alone, with the same questions on both sides.
     The default of one half is Jeffreys' prior.
 
@@ -168,7 +168,7 @@ def js_divergence(texts: pl.Series, reference: pl.Series, n: int = 3) -> float:
     ours, theirs, kinds = _paired_counts(texts, reference, n)
     p, q = _shares(ours, kinds), _shares(theirs, kinds)
     middle = (p + q) / 2
-    # 0 log 0 is 0: where a side is empty its share is read as the middle, whose logarithm is then of 1.
+    # 0 log 0 is 0: an empty side's share is replaced by the middle, so that the logarithm is that of 1.
     halves = (np.sum(kinds * side * np.log(np.where(side > 0, side, middle) / middle)) for side in (p, q))
     return min(max(0.0, float(sum(halves)) / 2), float(np.log(2)))
 
@@ -180,8 +180,8 @@ def _shares(counts: Floats, kinds: Floats) -> Floats:
 def _paired_counts(texts: pl.Series, reference: pl.Series, n: int) -> tuple[Floats, Floats, Floats]:
     """For each pair of counts that occurs (here, there): both counts, and how many n-grams of the union have that pair.
 
-    A divergence depends on the pairs alone. There are few, and in sorted order, so that sums come out the same to the
-    last bit however the n-grams were grouped.
+    A divergence depends on the pairs alone. They are few and sorted, so that sums are the same to the last bit however
+    the n-grams were grouped.
     """
     both = pl.concat([texts.cast(pl.String).alias("text"), reference.cast(pl.String).alias("text")])
     grams, rows = _grams(Words.of(both), n)
@@ -189,7 +189,7 @@ def _paired_counts(texts: pl.Series, reference: pl.Series, n: int) -> tuple[Floa
     for side, name in ((ours, "texts"), (~ours, "reference texts")):
         if not side.any():
             raise RowError(f"{n}-grams: none of the {name} has {n} words; give longer texts or a smaller n")
-    # One sort brings equal n-grams together; the side rides along in the lowest bit.
+    # One sort brings equal n-grams together; the lowest bit holds the side.
     keys = np.sort(grams * 2 + ours)
     starts = np.flatnonzero(np.diff(keys >> 1, prepend=-1))
     here = np.add.reduceat(keys & 1, starts)
@@ -216,7 +216,7 @@ def _in_parts(words: Words, n: int, places: npt.NDArray[np.integer]) -> Iterator
 
 
 def _grams(words: Words, n: int) -> tuple[Codes, Codes]:
-    """One integer per n-gram occurrence, equal for equal n-grams, in reading order; and the text it stands in.
+    """One integer per n-gram occurrence, equal for equal n-grams, in reading order; and the text that contains it.
 
     Each step appends a word as the next digit in base `kinds`; numbers are made dense again before a product could
     leave 62 bits, so that a caller has one to spare.

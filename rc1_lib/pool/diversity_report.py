@@ -1,6 +1,6 @@
-"""The diversity report: every measure of a body of text, beside what its template pack covers.
+"""The diversity report: every measure of a set of texts, and what its template pack covers.
 
-The texts are either a pack's own (`pack_texts`) or those of pool rows; the figures have the same names for both.
+The texts come from a pack (`pack_texts`) or from pool rows; the figures have the same names for both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DIVERSITY = "reports/diversity_report.json"
 
 
 def write_pack_report(run: Run) -> None:
-    """Write `pack_report` to `DIVERSITY`; packs that cannot be compared have none, and are for the gate to name."""
+    """Write `pack_report` to `DIVERSITY`. Packs that cannot be compared get no report; the gate names them."""
     path = run.workspace.path(DIVERSITY)
     try:
         write_json(path, pack_report(run))
@@ -42,7 +42,7 @@ def pack_report(run: Run) -> dict[str, Any]:
 
     Raises:
         TemplateError: when a pack cannot be read.
-        RowError: when a pack says too little to be measured.
+        RowError: when a pack has too little text to measure.
     """
     pack, reference = (load_pack(one.path(run)) for one in (TEMPLATES, REFERENCE_TEMPLATES))
     limits, seed = run.config.gates.diversity, run.config.pool.seed
@@ -56,7 +56,7 @@ def pack_report(run: Run) -> dict[str, Any]:
 def pack_texts(pack: Pack, lang: str | None = None) -> pl.Series:
     """All template text of a pack with its slots removed, in the order of ids; of one language where `lang` is given.
 
-    A phrase is cut at its slots, one text a stretch, so that no n-gram reaches across words that are not there.
+    A phrase is cut at its slots into separate texts, so that no n-gram spans a gap.
     """
     chosen = (t for (_, language), group in sorted(pack.groups.items()) if lang in (None, language) for t in group)
     texts = [literal.strip() for t in chosen for phrase in t.phrases() for literal, _ in pieces(phrase)]

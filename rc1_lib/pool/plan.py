@@ -1,4 +1,4 @@
-"""Which question stands where: the shadow set first, then the pool.
+"""Decides which question goes where: the shadow set first, then the pool.
 
 Everything here is decided by counting and by seeded shuffles before a single row is written, so that rows can be
 written in any order by any number of workers.
@@ -21,7 +21,7 @@ from rc1_lib.text.tokens import tokenize
 
 @dataclass(frozen=True, slots=True)
 class PlannedRow:
-    """One row to be written: the question, and which use of the question this is."""
+    """One row to be written: the question, and how often it was used before."""
 
     id: str
     split: str
@@ -30,14 +30,14 @@ class PlannedRow:
 
 
 def held_text(question: Question) -> str:
-    """What must not be seen in training: the question; of a word problem the story too, since that is the question."""
+    """What training must not see: the question, and the story of a word problem, which is part of the question."""
     return "\n".join((*question.support, question.ask)) if task_spec(question.task).word_problem else question.ask
 
 
 def split_shadow(
     config: RunConfig, questions: Mapping[Task, Sequence[Question]]
 ) -> tuple[list[Question], list[Question]]:
-    """The questions of the shadow set, and all others.
+    """The questions of the shadow set, and all other questions.
 
     Raises:
         SourceError: when a task has fewer questions than the shadow set takes.
@@ -45,7 +45,7 @@ def split_shadow(
     held, free = [], []
     for task, count in shadow_counts(config).items():
         shuffled = _drawn(questions[task], f"{config.shadow.seed}/shadow/{task}")
-        # The leak gate cannot check a question shorter than its n-grams, so none is held out.
+        # The leak gate cannot check a question shorter than its n-grams, so such questions are never held out.
         shortest = config.gates.leakage.ngram
         checkable = [question for question in shuffled if len(tokenize(held_text(question))) >= shortest]
         if len(checkable) < count or len(shuffled) == count:
@@ -61,8 +61,8 @@ def split_shadow(
 
 def _drawn(questions: Sequence[Question], seed: str) -> list[Question]:
     """The questions in random order."""
-    # Procedural ones are random draws already: left in their order, the first ones stay the same however many are
-    # made, and so does the shadow set.
+    # Procedural questions are random draws already. Their order is kept: the first ones, and so the shadow set, stay
+    # the same however many are made.
     if all(question.source == "embedded" for question in questions):
         return list(questions)
     shuffled = sorted(questions, key=lambda question: question.id)
@@ -76,17 +76,17 @@ def plan_shadow(questions: Sequence[Question]) -> list[PlannedRow]:
 
 
 def plan_pool(config: RunConfig, questions: Sequence[Question]) -> list[PlannedRow]:
-    """The pool's rows: every question once before any is used again, tasks mixed.
+    """The pool's rows: every question is used once before any is used again; tasks are mixed.
 
     Raises:
-        SourceError: when a task has too few questions for its share even with `sources.max_uses`.
+        SourceError: when a task has too few questions for its share, even with `sources.max_uses`.
     """
     rows: list[PlannedRow] = []
     for task, count in apportion(config.pool.n, config.datasets).items():
         of_task = [question for question in questions if question.task == task]
         of_task.sort(key=lambda question: question.id)
         random.Random(f"{config.pool.seed}/pool/{task}").shuffle(of_task)
-        # A finished dialogue cannot be posed in another way: used again, it would be a plain copy.
+        # A finished dialogue cannot be posed differently: a second use would be a plain copy.
         uses = [
             (question, use)
             for use in range(config.sources.max_uses)
@@ -96,7 +96,7 @@ def plan_pool(config: RunConfig, questions: Sequence[Question]) -> list[PlannedR
         if len(uses) < count:
             raise SourceError(
                 f"source of {task}: {len(of_task)} questions are left for the pool, which needs {count} rows, and each "
-                f"may stand {config.sources.max_uses} times; lower --n, change --mix, raise sources.max_uses or add "
+                f"may be used {config.sources.max_uses} times; lower --n, change --mix, raise sources.max_uses or add "
                 f"questions"
             )
         rows += _numbered(uses[:count], "pool")

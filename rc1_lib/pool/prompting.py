@@ -1,4 +1,4 @@
-"""How a question is put to the assistant: which template, what is quoted, what is withheld, which pages are listed."""
+"""How a question is posed to the assistant: template, quotes, withheld piece and listed pages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rc1_lib.records import Passage, Question, Slot
 
 @dataclass(frozen=True, slots=True)
 class Posed:
-    """A question as the user puts it.
+    """A question as the user poses it.
 
     Attributes:
         user: the user's message.
         system: the system message.
-        question: the question with anything withheld taken out; `ask`, `support` and `passages` are the reduced world.
-        quoted: the evidence quoted, sentence by sentence, whole or cut.
+        question: the question with anything withheld removed, and so `ask`, `support` and `passages`.
+        quoted: the quoted evidence, sentence by sentence, whole or cut.
         listed: titles of the pages that the message names, in the order named.
         needs: whether something was withheld.
         cue: whether the wording is vague.
@@ -40,7 +40,7 @@ class Posed:
 def pose(
     question: Question, template: Template, recipe: Recipe, *, withhold: bool, cue: bool, rng: random.Random
 ) -> Posed:
-    """Put `question` into the words of `template` as `recipe` says."""
+    """Word `question` with `template` as `recipe` says."""
     slot = question.slot if withhold else None
     reduced = take_out(question, slot) if slot else question
     complete = recipe.evidence == "complete"
@@ -62,7 +62,7 @@ def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str
 
 
 def _pages_to_list(question: Question, recipe: Recipe, rng: random.Random) -> tuple[str, ...]:
-    """The needed pages and some others, shuffled, so that the list does not give the path away."""
+    """The needed pages and some others, shuffled, so that the list does not reveal the solution."""
     needed = list(dict.fromkeys(step.argument for step in question.steps if step.tool == "wiki"))
     others = [passage.title for passage in question.passages if passage.title not in needed]
     extra = rng.sample(others, min(len(others), rng.randint(*recipe.distractors)))
@@ -72,7 +72,7 @@ def _pages_to_list(question: Question, recipe: Recipe, rng: random.Random) -> tu
 
 
 def take_out(question: Question, slot: Slot) -> Question:
-    """The question without the slot: in its wording, or in the story that its facts stand in."""
+    """The question without the slot, removed from its wording or from the story that contains its facts."""
     if slot.where == "ask":
         return replace(question, ask=replace_word(question.ask, slot, question.lang))
     return replace(

@@ -1,4 +1,4 @@
-"""How much of its evidence a prompt quotes, steered by the clue overlap that is wanted.
+"""How much of its evidence a prompt quotes, set by the target clue overlap.
 
 Clue overlap is the Jaccard similarity J of the word 3-grams of prompt and support. With S 3-grams in the support and A
 others in the prompt, quoting a share q of the support gives about J = qS / (S + A), so that q = J (S + A) / S. A prompt
@@ -27,10 +27,10 @@ def quote(
     """The sentences, whole or cut, that the prompt quotes, in order.
 
     Args:
-        question: as put, with anything withheld already taken out.
-        template: whose words stand around the quotes.
+        question: as posed, with anything withheld already removed.
+        template: its words surround the quotes.
         listed: titles that the prompt names.
-        recipe: complete or partial evidence, and the overlap aimed at.
+        recipe: complete or partial evidence, and the target overlap.
         rng: this row's own generator.
     """
     around = (template.quote, template.lookup if listed else "", template.user, question.ask, *listed)
@@ -41,19 +41,19 @@ def quote(
         return _diluted(question, others, size, recipe.overlap, rng)
     if not size:
         return []
-    # Each cut quote loses the two 3-grams that run over its end.
+    # Each cut quote loses the two 3-grams that span its end.
     wanted = recipe.overlap * (size + others) + 2 * len(support)
     share = min(0.9, wanted / (size + 2 * len(support)))
     return [part for sentence, _ in support if (part := leading(sentence, share, question.lang))]
 
 
-@of_short_texts(4096)  # a question is posed by every recipe, one behind the other
+@of_short_texts(4096)  # a question is posed with every recipe, one after the other
 def _words_in(text: str) -> int:
     return len(tokenize(text))
 
 
 def _diluted(question: Question, others: int, size: int, overlap: float, rng: random.Random) -> list[str]:
-    """All supporting sentences, and as many from pages beside them as bring the overlap down to what is wanted."""
+    """All supporting sentences, and enough from other pages to lower the overlap to the target."""
     quoted = list(question.support)
     needed = {step.argument for step in question.steps if step.tool == "wiki"}
     other_pages = [first_sentence(page) for page in question.passages if page.title not in needed]
@@ -72,7 +72,7 @@ def first_sentence(page: Passage) -> str:
 
 
 def leading(sentence: str, share: float, lang: str) -> str:
-    """The leading `share` of a sentence's words (Han characters), with a mark where it was cut."""
+    """The leading `share` of a sentence's words (Han characters), with a mark at the cut."""
     pieces: Sequence[str] = list(sentence) if lang == "zh" else sentence.split(" ")
     kept = round(share * len(pieces))
     if kept <= 0:

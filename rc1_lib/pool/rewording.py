@@ -1,7 +1,7 @@
-"""The same dialogues in the words of another pack: what the divergence of wording is measured against.
+"""The same dialogues worded with another pack, as the reference for the divergence of wording.
 
-Question, quoted evidence, titles, sums and answer stay as they are, so that they cancel out and what is left is the
-wording. Two samples of *different* questions in the same words would already stand far apart.
+Question, quoted evidence, titles, sums and answer stay the same and cancel out, so only the wording is compared. Two
+samples of *different* questions with the same wording would already diverge.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rc1_lib.rows.conventions import ANSWER_MARK, ARGUMENT_OF
 
 
 def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
-    """Each row's system, user and assistant text as `pack` words it.
+    """Each row's system, user and assistant text in the wording of `pack`.
 
     Args:
-        rows: columns of `ROW_COLUMNS`; a sample, since rows are worded one by one.
-        pack: its templates and their phrases are used in turn, by language and kind.
+        rows: columns of `ROW_COLUMNS`; use a sample, since rows are worded one by one.
+        pack: supplies templates and phrases, used in turn by language and kind.
 
     Returns:
         One text a row, in the rows' order.
@@ -43,7 +43,7 @@ def reworded(rows: pl.DataFrame, pack: Pack) -> pl.Series:
 
 
 class _Wording(NamedTuple):
-    """What of a row is worded; of each turn of the assistant the tool it calls first, None in a turn without a call."""
+    """The parts of a row that get new words, with the first tool of each assistant turn (None without a call)."""
 
     task: Task
     cue: bool

@@ -1,4 +1,4 @@
-"""The step that writes the shadow set, the takes of its prompts and the seed pool of a run."""
+"""The step that writes a run's shadow set, the rollouts of its prompts and the seed pool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rc1_lib.workspace.artifacts import read_manifest, recorded_write, write_jso
 def build_seed(
     run: Run, parts: Sequence[Part] = ("shadow", "takes", "pool"), progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Build and write the shadow set with the takes of its prompts and the pool, or some of them.
+    """Build and write the shadow set, the rollouts of its prompts and the pool, or some of these.
 
     Args:
         run: whose configuration and workspace.
@@ -31,26 +31,26 @@ def build_seed(
         progress: called with (rows written, rows planned) of the pool.
 
     Returns:
-        Per part the manifest that was written.
+        The manifest written for each part.
 
     Raises:
         SourceError: when questions are missing or too few.
-        TemplateError: when the pack is unfit.
+        TemplateError: when the pack is invalid.
     """
     with uncollected():
         return _build(run, parts, progress)
 
 
 def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = None) -> tuple[Part, ...]:
-    """Build the parts that are not what this configuration makes, and say which those were.
+    """Build the parts that do not match this configuration, and return which those were.
 
     Args:
         run: whose configuration and workspace.
-        rebuild: build all of them, also over a file that somebody altered or brought along.
+        rebuild: build all of them, and overwrite files that somebody altered or supplied.
         progress: called with (rows written, rows planned) of the pool.
 
     Raises:
-        RC1Error: when one of them is somebody else's, and `rebuild` was not given; else what `build_seed` raises.
+        RC1Error: when RC1 did not write one of them and `rebuild` is False; also what `build_seed` raises.
     """
     due = tuple(part for part, artifact in PARTS.items() if artifact.to_write(run, rebuild))
     if due:
@@ -61,7 +61,7 @@ def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = No
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
     plans, skipped = _planned(run, parts)
-    # Taken before anything is written: what is edited meanwhile is not what these files were made from.
+    # Taken before anything is written: later edits are not what these files were made from.
     inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}
     written: dict[str, Any] = {}
     if "shadow" in parts:
@@ -121,7 +121,7 @@ def _recorded(run: Run, relative: str) -> dict[str, Any]:
 
 
 def _write_sample_manifest(run: Run, planned: Sequence[PlannedRow], manifest: dict[str, Any]) -> None:
-    """Which question stands in which shadow row, so that anybody can draw the same sample again."""
+    """Which question is in which shadow row, so that anybody can draw the same sample again."""
     strata = Counter(row.question.task for row in planned)
     write_json(
         run.workspace.path(SAMPLE_MANIFEST),

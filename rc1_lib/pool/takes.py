@@ -1,7 +1,7 @@
-"""Several dialogues about each prompt of the shadow set, by the same teacher: what the penalty can choose between.
+"""Several rollouts ("takes") of each shadow prompt by the same scripted expert, for the penalty to choose from.
 
-Take 0 is the shadow row's own dialogue. In every other take the teacher meets the prompt anew and asks, skips and
-repeats by the same habits, so that the takes differ as a policy's samples would.
+Take 0 is the shadow row's own dialogue. In every other take the expert meets the prompt again and asks, skips and
+repeats by the same habits, so that takes differ as a policy's samples would.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NUMBER = r"/take-\d+$"
 
 @dataclass(slots=True)
 class TakesReport:
-    """What was performed, for the manifest."""
+    """What was played, for the manifest."""
 
     rows: Counter[str] = field(default_factory=Counter)
     prompts: int = 0
@@ -45,9 +45,8 @@ class TakesReport:
 def write_takes(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack, report: TakesReport) -> list[bytes]:
     """`ablation.takes` dialogues about each planned row's prompt, as JSON lines in the plan's order.
 
-    The prompt is the one that the row was posed with, to the letter; ids are `<id of the row>/take-<number>`. A
-    finished dialogue has one take, itself. A take that would exceed `pool.max_turns` is left out and counted, as the
-    pool leaves out such dialogues.
+    The prompt is exactly the row's; ids are `<id of the row>/take-<number>`. A finished dialogue has one take, itself.
+    A take that would exceed `pool.max_turns` is left out and counted, as the pool does with such dialogues.
     """
     lines = []
     for row, (variant, _) in zip(planned, chosen_variants(planned, config, pack), strict=True):
@@ -65,15 +64,15 @@ def write_takes(planned: Sequence[PlannedRow], config: RunConfig, pack: Pack, re
 
 
 def prompt_id() -> pl.Expr:
-    """The id of the shadow row whose prompt a take is about, from column `id`."""
+    """The id of the shadow row whose prompt a take uses, from column `id`."""
     return pl.col("id").str.replace(_NUMBER, "")
 
 
 def by_prompt(frame: pl.DataFrame) -> pl.DataFrame:
-    """Takes with their `prompt` (the shadow row's id) and with the shadow row's `bucket` in the place of their own.
+    """Takes with their `prompt` (the shadow row's id) and the shadow row's `bucket` instead of their own.
 
-    Difficulty is measured on the whole dialogue, so that takes of one prompt can differ in it; the prompt itself is
-    just as difficult whatever was done about it.
+    Difficulty is measured on the whole dialogue, so takes of one prompt can differ in it; the prompt itself is equally
+    difficult in all of them.
     """
     of_first = pl.col("bucket").filter(pl.col("id").str.ends_with("/take-0")).first()
     return frame.with_columns(prompt=prompt_id()).with_columns(bucket=of_first.over("prompt"))

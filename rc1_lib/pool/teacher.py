@@ -1,7 +1,7 @@
-"""The scripted teacher: which calls it makes in which turn, when it asks, and what it answers.
+"""The scripted expert ("teacher"): which calls it makes in which turn, when it asks, and what it answers.
 
-Its habits are deliberately not perfect. It asks because the prompt *sounds* vague, not because something is missing, so
-that its demonstrations leave to training exactly what training is for: to learn when to ask.
+Its habits are deliberately imperfect. It asks because the prompt *sounds* vague, not because something is missing, so
+that its demonstrations do not teach the skill that training is for: knowing when to ask.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """What the teacher did: turns of calls, then the final answer.
+    """What the scripted expert did: turns of calls, then the final answer.
 
-    `sound` is False when it skipped a needed call or went on without a missing slot, so that its answer is a guess.
+    `sound` is False if it skipped a needed call or went on without a missing slot, so that its answer is a guess.
     """
 
     turns: tuple[tuple[Call, ...], ...]
@@ -43,11 +43,11 @@ class Performance:
 
 
 def ask_chance(clarify_rate: float, teacher: Teacher, *, cue: bool, needs: bool) -> float:
-    """Chance of asking: `clarify_rate` over vague and plain prompts, and likelier where a habit pulls.
+    """Chance of asking: `clarify_rate` on average over vague and plain prompts, higher where a habit applies.
 
     Args:
-        clarify_rate: over all prompts to which nothing is missing.
-        teacher: how many times likelier a vague prompt and a missing piece make it.
+        clarify_rate: the average over all prompts where nothing is missing.
+        teacher: the factors by which a vague prompt and a missing piece raise the chance.
         cue: whether the prompt is vague.
         needs: whether a piece is missing.
     """
@@ -58,18 +58,18 @@ def ask_chance(clarify_rate: float, teacher: Teacher, *, cue: bool, needs: bool)
 def perform(
     posed: Posed, recipe: Recipe, pool: Pool, *, asks: bool, wanted: Call, rng: random.Random
 ) -> Performance | None:
-    """Play the teacher on a posed question.
+    """Play the scripted expert on a posed question.
 
     Args:
         posed: the question as put to the assistant.
-        recipe: how many needless pages are read.
-        pool: the turn limit, the tools and the teacher's habits.
+        recipe: how many needless pages it reads.
+        pool: the turn limit, the tools and the expert's habits.
         asks: whether it asks the user.
         wanted: the `ask_user` call with the user's reply, used when `asks`.
         rng: this row's own generator.
 
     Returns:
-        What it did, or None when even with calls side by side the needed turns exceed `pool.max_turns`.
+        What it did, or None if the needed turns exceed `pool.max_turns` even with parallel calls.
     """
     blind = posed.needs and not asks
     needed, outcome = _needed(posed, pool, blind, rng)
@@ -80,35 +80,35 @@ def perform(
     extended = _with_detours(needed, posed, recipe, pool, rng)
     turns = None
     if len(extended) <= pool.max_tool_hops:
-        turns = _side_by_side([_run(step, posed) for step in extended], room)
+        turns = _parallel_calls([_run(step, posed) for step in extended], room)
     if turns is None:
-        turns = _side_by_side([_run(step, posed) for step in needed], room)
+        turns = _parallel_calls([_run(step, posed) for step in needed], room)
     if turns is None:
         return None
     if asks:
-        turns.insert(_when_to_ask(posed, turns), (wanted,))
+        turns.insert(_asking_turn(posed, turns), (wanted,))
     sound = not blind and not skipped
     answer = outcome if not skipped else _guess(posed.question, rng)
     return Performance(tuple(turns), answer, int(asks), sound)
 
 
 def fits(question: Question, pool: Pool) -> bool:
-    """Whether the solution fits into the turn limit, one clarifying question included, by the most sparing recipe."""
+    """Whether the solution and one clarifying question fit into the turn limit with the shortest recipe."""
     quotes_all = any(recipe.evidence == "complete" for recipe in pool.recipes.values())
     steps = [step for step in question.steps if step.tool in pool.tools]
     if len(steps) > pool.max_tool_hops:
         return False
     calls = [Call(step.tool, step.argument, step.result) for step in steps if step.tool == "calc" or not quotes_all]
-    return _side_by_side(calls, pool.max_turns - 2) is not None
+    return _parallel_calls(calls, pool.max_turns - 2) is not None
 
 
 def _guess(question: Question, rng: random.Random) -> str:
-    """An answer made up without the evidence."""
+    """An answer guessed without the evidence."""
     return task_spec(question.task).guess(question, rng)
 
 
 def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[list[Step], str]:
-    """The steps that the teacher takes for needed, and the answer that they lead it to."""
+    """The steps that the expert considers needed, and the answer that they lead to."""
     steps = [step for step in posed.question.steps if step.tool in pool.tools]
     if posed.complete:
         steps = [step for step in steps if step.tool != "wiki"]
@@ -119,17 +119,17 @@ def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[
     if slot.where == "story":
         supposed = suppose(steps, posed.question.answer, slot.value, rng)
         return supposed or ([step for step in steps if step.tool == "wiki"], _guess(posed.question, rng))
-    # The page that the slot names cannot be known: another of the listed pages is read in its stead.
+    # The expert cannot know the page that the slot names, so it reads another of the listed pages instead.
     spare = [title for title in posed.listed if title != slot.value] or [slot.value]
     steps = [Step("wiki", rng.choice(spare), "") if step.argument == slot.value else step for step in steps]
     return [step for step in steps if step.tool == "wiki"], _guess(posed.question, rng)
 
 
 def suppose(steps: Sequence[Step], answer: str, value: str, rng: random.Random) -> tuple[list[Step], str] | None:
-    """The same sums with a supposed number in the place of the missing `value`, every result worked out anew.
+    """The same sums with an assumed number instead of the missing `value`, with every result calculated again.
 
     Returns:
-        The steps and the answer they lead to, or None when the number takes no part or a sum has no result.
+        The steps and the answer they lead to, or None if no sum uses the number or a sum has no result.
     """
     number, wanted = _as_number(value), _as_number(answer)
     if number is None or wanted is None:
@@ -159,7 +159,7 @@ def _as_number(text: str) -> float | None:
 
 
 def _with_detours(needed: list[Step], posed: Posed, recipe: Recipe, pool: Pool, rng: random.Random) -> list[Step]:
-    """The needed steps, with needless pages among the look-ups and now and then a call made twice."""
+    """The needed steps, with needless pages among the look-ups and an occasional repeated call."""
     taken = {step.argument for step in posed.question.steps if step.tool == "wiki"}
     spare = [title for title in posed.listed if title not in taken]
     detours = rng.sample(spare, min(len(spare), rng.randint(*recipe.detours))) if "wiki" in pool.tools else []
@@ -181,8 +181,8 @@ def _run(step: Step, posed: Posed) -> Call:
     return Call("wiki", step.argument, text)
 
 
-def _side_by_side(calls: Sequence[Call], room: int) -> list[tuple[Call, ...]] | None:
-    """One call a turn while there is room; otherwise merge neighbours that do not need each other's result."""
+def _parallel_calls(calls: Sequence[Call], room: int) -> list[tuple[Call, ...]] | None:
+    """One call per turn while there is room; otherwise merge neighbours that do not need each other's result."""
     turns: list[tuple[Call, ...]] = [(call,) for call in calls]
     place = 0
     while len(turns) > room:
@@ -196,7 +196,7 @@ def _side_by_side(calls: Sequence[Call], room: int) -> list[tuple[Call, ...]] | 
 
 
 def _independent(first: Sequence[Call], second: Sequence[Call]) -> bool:
-    """Pages are listed in the prompt, so look-ups never wait; a sum waits for pages and for the numbers it contains."""
+    """The prompt lists the pages, so look-ups never wait; a sum waits for pages and for the numbers it contains."""
     if all(call.tool == "wiki" for call in second):
         return True
     if any(call.tool == "wiki" for call in first):
@@ -204,8 +204,8 @@ def _independent(first: Sequence[Call], second: Sequence[Call]) -> bool:
     return not any(call.result in other.argument for call in first for other in second)
 
 
-def _when_to_ask(posed: Posed, turns: Sequence[tuple[Call, ...]]) -> int:
-    """A gap in a story shows once the story is read; a gap in the question shows at once."""
+def _asking_turn(posed: Posed, turns: Sequence[tuple[Call, ...]]) -> int:
+    """A gap in a story shows only after reading it; a gap in the question shows at once."""
     slot = posed.question.slot
     if posed.complete or slot is None or slot.where == "ask" or not turns:
         return 0

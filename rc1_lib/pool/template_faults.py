@@ -1,4 +1,4 @@
-"""One sentence for a template file that does not fit the schema: where, what stands there, and what should."""
+"""One sentence for a template file that does not fit the schema: the place, the value there, and the expected one."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _SHOWN = 80
 
 
 def shown(value: Any) -> str:
-    """A value as JSON, cut where it grows too long for a sentence."""
+    """A value as JSON, cut if it is too long for a sentence."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def describe(error: ValidationError, file: Path, body: Any, known_keys: Mapping[int, Sequence[str]]) -> str:
-    """The sentence for the first fault that pydantic found.
+    """The sentence for the first error that pydantic found.
 
     Args:
         error: what pydantic raised on `body`.
-        file: where `body` was read.
+        file: where `body` comes from.
         body: the decoded JSON.
         known_keys: the keys of an object by its depth: 0 the file, 2 a template, 3 its steps.
     """
@@ -45,7 +45,7 @@ def describe(error: ValidationError, file: Path, body: Any, known_keys: Mapping[
 
 
 def _template(place: Sequence[int | str], body: Any) -> str:
-    """The template at fault by its id, or by its number where it has none; empty for a fault of the file itself."""
+    """The id of the faulty template, or its number if it has no id; empty for an error of the file itself."""
     if len(place) < 2 or not isinstance(place[1], int):
         return ""
     number = place[1]

@@ -25,7 +25,7 @@ from rc1_lib.task_specs import template_kinds
 from rc1_lib.text.tokens import tokenize
 from rc1_lib.workspace.regular_files import read_regular
 
-# The builder writes the answer itself, behind these marks; a phrase with one would be read as the answer.
+# The builder writes the answer itself after these marks; a phrase with one would be read as the answer.
 _ANSWER_MARKS = ("answer:", "答案：", "答案:")
 
 
@@ -46,7 +46,7 @@ def pieces(phrase: str) -> list[tuple[str, str | None]]:
 
 
 def _slots(slot: str | None = None, *, required: bool = False) -> AfterValidator:
-    """A check that a phrase has no slot but `slot`: exactly once where required, else at most once."""
+    """A check that a phrase has no slot except `slot`: exactly once if required, else at most once."""
     rule = f"{{{slot}}} {'exactly' if required else 'at most'} once and no other slot" if slot else "text without slots"
     allowed: list[list[str | None]] = [[slot]] if required else [[], [slot]]
 
@@ -77,7 +77,7 @@ def _known(kind: str) -> str:
 
 _Name = Annotated[str, Field(pattern=r"^[a-z][a-z_-]*$")]
 _Line = Annotated[str, Field(min_length=1)]
-# What the assistant says; only beside a tool call may it say nothing.
+# What the assistant says; it may be silent only in a turn with a tool call.
 _Aside = Annotated[str, AfterValidator(_unanswered)]
 _Said = Annotated[_Aside, Field(min_length=1)]
 _Few = Field(min_length=2, max_length=3)
@@ -97,13 +97,13 @@ class Template(_Strict):
 
     Attributes:
         id: unique in its pack.
-        role: whom the assistant plays, for example `tutor`.
-        style: how both sides speak, for example `terse`.
+        role: the assistant's role, for example `tutor`.
+        style: the style of both sides, for example `terse`.
         system: the system message.
         user: wraps the question: `{question}`.
         quote: wraps the evidence quoted before the question: `{evidence}`.
         lookup: names the pages to look up: `{titles}`.
-        spoken: the file's key `steps`; read it through `steps`.
+        spoken: the file's key `steps`; use the property `steps` to read it.
         final: closing words before the answer, `{reason}` optional: a clause or a sum without a full stop.
         ask: clarifying questions: `{wanted}`, a noun phrase such as "how many jars Harn filled".
         reply: the user's replies: `{value}`.
@@ -125,11 +125,11 @@ class Template(_Strict):
 
     @cached_property
     def steps(self) -> Mapping[str, tuple[str, ...]]:
-        """By tool, `wiki` and `calc`, what the assistant writes beside a call; "" where it writes nothing."""
+        """By tool (`wiki`, `calc`): what the assistant writes with a call; "" for nothing."""
         return {"wiki": self.spoken.wiki, "calc": self.spoken.calc}
 
     def phrases(self) -> Iterator[str]:
-        """Every phrase of the template, slots and all, but not the empty ones."""
+        """Every non-empty phrase of the template, with its slots."""
         lists = (*self.steps.values(), self.final, self.ask, self.reply, self.nothing_missing)
         singles = (self.system, self.user, self.quote, self.lookup)
         yield from (phrase for phrase in (*singles, *(line for lines in lists for line in lines)) if phrase)
@@ -189,9 +189,9 @@ class Pack:
         return {lang: {kind: found[kind, lang] for kind in template_kinds()} for lang in languages}
 
     def literals(self, lang: str) -> list[str]:
-        """Each distinct stretch of template text between slots that holds a word, the longest first.
+        """Each distinct stretch of template text between slots that contains a word, the longest first.
 
-        For leaving template text out of a comparison of rows. Some are a single word: compare n-grams, do not cut
+        Used to leave template text out of a comparison of rows. Some are a single word: compare n-grams, do not cut
         them out of a row as substrings.
         """
         chosen = (t for (_, language), group in self.groups.items() if language == lang for t in group)
@@ -200,7 +200,7 @@ class Pack:
 
     @cached_property
     def sha256(self) -> str:
-        """Fingerprint of the content: it does not change with file names, spacing or the order of templates."""
+        """Fingerprint of the content, independent of file names, spacing and the order of templates."""
         content = [
             [lang, kind, [t.model_dump(mode="json", by_alias=True) for t in group]]
             for (kind, lang), group in sorted(self.groups.items())

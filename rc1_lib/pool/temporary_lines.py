@@ -1,4 +1,4 @@
-"""Lines put away on the disk until it is known which of them are wanted."""
+"""Lines kept on disk until it is known which of them are needed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Where a line was put."""
+    """Where a line is stored."""
 
     start: int
     size: int
 
 
 class TemporaryLines:
-    """A file without a name, gone with the block or with the process."""
+    """An anonymous file, removed at the end of the block or of the process."""
 
     def __enter__(self) -> TemporaryLines:
         self._file = tempfile.TemporaryFile()
@@ -26,13 +26,13 @@ class TemporaryLines:
         self._file.close()
 
     def put(self, line: bytes) -> Place:
-        """Put a line away; all are put before the first is taken."""
+        """Store a line. All lines are stored before the first is read."""
         self._file.write(line)
         place = Place(self._end, len(line))
         self._end += len(line)
         return place
 
     def take(self, place: Place) -> bytes:
-        """The line that was put there."""
+        """The line stored there."""
         self._file.seek(place.start)
         return self._file.read(place.size)

@@ -1,4 +1,4 @@
-"""What the user of a row says when asked, written into the row so that a dialogue world needs nothing else."""
+"""What a row's user replies when asked, recorded in the row so that the environment needs nothing else."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from rc1_lib.pool.templates import Template
 from rc1_lib.records import Language, Slot, UserReplies
 
 UNSURE: dict[Language, str] = {"en": "I do not know that.", "zh": "这个我不知道。"}
-"""Said where something is missing, but something else was asked for."""
+"""The reply if something is missing but the question asks for something else."""
 
 
 def replies_of(row_id: str, template: Template, lang: Language, missing: Slot | None, heard: str | None) -> UserReplies:
-    """Both sentences of a row's user, in the words of the row's template.
+    """Both replies of a row's user, worded with the row's template.
 
     Args:
-        row_id: picks the phrase where the dialogue does not hold one. It is no draw: whether the teacher asks must not
+        row_id: picks the phrase if the dialogue has none. This is not a random draw: whether the expert asks must not
             shift anything else in the row.
-        template: of the row.
-        lang: of the row.
-        missing: what only the user can tell; None where nothing is missing.
-        heard: what the user says in the row's own dialogue, and so whenever it is asked again; None where it is not
-            asked there.
+        template: the row's template.
+        lang: the row's language.
+        missing: what only the user can say; None if nothing is missing.
+        heard: what the user says in the row's own dialogue, and so whenever asked again; None if nobody asks there.
     """
     if missing is None:
         return {"gives": None, "otherwise": heard or _pick(template.nothing_missing, row_id)}

@@ -1,4 +1,4 @@
-"""Each question posed by every recipe, and measured: the choice is made afterwards, when all are known."""
+"""Poses each question with every recipe and measures the results; the choice follows when all are known."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Variant:
 
 
 PosedRow = list[tuple[Variant, bytes]]
-"""The ways of posing a row, never none, each with the row as a JSON line."""
+"""The ways to pose a row (at least one), each with the row as a JSON line."""
 
 
 @dataclass(frozen=True, slots=True)
 class PosedChunk:
-    """Some rows in every way.
+    """Some rows, each posed in every way.
 
     Attributes:
         rows: in the plan's order.
-        measured: the metrics of each row's every way, one line each, in the same order.
+        measured: the metrics of every variant of each row, one line each, in the same order.
     """
 
     rows: list[PosedRow]
