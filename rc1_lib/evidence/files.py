@@ -42,7 +42,7 @@ class Evidence:
         return tuple(bound(self.run))
 
     def path(self, name: str) -> Path:
-        """Where the file or folder `name` lies."""
+        """The path of the file or folder `name`."""
         return described(name).path(self.run)
 
     def label(self, name: str) -> str:
@@ -53,7 +53,7 @@ class Evidence:
         """Fingerprint of the file's bytes, or of a folder's names and bytes.
 
         Raises:
-            RC1Error: when it is not there.
+            RC1Error: when it does not exist.
         """
         return described(name).sha256(self.run)
 

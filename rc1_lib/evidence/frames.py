@@ -1,4 +1,4 @@
-"""Rows that somebody holds in memory in the place of a run's own files: what gates read in a notebook."""
+"""Rows in memory that replace a run's own files: what gates read in a notebook."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rc1_lib.run import Run
 
 @dataclass(frozen=True, slots=True)
 class FrameEvidence(Evidence):
-    """A run's files, some of which are frames; see `held`."""
+    """A run's files, some of them replaced by frames; see `held`."""
 
     frames: Mapping[str, pl.DataFrame]
     prints: Mapping[str, str]
@@ -39,14 +39,14 @@ class FrameEvidence(Evidence):
 
 
 def held(run: Run, frames: Mapping[str, pl.DataFrame]) -> FrameEvidence:
-    """A run's evidence with frames in the place of some of its files.
+    """A run's evidence with frames instead of some of its files.
 
     Args:
-        run: whose configuration, packs and other files.
-        frames: `pool` or `shadow` -> rows of the pool's schema; columns beside those are left out.
+        run: supplies the configuration, packs and other files.
+        frames: `pool` or `shadow` -> rows of the pool's schema; other columns are ignored.
 
     Raises:
-        RowError: naming the frame, the column and the row at fault.
+        RowError: names the faulty frame, column and row.
     """
     checked = {name: check_rows(_typed(frame, name), _shown(name), name) for name, frame in frames.items()}
     return FrameEvidence(run, checked, {name: _sha256(frame) for name, frame in checked.items()})
@@ -59,7 +59,7 @@ def _typed(frame: pl.DataFrame, name: str) -> pl.DataFrame:
             f"{_shown(name)}: has no column {', '.join(missing)}; expected those of a pool, which read_rows gives"
         )
     if frame.is_empty():
-        raise RowError(f"{_shown(name)}: holds no row, expected at least one")
+        raise RowError(f"{_shown(name)}: has no rows, expected at least one")
     for column, kind in ROW_COLUMNS.items():
         try:
             frame = frame.with_columns(pl.col(column).cast(kind))

@@ -1,7 +1,7 @@
 """Everything that a run is given and that RC1 derives, in the order in which it is made.
 
-Here and nowhere else stands what there is: what a preflight reads, what a ticket vouches for and what its gate
-`integrity` looks at are read off this list. Who builds names the descriptions of its own room.
+This is the only list: what a preflight reads, what a ticket vouches for and what the gate `integrity` checks follow
+from it. Builders name the descriptions of their own package.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rc1_lib.training.derived import BASE, CHECKPOINT, REFERENCE
 CONFIG = Given("config", lambda run: str(run.config_path))
 GIVEN: tuple[Given, ...] = (CONFIG, JUDGE_SPEC, LABELS, TEMPLATES, REFERENCE_TEMPLATES, BASE)
 DATA: tuple[Artifact, ...] = (SHADOW, TAKES, POOL, METRICS, BALANCED)
-"""Rows and what is measured of them: built by every preflight that finds them missing or out of date."""
+"""Rows and their measurements: every preflight builds them if they are missing or out of date."""
 DERIVED: tuple[Artifact, ...] = (
     *DATA, WEIGHTS, HACKING, ABLATION, JUDGE_BASELINE, REFERENCE, CHECKPOINT, EVALUATION,
 )  # fmt: skip
@@ -34,16 +34,16 @@ NAMES = frozenset(name for name, one in _BY_NAME.items() if one.vouched)
 
 
 def described(name: str) -> Described:
-    """What bears this name.
+    """The description with this name.
 
     Raises:
-        RC1Error: when nothing does.
+        RC1Error: when there is none.
     """
     if name not in _BY_NAME:
-        raise RC1Error(f"'{name}' is nothing that RC1 reads, expected one of {', '.join(_BY_NAME)}")
+        raise RC1Error(f"unknown file '{name}', expected one of {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
 
 
 def bound(run: Run) -> dict[str, Described]:
-    """What a preflight of this run reads and its ticket vouches for, by name."""
+    """What a preflight of this run reads, and its ticket vouches for, by name."""
     return {name: one for name, one in _BY_NAME.items() if one.vouched and one.applies(run)}
