@@ -16,7 +16,7 @@ from rc1_lib.workspace.artifacts import Workspace, sha256_tree
 from rc1_lib.workspace.file_hashes import sha256_known
 
 _SPARE = 1.2
-"""Embedded questions generated beyond those needed, so that a few may be left out as too long or too alike."""
+"""Extra embedded questions, so that a few may be left out as too long or too similar."""
 
 
 def load_questions(
@@ -25,7 +25,7 @@ def load_questions(
     """All questions of the configured source, by task, and how many records were skipped for which reason.
 
     Raises:
-        SourceError: when the source is missing, damaged or out of reach.
+        SourceError: when the source is missing, damaged or unreachable.
     """
     tasks = list(config.datasets)
     if config.sources.use == "embedded":
@@ -40,24 +40,22 @@ def load_questions(
 
 
 def held_out_beside(config: RunConfig, workspace: Workspace) -> list[Question]:
-    """The questions of another shadow set, which the pool leaves out too (`pool.hold_out`).
+    """The questions of another shadow set that the pool leaves out too (`pool.hold_out`).
 
     Raises:
-        RowError: when that file does not hold rows.
+        RowError: when that file does not contain rows.
     """
     return [] if config.pool.hold_out is None else read_questions(workspace.find(config.pool.hold_out))
 
 
 def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
-    """Fingerprint of the configured source's files; of `embedded` and `hub`, which have none here, the name."""
+    """Fingerprint of the configured source's files, or the name of `embedded` and `hub`, which have no files here."""
     use = config.sources.use
     if use in ("embedded", "hub"):
         return use
     place = source_path(use, workspace)
     if not place.exists():
-        raise SourceError(
-            f"{place}: there is no such source; sources.use takes embedded, hub, a folder or a .jsonl file"
-        )
+        raise SourceError(f"{place}: source not found; sources.use takes embedded, hub, a folder or a .jsonl file")
     return sha256_known(place) if place.is_file() else sha256_tree(place, "*/*.json*")
 
 

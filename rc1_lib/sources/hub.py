@@ -16,24 +16,24 @@ _FILE_SUFFIXES = (".json", ".jsonl")
 
 
 def load_hub(names: Mapping[Task, str], tasks: Sequence[Task], cache_dir: Path | None = None) -> dict[Task, Loaded]:
-    """The questions of each task from the split `train` of the data set that `names` gives it.
+    """The questions of each task from the split `train` of its data set in `names`.
 
     Args:
-        names: task -> hub name (`openai/gsm8k`; `owner/name:config` chooses another configuration than the public
-            one), or the path of a JSON file, or of a folder of such files, in the data set's own format.
+        names: task -> hub name (`openai/gsm8k`; `owner/name:config` chooses a configuration other than the public
+            one), or the path of a JSON file or a folder of such files in the data set's own format.
         tasks: the tasks to load.
-        cache_dir: where `datasets` keeps what it fetched and converted; None for its own default.
+        cache_dir: where `datasets` keeps downloaded and converted files; None for its own default.
 
     Raises:
-        SourceError: a task has no name, its data set cannot be fetched or read, a record has not the public columns,
-            or a task ends up without a single question.
+        SourceError: a task has no name, its data set cannot be fetched or read, a record lacks the public columns, or
+            a task ends up without questions.
     """
     return {task: _load_task(task, names, cache_dir) for task in tasks}
 
 
 def _load_task(task: Task, names: Mapping[Task, str], cache_dir: Path | None) -> Loaded:
     if task not in names:
-        raise SourceError(f"no data set is named for the task '{task}'; name one, such as openai/gsm8k for gsm8k.")
+        raise SourceError(f"the task '{task}' has no data set; name one, such as openai/gsm8k for gsm8k.")
     name = names[task]
     rows = _fetch(task, name, cache_dir)
     return require_questions(collect(_entries(rows, name), task_spec(task).parse), name)
@@ -45,7 +45,7 @@ def _entries(rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Entry]:
 
 
 def _fetch(task: Task, name: str, cache_dir: Path | None) -> Sequence[Mapping[str, Any]]:
-    # Imported here: it takes seconds, and the embedded and local sources do without it.
+    # Imported here because it takes seconds, and the embedded and local sources do not need it.
     import datasets
     from datasets.exceptions import DatasetsError
 
@@ -56,13 +56,13 @@ def _fetch(task: Task, name: str, cache_dir: Path | None) -> Sequence[Mapping[st
             **place, split=SPLIT, cache_dir=str(cache_dir) if cache_dir else None
         )
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
-        # These four are what `datasets` raises for no network, no such name or configuration, a script, bad files.
+        # `datasets` raises these four: no network, unknown name or configuration, a script, bad files.
         cause = error.__cause__ or error
         reason = " ".join(str(cause).split())[:300] or type(cause).__name__
         advice = (
-            "Check the file against the data set as it was published."
+            "Compare the file with the published data set."
             if path.exists()
-            else "Check the name and the network, or give a folder with the data sets' files as the source instead."
+            else "Check the name and the network, or use a folder with the data sets' files as the source instead."
         )
         raise SourceError(f"the {task} data set '{name}' could not be loaded ({reason}). {advice}") from error
     return rows
@@ -74,7 +74,7 @@ def _local_files(name: str) -> list[str]:
     if path.is_dir():
         files = sorted(str(file) for file in path.iterdir() if file.suffix in _FILE_SUFFIXES and file.is_file())
         if not files:
-            raise SourceError(f"{path} holds no .json or .jsonl file; put the data set's own files there.")
+            raise SourceError(f"{path} has no .json or .jsonl files; put the data set's own files there.")
         return files
     if path.is_file():
         return [str(path)]

@@ -1,4 +1,4 @@
-"""Reads JSON records from a file, JSON lines or one array, and knows on which line each record starts."""
+"""Reads JSON records from JSON lines or one array, with the line on which each record starts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_records(path: Path) -> Iterator[JsonRecord]:
     """The records of `path` in order: elements of a JSON array, or one JSON object per line.
 
     Raises:
-        SourceError: unreadable, not UTF-8, not JSON, or a record that is not a JSON object.
+        SourceError: the file is unreadable, not UTF-8 or not JSON, or a record is not a JSON object.
     """
     try:
         content = read_regular(path).decode("utf-8-sig")
@@ -46,7 +46,7 @@ def read_records(path: Path) -> Iterator[JsonRecord]:
 
 
 def _lines(content: str, path: Path) -> Iterator[tuple[int, Any]]:
-    # Only "\n" ends a line of JSON lines: real questions hold U+2028, which str.splitlines() would cut at.
+    # Only "\n" ends a line of JSON lines: real questions contain U+2028, at which str.splitlines() would cut.
     for line, row in enumerate(content.split("\n"), start=1):
         if row.strip():
             value, end = _decode(row, _skip_space(row, 0), path, line)
@@ -56,7 +56,7 @@ def _lines(content: str, path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _array(content: str, path: Path) -> Iterator[tuple[int, Any]]:
-    """The elements one by one, because `json.loads` of the whole would lose the line of each."""
+    """The elements one by one, because `json.loads` of the whole array would lose their lines."""
     at, counted, line = content.index("[") + 1, 0, 1
     first = True
     while True:
@@ -89,7 +89,7 @@ def _decode(content: str, at: int, path: Path, line: int) -> tuple[Any, int]:
         here = line + content.count("\n", at, error.pos)
         reason = error.msg
     except (ValueError, RecursionError) as error:
-        # An absurdly long number or absurdly deep nesting: decodable in principle, but no record of these data sets.
+        # An absurdly long number or deep nesting: decodable in principle, but not a record of these data sets.
         here, reason = line, str(error)
     raise SourceError(
         f"{path}, line {here}: not valid JSON ({reason}); expected a JSON object for each record. "

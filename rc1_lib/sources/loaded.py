@@ -1,4 +1,4 @@
-"""What a source hands over: the questions of one task, and how many records it had to leave out and why."""
+"""What a source returns: the questions of one task, and how many records it left out and why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Loaded:
     """The questions of one task, in the order of the source.
 
     Attributes:
-        questions: every question that came out clean, no two with the same text.
+        questions: every usable question, no two with the same text.
         skipped: reason -> number of records left out for it.
     """
 
@@ -28,7 +28,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One record on its way in: its number within its origin, the origin's name for ids, and its place for errors."""
+    """One raw record: its number within its origin, the origin's name for ids, and its place for errors."""
 
     record: Mapping[str, Any]
     index: int
@@ -37,10 +37,10 @@ class Entry:
 
 
 def collect(entries: Iterable[Entry], parse: Parser) -> Loaded:
-    """Parse all entries; keep the first of those that ask the same, and count the unusable by reason.
+    """Parse all entries; keep the first of those that ask the same, and count unusable ones by reason.
 
     Raises:
-        SourceError: a record is structurally wrong (the message opens with its place).
+        SourceError: a record has the wrong structure (the message starts with its place).
     """
     questions: dict[str, Question] = {}
     skipped: Counter[str] = Counter()
@@ -61,16 +61,16 @@ def collect(entries: Iterable[Entry], parse: Parser) -> Loaded:
 
 
 def wording(question: Question) -> tuple[str, ...]:
-    """The texts that tell a question from others of its task.
+    """The texts that distinguish a question from others of its task.
 
-    A story's last sentence alone ("How much did she earn?") is not the question: its support tells two apart.
+    A story's last sentence ("How much did she earn?") is not enough: its support distinguishes two of them.
     """
     return (*question.support, question.ask) if task_spec(question.task).word_problem else (question.ask,)
 
 
 def require_questions(loaded: Loaded, place: str) -> Loaded:
-    """`loaded` itself. Raises SourceError where not one question came out of `place`."""
+    """Return `loaded`. Raises SourceError if `place` gave no usable question."""
     if not loaded.questions:
-        reasons = ", ".join(f"{count} x {reason}" for reason, count in loaded.skipped.items()) or "it holds no record"
-        raise SourceError(f"{place}: not one usable question ({reasons}). Give the data set's own files.")
+        reasons = ", ".join(f"{count} x {reason}" for reason, count in loaded.skipped.items()) or "it has no records"
+        raise SourceError(f"{place}: no usable question ({reasons}). Use the data set's original files.")
     return loaded

@@ -1,6 +1,6 @@
-"""Finished dialogues as a source: JSONL in the pool's own schema, taken as they are.
+"""Finished dialogues as a source: JSONL in the pool's own schema, used unchanged.
 
-Such rows are not posed anew: they keep their wording, and only their id, split and use are set by the builder.
+Such rows are not posed again: they keep their wording, and the builder sets only their id, split and use.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rc1_lib.sources.loaded import Loaded
 
 
 def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:
-    """The rows of `path` by task, each as a question that brings its dialogue along.
+    """The rows of `path` by task, each as a question with its finished dialogue.
 
     Raises:
         SourceError: when a task has no rows.
-        RowError: when the file does not hold rows of the pool's schema; the sentence names line and key.
+        RowError: when the file does not contain rows of the pool's schema; the message names line and key.
     """
     found: dict[Task, list[Question]] = {task: [] for task in tasks}
     for question in read_questions(path):
@@ -30,7 +30,7 @@ def load_rows(path: Path, tasks: Sequence[Task]) -> dict[Task, Loaded]:
             found[question.task].append(question)
     missing = [task for task, questions in found.items() if not questions]
     if missing:
-        raise SourceError(f"{path}: holds no rows of {', '.join(missing)}; add some or change --mix")
+        raise SourceError(f"{path}: has no rows of {', '.join(missing)}; add some or change --mix")
     return {task: Loaded(tuple(questions), {}) for task, questions in found.items()}
 
 
@@ -38,7 +38,7 @@ def read_questions(path: Path) -> list[Question]:
     """The question of each row of `path`, in order.
 
     Raises:
-        RowError: when the file does not hold rows of the pool's schema; the sentence names line and key.
+        RowError: when the file does not contain rows of the pool's schema; the message names line and key.
     """
     check_rows(read_rows(path), path)
     with path.open("rb") as stream:

@@ -93,7 +93,7 @@ def test_a_path_that_does_not_exist_is_not_taken_for_a_hub_name(tmp_path: Path) 
 
 
 def test_a_task_without_a_name_is_refused() -> None:
-    with pytest.raises(SourceError, match="no data set is named for the task 'gsm8k'"):
+    with pytest.raises(SourceError, match="the task 'gsm8k' has no data set"):
         load_hub({}, ["gsm8k"])
 
 
@@ -111,4 +111,4 @@ def test_an_unreachable_hub_is_reported_in_a_sentence(tmp_path: Path) -> None:
         [sys.executable, "-c", program], env=environment, cwd=root, capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("the gsm8k data set 'openai/gsm8k' could not be loaded (")
-    assert done.stdout.strip().endswith("or give a folder with the data sets' files as the source instead.")
+    assert done.stdout.strip().endswith("or use a folder with the data sets' files as the source instead.")

@@ -118,7 +118,7 @@ def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("[]", "it holds no record"), ("", "it holds no record"), (_lines(_story(3, "x")), "1 x no ####")],
+    [("[]", "it has no records"), ("", "it has no records"), (_lines(_story(3, "x")), "1 x no ####")],
 )
 def test_a_source_without_one_usable_question_is_refused(tmp_path: Path, content: str, said: str) -> None:
     _gsm8k(tmp_path, content)

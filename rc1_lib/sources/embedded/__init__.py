@@ -1,7 +1,7 @@
 """The embedded source: questions over invented worlds, written by rule, with exact answers.
 
-Nothing is downloaded and nothing is copied: names come from syllables, worlds are new in each question, and the
-answer follows from the world. English and Chinese.
+Nothing is downloaded or copied: names are made of syllables, each question has a new world, and the answer follows
+from that world. English and Chinese.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _WRITERS: Mapping[Task, Callable[[Scene], Question | None]] = {
     "gsm8k": story,
 }
 EMBEDDED_TASKS: tuple[Task, ...] = tuple(_WRITERS)
-"""The tasks that worlds are written for; others need files."""
+"""The tasks with embedded worlds; others need files."""
 
 
 def generate(task: Task, count: int, seed: int, chinese_share: float = 0.2) -> list[Question]:
-    """Write `count` questions of one task, all different, the same for the same arguments.
+    """Write `count` different questions of one task; the same arguments give the same questions.
 
     Args:
         task: one of `EMBEDDED_TASKS`.
-        count: how many; question i does not depend on it.
+        count: how many questions; question i does not depend on it.
         seed: any whole number; question i of one seed is unrelated to question i of another.
-        chinese_share: the chance of each question to be Chinese, from 0 to 1.
+        chinese_share: the chance that a question is Chinese, from 0 to 1.
 
     Returns:
         Questions with the ids `embedded/<task>/<seed>/0` and on, every one with a slot.
 
     Raises:
-        SourceError: an unknown task, a negative count, or a share outside 0 to 1.
+        SourceError: for an unknown task, a negative count, or a share outside 0 to 1.
     """
     _check(task, count, chinese_share)
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""A question in the making: pages to look up, sums to work out, and at last the record."""
+"""A question under construction: pages to look up, sums to calculate, and finally the record."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from rc1_lib.records import Passage, Question, Slot, Step, Task
 from rc1_lib.sources.embedded.relations import relations
 from rc1_lib.sources.embedded.scene import Fact, Scene
 
-# How many pages no step needs; few of them more often, since they cost time and a small model context.
+# How many pages no step needs; mostly few, since they cost time and, for a small model, context.
 _CROWDS = (3, 3, 4, 4, 5, 6)
 
 
 class Draft:
-    """Collects what the worked solution looks up and computes, in order.
+    """Collects the look-ups and calculations of the worked solution, in order.
 
-    Pages that no step needs (`crowd`) tell the same relations of other entities, so that a careless reader errs.
+    Pages that no step needs (`crowd`) state the same relations of other entities, so that a careless reader errs.
     """
 
     __slots__ = ("_relations", "passages", "scene", "steps", "support")
@@ -29,7 +29,7 @@ class Draft:
         self._relations: list[str] = []
 
     def look(self, title: str, needed: Sequence[Fact], beside: Sequence[Fact] = ()) -> None:
-        """Write the page of `title`, and look it up for the `needed` facts; those `beside` are only told."""
+        """Write the page of `title` and look it up for the `needed` facts; the facts `beside` are only on the page."""
         scene = self.scene
         sentences = [scene.tell(fact, title) for fact in needed]
         self.support += sentences
@@ -44,7 +44,7 @@ class Draft:
         self.steps.append(Step("wiki", title, text))
 
     def compute(self, expression: str, result: int | bool) -> None:
-        """Work out a sum, or a comparison whose result is told as yes or no."""
+        """Calculate a sum, or a comparison with the result yes or no."""
         said = ("yes" if result else "no") if isinstance(result, bool) else str(result)
         self.steps.append(Step("calc", expression, said))
 
@@ -62,7 +62,7 @@ class Draft:
     def question(
         self, task: Task, ask: str, answer: str, slots: Mapping[str, str], aliases: tuple[str, ...] = ()
     ) -> Question | None:
-        """The finished record; None where the drawn slot's text does not stand exactly once.
+        """The finished record; None if the drawn slot's text does not occur exactly once.
 
         `slots` maps the entities of the ask that can be withheld to their kinds.
         """
@@ -96,7 +96,7 @@ class Draft:
 def stands_once(value: str, text: str) -> bool:
     """Whether `value` occurs exactly once in `text`, not even inside another word or number.
 
-    Chinese is written without spaces: there any character may stand beside a value, but no digit beside a number.
+    Chinese has no spaces between words: any character may be next to a value, but no digit next to a number.
     """
     if text.count(value) != 1:
         return False

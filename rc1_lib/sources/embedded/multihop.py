@@ -1,8 +1,8 @@
 """HotpotQA-style questions: chains of two to four pages, and comparisons of two entities.
 
-A chain starts at the entity that the question names and follows one relation a page. The question also tells
-two things about that entity (`beside`), so that it is recognised without being found by them. The kinds stand in
-`words/multihop.yaml`, their wordings in `words/<language>/multihop.yaml`.
+A chain starts at the entity that the question names and follows one relation per page. The question also states two
+facts about that entity (`beside`), which identify it but do not lead to it. The kinds are in `words/multihop.yaml`,
+their wordings in `words/<language>/multihop.yaml`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CHAIN_SHARE = 0.64
 
 
 def multihop(scene: Scene) -> Question | None:
-    """One multi-hop question, or None where this scene's names do not fit each other."""
+    """One multi-hop question, or None if this scene's names do not fit each other."""
     if scene.chance(_CHAIN_SHARE):
         return _chain(scene, *scene.pick(tuple(kinds().chains.items())))
     return _contrast(scene, *scene.pick(tuple(kinds().contrasts.items())))
@@ -57,7 +57,7 @@ def _contrast(scene: Scene, key: str, contrast: Contrast) -> Question | None:
 
 
 def _look(draft: Draft, contrast: Contrast, at: str, told: Fact, fact: Fact) -> str:
-    """Look up one side's number, over a hop where there is one; returns the entity that has it."""
+    """Look up one side's number, over a hop if there is one, and return the entity that has it."""
     if not contrast.hop:
         draft.look(at, (fact,), (told,))
         return at

@@ -1,4 +1,4 @@
-"""The kinds of multi-hop questions and their wordings, as `words/multihop.yaml` and its namesakes hold them."""
+"""The kinds of multi-hop questions and their wordings, from `words/multihop.yaml` and `words/<lang>/multihop.yaml`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASKS = ("least", "most", "difference")
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Relations to follow one after the other, and two more that the question tells of the first entity."""
+    """Relations to follow one after the other, and two more facts that the question states about the first entity."""
 
     hops: tuple[str, ...]
     beside: tuple[str, str]
@@ -26,7 +26,7 @@ class Chain:
 class Contrast:
     """Two entities, the hop that leads from each to what is compared (if any), and the number compared.
 
-    `asks` is "least" or "most" where the smaller or the greater number wins, "difference" where nobody does.
+    `asks` is "least" or "most" if the smaller or the greater number wins, and "difference" if neither does.
     """
 
     number: str
@@ -45,7 +45,7 @@ class Kinds:
 
 @cache
 def kinds() -> Kinds:
-    """What `words/multihop.yaml` holds.
+    """The content of `words/multihop.yaml`.
 
     Raises:
         SourceError: when the file does not fit.
@@ -71,38 +71,38 @@ def wordings(lang: Language) -> Wordings:
 
 
 def _chain(entry: Entry) -> Chain:
-    """A chain, each of whose hops starts at what the one before leads to."""
+    """A chain in which each hop starts where the previous one leads."""
     fields = entry.fields(("hops", "beside"))
     hops = fields["hops"].items()
-    start = _told(hops[0])[1].subject
+    start = _relation_at(hops[0])[1].subject
     names, at = [], start
     for item in hops:
-        name, relation = _told(item, at)
+        name, relation = _relation_at(item, at)
         names.append(name)
         at = relation.other
-    beside = tuple(_told(item, start)[0] for item in fields["beside"].items())
+    beside = tuple(_relation_at(item, start)[0] for item in fields["beside"].items())
     if len(beside) != 2:
         raise fields["beside"].fault("two relations")
     return Chain(tuple(names), (beside[0], beside[1]))
 
 
 def _contrast(entry: Entry) -> Contrast:
-    """A contrast, whose hop leads to what has the number."""
+    """A contrast; its hop leads to the entity with the number."""
     fields = entry.fields(("number", "beside", "asks"), ("hop",))
-    number, relation = _told(fields["number"])
+    number, relation = _relation_at(fields["number"])
     if not relation.high:
-        raise fields["number"].fault("a relation that tells a number")
+        raise fields["number"].fault("a relation with a number")
     hop, start = "", relation.subject
     if "hop" in fields:
-        hop, leading = _told(fields["hop"])
+        hop, leading = _relation_at(fields["hop"])
         start = leading.subject
         if leading.other != relation.subject:
             raise fields["hop"].fault(f"a relation that leads to a {relation.subject}")
-    return Contrast(number, _told(fields["beside"], start)[0], fields["asks"].one_of(_ASKS), hop)
+    return Contrast(number, _relation_at(fields["beside"], start)[0], fields["asks"].one_of(_ASKS), hop)
 
 
-def _told(entry: Entry, subject: str = "") -> tuple[str, Relation]:
-    """The relation named here, which leads to something or tells a number, and is about a `subject` if one is given."""
+def _relation_at(entry: Entry, subject: str = "") -> tuple[str, Relation]:
+    """The relation named here; it leads to an entity or has a number, and is about `subject` if that is given."""
     known = relations().by_name
     name = entry.one_of([key for key, spec in known.items() if spec.slots != "s" and subject in ("", spec.subject)])
     return name, known[name]

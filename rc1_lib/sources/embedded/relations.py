@@ -1,6 +1,6 @@
-"""What can be told of an entity: the relations, whom they are about, and what they lead to.
+"""What can be stated about an entity: the relations, their subjects, and what they lead to.
 
-They stand in `words/relations.yaml`; the wording of each in `words/<language>/facts.yaml`, under the same keys.
+The relations are in `words/relations.yaml`, their wordings in `words/<language>/facts.yaml` under the same keys.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Relation:
     """One kind of fact.
 
     Attributes:
-        subject: the kind of the entity whose page tells it.
-        other: the kind of the entity, or the word list, that it leads to; empty where it leads to none.
-        low: the least number that it may tell.
-        high: the greatest number; 0 where it tells no number.
+        subject: the kind of entity whose page states it.
+        other: the kind of entity, or the word list, that it leads to; empty if it leads to neither.
+        low: the smallest number it may have.
+        high: the largest number; 0 if it has no number.
     """
 
     subject: str
@@ -40,7 +40,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """All relations by name, and those that may be told of each kind of entity beside the needed facts."""
+    """All relations by name, and those that may be stated about each kind of entity besides the needed facts."""
 
     by_name: Mapping[str, Relation]
     beside: Mapping[str, tuple[str, ...]]
@@ -48,7 +48,7 @@ class Relations:
 
 @cache
 def relations() -> Relations:
-    """What `words/relations.yaml` holds.
+    """The content of `words/relations.yaml`.
 
     Raises:
         SourceError: when the file does not fit.

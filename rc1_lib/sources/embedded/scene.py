@@ -1,4 +1,4 @@
-"""One question's dice and wording: draws names that do not repeat, and tells facts as sentences."""
+"""One question's random draws and wording: draws names without repetition and words facts as sentences."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ T = TypeVar("T")
 # A relation's name, the entity or word that it leads to, and its number; unused parts are empty and 0.
 Fact = tuple[str, str, int]
 
-# The share of sentences that carry an aside (and with it a connector), and how often a question has that share.
+# The share of sentences with an aside (and so a connector), and how often a question has that share.
 _DENSITIES = (0.0, 0.1, 0.1, 0.35, 0.35, 0.35, 0.35, 0.6, 0.9, 1.0)
 
 
 @cache
 def _draws(lang: Language) -> Mapping[str, tuple[tuple[str, ...], bool, int, int]]:
-    """Per relation what a new fact is drawn from: names or words, whether they are names, least number, how many."""
+    """Per relation, what a new fact is drawn from: names or words, whether they are names, least number, how many."""
     names, words = tongue(lang).names, tongue(lang).words
     return {
         name: (
@@ -40,7 +40,7 @@ class Scene:
     __slots__ = ("_draws", "_facts", "_random", "_used", "density", "id", "tongue")
 
     def __init__(self, name: str, key: str, chinese_share: float) -> None:
-        """Name the question `name`, seed the dice with `key` and draw the language first."""
+        """Name the question `name`, seed the generator with `key` and draw the language first."""
         self.id = name
         self._random = random.Random(key).random
         self.tongue = tongue("zh" if self._random() < chinese_share else "en")
@@ -77,7 +77,7 @@ class Scene:
         return self.pick(self.tongue.words[group])
 
     def fact(self, relation: str) -> Fact:
-        """A new fact of this relation: an unused entity or a word, and a number where it tells one."""
+        """A new fact of this relation: an unused entity or a word, and a number if the relation has one."""
         options, named, low, width = self._draws[relation]
         other = ""
         if options:
@@ -89,7 +89,7 @@ class Scene:
         return (relation, other, low + int(self._random() * width) if width else 0)
 
     def filler(self, kind: str, taken: set[str]) -> Fact:
-        """A fact beside the point about an entity of `kind`, of a relation not in `taken` (which grows)."""
+        """An irrelevant fact about an entity of `kind`, of a relation not yet in `taken` (to which it is added)."""
         options = relations().beside[kind]
         while (relation := self.pick(options)) in taken:
             pass
@@ -97,7 +97,7 @@ class Scene:
         return self.fact(relation)
 
     def tell(self, fact: Fact, subject: str) -> str:
-        """The fact as one sentence, now and then with an aside."""
+        """The fact as one sentence, sometimes with an aside."""
         relation, other, number = fact
         wordings = self._facts[relation]
         text = wordings[int(self._random() * len(wordings))].format(s=subject, o=other, n=number)

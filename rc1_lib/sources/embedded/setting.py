@@ -1,4 +1,4 @@
-"""The kinds of yes/no questions: how the world of each is drawn, what its ask says, and what of it can be withheld."""
+"""The kinds of yes/no questions: how each world is drawn, how its question reads, and what can be withheld."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Kind:
     """One kind of yes/no question.
 
     Attributes:
-        slots: those of its wordings, each a letter; `draw` has a text for each of them.
+        slots: the slots of its wordings, each a letter; `draw` has a text for each of them.
         draw: makes a world that fits the verdict.
     """
 

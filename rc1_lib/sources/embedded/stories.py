@@ -1,6 +1,6 @@
-"""GSM8K-style questions: a story noted down in a ledger, and a question that needs one to six sums.
+"""GSM8K-style questions: a story recorded in a ledger, and a question that needs one to six sums.
 
-The number of sums is drawn first; then an opening that needs no more, and turns until the number is reached.
+The number of sums is drawn first, then an opening that needs no more, then turns until the number is reached.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from rc1_lib.sources.embedded.story_sums import Part
 from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS, TWO_SUMS
 from rc1_lib.sources.embedded.story_words import story_words
 
-# How many sums a story needs, in hundredths: the distribution of the calculator marks in GSM8K's solutions.
+# How many sums a story needs, in per cent: the distribution of calculator annotations in GSM8K's solutions.
 _SUMS: Final = (1,) * 8 + (2,) * 28 + (3,) * 28 + (4,) * 20 + (5,) * 10 + (6,) * 6
 _TRIES = 12
-# Long stories begin with one of those that can go on.
+# Long stories begin with one of these, which can be continued.
 _GOES_ON = tuple(key for key in OPENINGS if key not in ("shared", "ages", "average", "rivals"))
 _EXACT: Mapping[int, tuple[str, ...]] = {
     count: tuple(key for key, opening in OPENINGS.items() if opening.sums == count) for count in (1, 2, 3)
@@ -28,16 +28,16 @@ _GROUPS: Mapping[str, str] = {"rows": "plants", "baked": "bakes"}
 
 
 def story(scene: Scene) -> Question | None:
-    """One arithmetic story, or None where no number can be withheld."""
+    """One arithmetic story, or None if no number can be withheld."""
     count = scene.pick(_SUMS)
-    # Tried until it fits, so that the hard counts are not drawn less often than the table says.
+    # Repeated until it fits, so that difficult counts are as frequent as the table says.
     while (parts := _plan(scene, count)) is None:
         pass
     return Telling(scene, parts[0][0]).question(parts)
 
 
 def _plan(scene: Scene, count: int) -> list[tuple[str, Part]] | None:
-    """Parts of a story that need `count` sums in all, by key; None where the numbers drawn do not allow it."""
+    """Parts of a story that need `count` sums in total, by key; None if the drawn numbers do not allow it."""
     if count <= 3 and scene.chance(0.4):
         key = scene.pick(_EXACT[count])
         return [(key, OPENINGS[key].draw(scene))]
@@ -62,7 +62,7 @@ def _plan(scene: Scene, count: int) -> list[tuple[str, Part]] | None:
 
 
 class Telling:
-    """Puts the parts of one story into words."""
+    """Words the parts of one story."""
 
     __slots__ = ("blanks", "scene", "wanted", "words")
 
@@ -78,7 +78,7 @@ class Telling:
         self.blanks["box"], self.blanks["boxes"] = scene.pick(self.words.boxes)
 
     def question(self, parts: list[tuple[str, Part]]) -> Question | None:
-        """The finished record; None where no number of the story can be withheld."""
+        """The finished record; None if no number of the story can be withheld."""
         scene, words = self.scene, self.words
         if self.blanks["g"] == self.blanks["h"]:
             return None

@@ -1,7 +1,7 @@
 """The kinds of arithmetic story, each the numbers and sums of its first part.
 
-The texts stand in `words/<language>/story_openings.yaml` under the same keys. Units: `goods` and `both` (things held
-by one person or two), `coins` (earned), `cost` (spent), and others that only some continuations fit.
+The texts are in `words/<language>/story_openings.yaml` under the same keys. Units: `goods` and `both` (things that one
+person or two have), `coins` (earned), `cost` (spent), and others that only some continuations fit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def pair(scene: Scene) -> Part:
 
 
 def given(scene: Scene) -> Part:
-    """Some of one's things given away."""
+    """Someone gives some things away."""
     a = scene.number(60, 950)
     b = scene.number(11, a - 20)
     return Part({"a": a, "b": b}, ((f"{a}-{b}", a - b),), "goods")
@@ -56,7 +56,7 @@ def times(scene: Scene) -> Part:
 
 
 def fewer(scene: Scene) -> Part:
-    """One has so many fewer than the other."""
+    """One person has a number fewer than the other."""
     a = scene.number(40, 480)
     b = scene.number(5, a - 12)
     return Part({"a": a, "b": b}, ((f"{a}-{b}", a - b), (f"{a}+{a - b}", 2 * a - b)), "both")
@@ -96,7 +96,7 @@ def profit(scene: Scene) -> Part:
 
 
 def crew(scene: Scene) -> Part:
-    """So many workers, things an hour, hours."""
+    """Workers, things per hour, hours."""
     a, b, c = scene.number(2, 12), scene.number(2, 12), scene.number(2, 8)
     return Part({"a": a, "b": b, "c": c}, ((f"{a}*{b}", a * b), (f"{a * b}*{c}", a * b * c)), "goods")
 
@@ -114,7 +114,7 @@ def ages(scene: Scene) -> Part:
 
 
 def fence(scene: Scene) -> Part:
-    """Round a field."""
+    """The perimeter of a field."""
     a, b = scene.number(12, 220), scene.number(12, 220)
     return Part({"a": a, "b": b}, ((f"{a}+{b}", a + b), (f"{a + b}*2", 2 * (a + b))), "paces")
 

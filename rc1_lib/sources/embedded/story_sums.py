@@ -1,4 +1,4 @@
-"""What story parts share: the numbers that a part tells, the sums it needs, and what is counted afterwards."""
+"""What story parts share: the numbers that a part states, the sums it needs, and what it counts at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Part:
     Attributes:
         blanks: the texts of its wording, by name; numbers among them can be withheld.
         sums: expressions with their results, in order.
-        unit: what the last result counts, which decides the question and what may happen next.
+        unit: what the last result counts; it decides the question and which turns may follow.
     """
 
     blanks: Mapping[str, str | int]
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A way for a story to begin: how many sums it needs, which numbers it tells and how they are drawn."""
+    """A way to begin a story: how many sums it needs, which numbers it states and how they are drawn."""
 
     sums: int
     numbers: str

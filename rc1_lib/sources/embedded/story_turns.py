@@ -1,6 +1,6 @@
 """How an arithmetic story goes on: each turn takes the number reached so far and adds one or two sums.
 
-Turns that end a story (nothing can follow what they count) stand in `LAST`.
+Turns that end a story (nothing can follow what they count) are in `LAST`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def fence_price(scene: Scene, value: int, unit: Unit) -> Part | None:
 
 
 def delivery(scene: Scene, value: int, unit: Unit) -> Part | None:
-    """Boxes of more: a product of its own, then the sum."""
+    """More in boxes: a separate product, then the sum."""
     k, j = scene.number(2, 15), scene.number(3, 20)
     total = value + k * j
     return (
@@ -62,7 +62,7 @@ def delivery(scene: Scene, value: int, unit: Unit) -> Part | None:
 
 
 def bills(scene: Scene, value: int, unit: Unit) -> Part | None:
-    """Several equal payments: a product of its own, then the difference."""
+    """Several equal payments: a separate product, then the difference."""
     k, j = scene.number(2, 12), scene.number(3, 20)
     rest = value - k * j
     return Part({"k": k, "n": j}, ((f"{k}*{j}", k * j), (f"{value}-{k * j}", rest)), unit) if rest >= 8 else None
@@ -133,7 +133,7 @@ TURNS: Mapping[str, Turn] = {
     "days_walk": follow,
 }
 
-# Which turns may follow each unit. What is not listed here ends a story.
+# Which turns may follow each unit. Units that are not listed end a story.
 FOLLOWING: Mapping[Unit, tuple[str, ...]] = {
     "goods": ("gain", "lose", "grow", "sell", "delivery", "gain", "lose"),
     "both": ("gain", "lose", "sell", "delivery"),
@@ -157,5 +157,5 @@ TWO_SUMS = frozenset({"delivery", "bills"})
 
 
 def numbers_told(turn: str) -> str:
-    """The names of the numbers that a turn tells: one for each of its sums."""
+    """The names of the numbers that a turn states, one for each of its sums."""
     return "kn" if turn in TWO_SUMS else "k"

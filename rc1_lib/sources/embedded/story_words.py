@@ -27,7 +27,7 @@ _NEW = ("r", "cost", "loss")
 
 @dataclass(frozen=True, slots=True)
 class PartWords:
-    """How an opening or a turn is told, and which of its numbers can be withheld, with what is then asked for."""
+    """The wording of an opening or turn, which of its numbers can be withheld, and what to ask for then."""
 
     told: tuple[Sentences, ...]
     wanted: Pairs
@@ -41,7 +41,7 @@ class StoryWords:
         words: word lists.
         counted: pairs of a measure word, empty in a language that needs none, and the thing.
         boxes: one container, and several of them.
-        introductions: what may be told before a story.
+        introductions: sentences that may precede a story.
         parts: the openings and turns by key.
         asks: the questions, by what is counted.
     """
@@ -56,7 +56,7 @@ class StoryWords:
 
 @cache
 def story_words(lang: Language) -> StoryWords:
-    """What the story files of `lang` hold.
+    """The content of the story files of `lang`.
 
     Raises:
         SourceError: when a file does not fit.
@@ -82,7 +82,7 @@ def story_words(lang: Language) -> StoryWords:
 
 def _opening(entry: Entry, numbers: str, cast: Sequence[str]) -> PartWords:
     parts = entry.fields(("told", "wanted"))
-    told = tuple(_telling(item, (*numbers, *_ALWAYS), (*cast, *numbers)) for item in parts["told"].items())
+    told = tuple(_naming_all(item, (*numbers, *_ALWAYS), (*cast, *numbers)) for item in parts["told"].items())
     return PartWords(told, _wanted(parts["wanted"], numbers, cast))
 
 
@@ -92,7 +92,7 @@ def _turn(entry: Entry, numbers: str, cast: Sequence[str]) -> PartWords:
     return PartWords(told, _wanted(parts["wanted"], numbers, cast))
 
 
-def _telling(entry: Entry, needed: Sequence[str], may: Sequence[str]) -> Sentences:
+def _naming_all(entry: Entry, needed: Sequence[str], may: Sequence[str]) -> Sentences:
     """Sentences that name each of the slots `needed` somewhere."""
     sentences = entry.texts(may=may)
     named = {slot for item in entry.items() for slot in slots_of(item)}
@@ -102,7 +102,7 @@ def _telling(entry: Entry, needed: Sequence[str], may: Sequence[str]) -> Sentenc
 
 
 def _wanted(entry: Entry, numbers: str, cast: Sequence[str]) -> Pairs:
-    """What can be withheld of a part: one number at least."""
+    """What can be withheld from a part: at least one number."""
     if not entry.keys():
         raise entry.fault(f"at least one of the numbers {', '.join(numbers)}")
     return tuple((number, phrase.text(may=cast)) for number, phrase in entry.fields((), numbers).items())
@@ -120,5 +120,5 @@ def _box(entry: Entry) -> tuple[str, str]:
     """One container and several of them, which may be the same word."""
     one, bar, several = entry.text().partition("|")
     if not one or "|" in several or bool(bar) != bool(several):
-        raise entry.fault("one word, or two words parted by a bar")
+        raise entry.fault("one word, or two words separated by a bar")
     return one, several or one

@@ -1,4 +1,4 @@
-"""What every question of a language is written with: names, words, the sentences of facts, and asides."""
+"""What every question of a language is written with: names, words, sentences for facts, and asides."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Tongue:
 
     Attributes:
         lang: the language.
-        joint: what stands between two sentences.
-        measures: whether a counted thing stands behind a measure word.
-        also: by kind, what the name of an entity is called, too.
+        joint: the text between two sentences.
+        measures: whether a counted thing follows a measure word.
+        also: by kind, another word for an entity's name.
         names: by kind of entity; one word each, made from syllables.
         words: the word lists that facts lead to.
         facts: the sentences of each relation.
-        prefixes: each is one aside before a sentence in all its wordings.
+        prefixes: each is one aside before a sentence, in all its wordings.
         suffixes: the same after a sentence.
-        joiners: a sentence that opens with one of these takes no aside in front.
-        vague: by kind, what stands for something withheld.
-        wanted: by kind, what the assistant asks for then.
+        joiners: a sentence that starts with one of these takes no aside before it.
+        vague: by kind, the text that replaces something withheld.
+        wanted: by kind, what the assistant then asks for.
     """
 
     lang: Language
@@ -49,7 +49,7 @@ class Tongue:
 
 @cache
 def tongue(lang: Language) -> Tongue:
-    """What the files of `lang` hold.
+    """The content of the files of `lang`.
 
     Raises:
         SourceError: when a file does not fit.
@@ -92,10 +92,10 @@ def _facts(kind: str, entry: Entry) -> Wordings:
 
 
 def _filled(asides: Entry, parts: Mapping[str, Entry]) -> tuple[tuple[str, ...], ...]:
-    """Every way to fill each aside's slots. Filled once here, since most sentences of a long pool may carry one."""
+    """Every way to fill each aside's slots, computed once, since most sentences of a long pool may have an aside."""
     qualities, writings, people = (parts[name].texts() for name in _ASIDE)
     if len(writings) != len(people):
-        raise parts["people"].fault(f"as many as there are writings ({len(writings)})")
+        raise parts["people"].fault(f"as many entries as there are writings ({len(writings)})")
     return tuple(
         tuple(
             dict.fromkeys(

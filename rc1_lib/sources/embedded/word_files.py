@@ -1,7 +1,7 @@
-"""Reading the embedded source's words: YAML files below `words/`, whose every key and slot is checked when they load.
+"""Reads the embedded source's words: YAML files below `words/`. Loading checks every key and slot.
 
-A slot is a name in braces that a sentence is filled at. Which slots a sentence must have depends on its key, so whoever
-reads a file walks through it and says at each place what has to stand there.
+A slot is a name in braces, to be replaced by a text. Which slots a sentence must have depends on its key, so a reader
+walks through the file and states what it expects at each place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One place in a word file: what stands there, and where it is, so that a fault can be named."""
+    """One place in a word file: its value and its position, so that an error can name it."""
 
     file: Path
     place: str
@@ -34,7 +34,7 @@ class Entry:
         return tuple(self._mapping())
 
     def fields(self, needed: Iterable[str], optional: Collection[str] = ()) -> dict[str, Entry]:
-        """The entries of this mapping by key, in the file's order: all the `needed` ones, and no unknown one."""
+        """The entries of this mapping by key, in the file's order: all `needed` ones and no unknown ones."""
         found, needed = self._mapping(), tuple(needed)
         for key in found:
             if key not in needed and key not in optional:
@@ -48,7 +48,7 @@ class Entry:
         return {key: Entry(self.file, self._below(key), value) for key, value in found.items()}
 
     def items(self) -> tuple[Entry, ...]:
-        """The entries of this list, of which there is one at least."""
+        """The entries of this list, at least one."""
         if not isinstance(self.value, list) or not self.value:
             raise self.fault("a list with at least one entry")
         return tuple(
@@ -70,7 +70,7 @@ class Entry:
         return self.value
 
     def texts(self, slots: Iterable[str] = (), may: Collection[str] = ()) -> tuple[str, ...]:
-        """The texts of this list, each as `text` wants it, none empty and none twice."""
+        """The texts of this list, each as `text` requires, without empty or repeated ones."""
         needed = tuple(slots)
         found = tuple(item.text(needed, may) for item in self.items())
         for number, text in enumerate(found):
@@ -87,19 +87,19 @@ class Entry:
         return self.value
 
     def flag(self) -> bool:
-        """The true or false here."""
+        """The boolean here."""
         if not isinstance(self.value, bool):
             raise self.fault("true or false")
         return self.value
 
     def one_of(self, options: Collection[str]) -> str:
-        """The text here, which has to be one of `options`."""
+        """The text here, one of `options`."""
         if self.text() not in options:
             raise self.fault(f"one of {', '.join(options)}")
         return self.text()
 
     def fault(self, expected: str) -> SourceError:
-        """The error that something else stands here."""
+        """The error that something else is here."""
         shown = repr(self.value)
         shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
         place = f"the key '{self.place}' holds" if self.place else "holds"
@@ -137,7 +137,7 @@ def open_words(name: str) -> Entry:
     """The file `words/<name>.yaml` as a whole.
 
     Raises:
-        SourceError: when it is gone, not UTF-8, not YAML, or holds a key twice.
+        SourceError: when it is missing, not UTF-8, not YAML, or repeats a key.
     """
     path = FOLDER / f"{name}.yaml"
     try:
@@ -153,5 +153,5 @@ def open_words(name: str) -> Entry:
 
 
 def braced(slots: Iterable[str]) -> str:
-    """Slots as they stand in a text."""
+    """Slots as they appear in a text."""
     return ", ".join(f"{{{slot}}}" for slot in slots)

@@ -1,6 +1,6 @@
 """StrategyQA-style questions: yes or no, deduced from two to four looked-up facts.
 
-The verdict is drawn first and the world is made to fit it, so that both answers are equally frequent.
+The verdict is drawn first and the world is built to fit it, so that both answers are equally frequent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEYS = tuple(KINDS)
 
 
 def yesno(scene: Scene) -> Question | None:
-    """One yes/no question, or None where this scene's names do not fit each other."""
+    """One yes/no question, or None if this scene's names do not fit each other."""
     key = scene.pick(_KEYS)
     verdict = scene.chance(0.5)
     draft = Draft(scene)

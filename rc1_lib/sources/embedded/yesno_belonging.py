@@ -16,7 +16,7 @@ def aboard(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 def raft(scene: Scene, draft: Draft, verdict: bool) -> Setting:
-    """Two towns are joined by water when the same river runs through both."""
+    """Water joins two towns if the same river runs through both."""
     x, y, p, q, river, other = scene.cast("town", "town", "person", "person", "river", "river")
     draft.look(x, (("river", river, 0),), (("founder", p, 0),))
     draft.look(y, (("river", river if verdict else other, 0),), (("founder", q, 0),))
@@ -24,7 +24,7 @@ def raft(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 def vote(scene: Scene, draft: Draft, verdict: bool) -> Setting:
-    """A town lets only those vote who were born there."""
+    """A town lets only people vote who were born there."""
     p, q, y, z = scene.cast("person", "person", "town", "town")
     draft.look(p, (("born", y if verdict else z, 0),), (("spouse", q, 0),))
     draft.look(y, (("vote", "", 0),))

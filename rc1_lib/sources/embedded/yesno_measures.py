@@ -41,7 +41,7 @@ def seated(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 def ride(scene: Scene, draft: Draft, verdict: bool) -> Setting:
-    """The miles of some days' ride are compared with the length of a road."""
+    """The miles ridden in some days are compared with the length of a road."""
     p, z, x, y = scene.cast("person", "town", "town", "town")
     pace, days = scene.number(9, 60), scene.number(3, 14)
     reach = pace * days
@@ -80,7 +80,7 @@ def feed(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 def shortened(scene: Scene, draft: Draft, verdict: bool) -> Setting:
-    """A tower with some feet taken off is compared with another one."""
+    """A tower shortened by some feet is compared with another one."""
     a, b, x, y = scene.cast("work", "work", "town", "town")
     height, cut = scene.number(90, 300), scene.number(5, 60)
     left = height - cut

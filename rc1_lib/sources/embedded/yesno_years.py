@@ -8,7 +8,7 @@ from rc1_lib.sources.embedded.setting import Kind, Setting
 
 
 def met(scene: Scene, draft: Draft, verdict: bool) -> Setting:
-    """One person can meet another only when the other is born before the first one's death."""
+    """One person can meet another only if the other was born before the first one's death."""
     a, b, x, y = scene.cast("person", "person", "town", "town")
     born = scene.number(180, 880)
     died = born + (scene.number(4, 70) if verdict else -scene.number(2, 70))
@@ -19,7 +19,7 @@ def met(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 def standing(scene: Scene, draft: Draft, verdict: bool) -> Setting:
-    """A landmark stands already when another is finished later."""
+    """A landmark exists already if another is finished later."""
     a, b, x, y = scene.cast("work", "work", "town", "town")
     first = scene.number(250, 900)
     second = first + (scene.number(1, 90) if verdict else -scene.number(1, 90))
@@ -30,7 +30,7 @@ def standing(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 def grown(scene: Scene, draft: Draft, verdict: bool) -> Setting:
-    """Someone's age in a year is that year less the year of birth."""
+    """Someone's age in a year is that year minus the year of birth."""
     p, x, w, y = scene.cast("person", "town", "work", "town")
     born, limit = scene.number(150, 880), scene.number(12, 70)
     age = limit + (scene.number(1, 25) if verdict else -scene.number(1, 10))
@@ -54,7 +54,7 @@ def jubilee(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 def childhood(scene: Scene, draft: Draft, verdict: bool) -> Setting:
-    """A book can be read before some birthday only when it was finished by then."""
+    """Someone can read a book before a birthday only if it was finished by then."""
     p, x, b, q = scene.cast("person", "town", "book", "person")
     born, limit = scene.number(200, 880), scene.number(7, 60)
     written = born + limit + (-scene.number(1, 40) if verdict else scene.number(1, 40))
@@ -79,7 +79,7 @@ def outlived(scene: Scene, draft: Draft, verdict: bool) -> Setting:
 
 
 def same_fair(scene: Scene, draft: Draft, verdict: bool) -> Setting:
-    """Two fairs share a day when the later one opens before the earlier one closes."""
+    """Two fairs share a day if the later one opens before the earlier one closes."""
     x, y, p, q = scene.cast("town", "town", "person", "person")
     closes = scene.number(20, 300)
     opens = closes + (-scene.number(1, 9) if verdict else scene.number(1, 20))
