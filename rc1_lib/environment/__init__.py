@@ -1,1 +1,1 @@
-"""The dialogue world: tools and the rules that decide whether an answer is right."""
+"""The environment: tools, simulated user, and the rules of an episode."""

@@ -1,4 +1,4 @@
-"""One tool call as a model writes it: checked strictly, since whatever a model writes is hostile input."""
+"""One tool call as a model writes it, checked strictly, since a model's text is untrusted input."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class FormatFault(StrEnum):
 
 
 class FormatError(ValueError):
-    """A turn that is refused.
+    """A malformed turn.
 
     Attributes:
-        fault: what kind of fault it is.
-        sentence: the same in words that may be shown to the model; they never repeat what the model wrote.
+        fault: the kind of error.
+        sentence: the error in words that may be shown to the model; they never repeat what the model wrote.
     """
 
     def __init__(self, fault: FormatFault, sentence: str) -> None:
@@ -52,7 +52,7 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CheckedCall:
-    """A sound call: one of the three tools, and its one argument."""
+    """A valid call: one of the three tools, and its argument."""
 
     tool: str
     argument: str
@@ -95,7 +95,7 @@ def call_of_message(entry: object, limits: Limits) -> CheckedCall:
 
 
 def checked_call(tool: object, arguments: object, limits: Limits) -> CheckedCall:
-    """The call of `tool` with exactly its one argument, a text within the limits and without forged markers.
+    """The call of `tool` with exactly one argument, a text within the limits and without forged markers.
 
     Raises:
         FormatError: for anything else.
@@ -112,7 +112,7 @@ def checked_argument(argument: str, limits: Limits) -> str:
     """The argument itself.
 
     Raises:
-        FormatError: when it is too long, no Unicode text, or holds a mark of the chat template.
+        FormatError: when it is too long, not Unicode text, or contains a mark of the chat template.
     """
     if len(argument) > limits.argument_chars:
         raise FormatError(FormatFault.HUGE_ARGUMENT, f"An argument holds at most {limits.argument_chars} characters.")
@@ -120,10 +120,10 @@ def checked_argument(argument: str, limits: Limits) -> str:
 
 
 def checked_text(text: object, forged: Callable[[str], bool] = has_marker) -> str:
-    """`text` where it is one.
+    """`text`, if it is a valid text.
 
     Raises:
-        FormatError: when it is none, holds half of a surrogate pair, or a mark that `forged` finds.
+        FormatError: when it is not text, or contains half of a surrogate pair or a mark that `forged` finds.
     """
     if not isinstance(text, str) or _HALF_PAIR.search(text):
         raise FormatError(FormatFault.NOT_TEXT, "The turn holds what is no text.")
@@ -138,7 +138,7 @@ def _json(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        # ValueError: also a key that stands twice, a number that is none, or one with more digits than Python converts.
+        # ValueError: also for a repeated key, NaN or infinity, or a number with more digits than Python converts.
         raise FormatError(FormatFault.NOT_JSON, "A call is one JSON object, every key once.") from error
 
 
@@ -149,8 +149,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_number(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_number)
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_reject_constant)

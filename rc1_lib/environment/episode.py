@@ -1,4 +1,4 @@
-"""One episode: a model's turns in a world, within limits, kept as chat messages in the pool's format."""
+"""One episode: a model's turns in an environment, within limits, as chat messages in the pool's format."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ FORMAT_NOTE = "format"
 
 
 class Episode:
-    """The dialogue loop around a world: reads turns, runs calls, counts, and ends.
+    """The dialogue loop around an environment: parses turns, runs calls, counts, and ends.
 
-    A turn with calls runs all of them, also where it is the last one allowed; a turn without is the final answer. A
-    malformed turn runs nothing and, where it is forgiven, is answered with the reason.
+    A turn with calls runs all of them, even if it is the last allowed; a turn without calls is the final answer. A
+    malformed turn runs nothing; if the limit allows it, the reply says why it is malformed.
 
     Attributes:
-        world: what is acted in.
+        world: the environment.
         limits: the bounds.
-        status: where the episode stands.
-        messages: the whole dialogue so far, the prompt included, in the pool's format. Malformed turns stand there
-            defused and cut to `limits.turn_chars`, as words without calls.
-        faults: the fault of every malformed turn, in order.
+        status: the state of the episode.
+        messages: the whole dialogue so far, including the prompt, in the pool's format. Malformed turns are included as
+            harmless text without calls, cut to `limits.turn_chars`.
+        faults: the error of every malformed turn, in order.
     """
 
     def __init__(self, world: World, limits: Limits, count: Callable[[str], int] = text_length) -> None:
         """Starts an episode.
 
         Args:
-            world: a fresh world.
+            world: a fresh environment.
             limits: the bounds.
-            count: tokens of a text, for observations and for turns whose tokens are not told.
+            count: counts the tokens of a text, for observations and for turns with unknown token counts.
         """
         self.world = world
         self.limits = limits
@@ -55,13 +55,13 @@ class Episode:
         """Take a turn in Qwen3's chat form.
 
         Args:
-            text: what the model wrote; the mark that ended it may stand at the end.
-            tokens: how many tokens that was; None counts them here.
-            cut: whether the model was stopped in the midst of the turn, which ends the episode.
+            text: what the model wrote, with or without the end mark.
+            tokens: its number of tokens; None counts them here.
+            cut: whether the model was stopped in the middle of the turn, which ends the episode.
 
         Returns:
-            The messages that answer the turn, which are the last ones of `messages`; the model goes on where the status
-            is still `RUNNING`.
+            The messages that answer the turn, which are the last of `messages`; the model continues if the status is
+            still `RUNNING`.
 
         Raises:
             RuntimeError: when the episode is over.
@@ -69,7 +69,7 @@ class Episode:
         return self._take(read_text(text, self.limits), text, tokens, cut)
 
     def send(self, message: Mapping[str, Any], *, tokens: int | None = None, cut: bool = False) -> list[Message]:
-        """Take a turn as a chat message with ready-made `tool_calls`; otherwise as `say`."""
+        """Take a turn as a chat message with parsed `tool_calls`; otherwise like `say`."""
         content = message.get("content") if isinstance(message, Mapping) else None
         turn = read_message(message, self.limits)
         if tokens is None and isinstance(turn, Turn):
@@ -77,7 +77,7 @@ class Episode:
         return self._take(turn, content if isinstance(content, str) else "", tokens, cut)
 
     def outcome(self) -> EpisodeOutcome:
-        """What came of the episode, or of what was done so far."""
+        """The outcome of the episode so far."""
         return outcome_of(
             self.world,
             self.status,
@@ -105,7 +105,7 @@ class Episode:
             self._answer = answer_in(self.world.task, turn.content)
             self.status = EpisodeStatus.ANSWERED
         if self.status is EpisodeStatus.RUNNING:
-            self._end_where_spent()
+            self._end_at_limit()
         return self.messages[seen:]
 
     @property
@@ -140,7 +140,7 @@ class Episode:
         self._tokens += self._count(text)
         self.messages.append({"role": "tool", "tool_call_id": id_, "name": name, "content": text})
 
-    def _end_where_spent(self) -> None:
+    def _end_at_limit(self) -> None:
         if self._tokens >= self.limits.tokens:
             self.status = EpisodeStatus.MAX_TOKENS
         elif self._turns >= self.limits.turns:
@@ -148,7 +148,7 @@ class Episode:
 
 
 def as_row(row: Row, episode: Episode) -> Row:
-    """`row` with the episode's dialogue and deeds in the place of its own: what judge, rules and counts read."""
+    """`row` with the episode's dialogue and actions instead of its own, for judge, rules and counts."""
     outcome = episode.outcome()
     return {
         **row,

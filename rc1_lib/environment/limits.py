@@ -12,12 +12,12 @@ class Limits:
     """The bounds of one episode; the numbers are the configuration's.
 
     Attributes:
-        turns: messages of the model, the final answer included.
-        tokens: tokens of the model's messages and of all observations together, without the prompt.
-        tool_errors: failed tool calls that are forgiven; one more ends the episode.
-        malformed: malformed turns that are forgiven; one more ends the episode.
+        turns: messages of the model, including the final answer.
+        tokens: tokens of the model's messages and all observations together, without the prompt.
+        tool_errors: failed tool calls allowed; one more ends the episode.
+        malformed: malformed turns allowed; one more ends the episode.
         calls: tool calls in one turn.
-        turn_chars: characters of one turn; what is longer is not even read.
+        turn_chars: characters of one turn; longer turns are not parsed.
         argument_chars: characters of one argument.
     """
 
@@ -35,7 +35,7 @@ class Limits:
         return cls(**section.model_dump())
 
     def __post_init__(self) -> None:
-        """Refuses bounds under which nothing can happen."""
+        """Reject bounds that allow no turn."""
         for field in fields(self):
             least = 0 if field.name in {"tool_errors", "malformed"} else 1
             if getattr(self, field.name) < least:

@@ -1,4 +1,4 @@
-"""How an episode ended, and what it is worth by the rule of its task."""
+"""How an episode ended, and whether its answer is right by the task's rule."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from rc1_lib.environment.world import World
 
 
 class EpisodeStatus(StrEnum):
-    """Where an episode stands; all but the first are ends."""
+    """The state of an episode; all but the first are final."""
 
     RUNNING = "running"
     ANSWERED = "answered"
     """A message without tool calls: the final answer, right or wrong."""
     MAX_TURNS = "max_turns"
-    """The last turn allowed still called tools."""
+    """The last allowed turn still called tools."""
     MAX_TOKENS = "max_tokens"
-    """The tokens ran out, in a turn of the model or in what the tools returned."""
+    """The token limit was reached, in a turn of the model or in the tools' results."""
     TOOL_ERRORS = "tool_errors"
-    """More failed tool calls than are forgiven."""
+    """More failed tool calls than allowed."""
     MALFORMED = "malformed"
-    """More malformed turns than are forgiven."""
+    """More malformed turns than allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeOutcome:
-    """What came of an episode.
+    """The outcome of an episode.
 
     Attributes:
         status: how it ended.
-        answer: the final answer; empty where there was none.
+        answer: the final answer; empty if there was none.
         right: whether the answer is right.
         needs: whether a piece was missing.
         obtained: whether the user gave it.
         asked: calls of `ask_user`.
         off_target: questions for something else while a piece was missing.
-        turns: messages of the model, malformed ones included.
+        turns: messages of the model, including malformed ones.
         hops: calls of `wiki` and `calc`.
         tool_errors: calls that failed.
         malformed: malformed turns.
@@ -58,19 +58,19 @@ class EpisodeOutcome:
 
     @property
     def solved(self) -> bool:
-        """Right, and nothing was missing or the missing piece was obtained."""
+        """Right, and either nothing was missing or the user gave the missing piece."""
         return self.right and (self.obtained or not self.needs)
 
     @property
     def lucky(self) -> bool:
-        """Right although the missing piece was never obtained: a guess, which is no success."""
+        """Right without the missing piece: a guess, which does not count as success."""
         return self.right and not self.solved
 
 
 def outcome_of(
     world: World, status: EpisodeStatus, answer: str, *, turns: int, malformed: int, tokens: int
 ) -> EpisodeOutcome:
-    """The outcome of what was done in `world`; without a final answer nothing is right."""
+    """The outcome of the actions in `world`; without a final answer it is never right."""
     return EpisodeOutcome(
         status=status,
         answer=answer,

@@ -1,4 +1,4 @@
-"""A row's own dialogue, played again in its world: what of it does not come out as the row has it."""
+"""Replays a row's own dialogue in its environment and reports every difference from the row."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MOST = sys.maxsize
 _WHOLE = Limits(
     turns=_MOST, tokens=_MOST, tool_errors=_MOST, malformed=0, calls=_MOST, turn_chars=_MOST, argument_chars=_MOST
 )
-"""How long a dialogue may be is another gate's question; a malformed turn is none."""
+"""Another gate limits the length of dialogues; no malformed turn is allowed."""
 _UNRECORDED = "(not recorded)"
 
 
 def inconsistencies(row: Row) -> Iterator[Inconsistency]:
-    """What of `row`, which `check_rows` has accepted, the world does not bear out; of its dialogue the first only.
+    """What a replay contradicts in `row`, which `check_rows` has accepted; of its dialogue the first difference only.
 
-    What the user of a row without `user_replies` says when asked cannot be known, and is taken as it stands.
+    Without `user_replies` the user's reply cannot be known and is accepted as it is.
 
     Args:
         row: as read from JSON lines or from a frame.
@@ -36,7 +36,7 @@ def inconsistencies(row: Row) -> Iterator[Inconsistency]:
     world = World(_with_replies(row))
     in_dialogue = next(_in_dialogue(row, world), None)
     if row["needs_clarification"] and not row.get("slot"):
-        world.obtained = world.asked > 0  # which question asks for the piece cannot be told: any is taken to
+        world.obtained = world.asked > 0  # it is unknown which question asks for the piece: any counts
     if in_dialogue:
         yield in_dialogue
     else:
@@ -83,7 +83,7 @@ def _in_dialogue(row: Row, world: World) -> Iterator[Inconsistency]:
 def _in_results(
     row: Row, world: World, calls: Sequence[CheckedCall], held: Sequence[Message], place: int
 ) -> Iterator[Inconsistency]:
-    """What of the results in `held` is not what the calls of `messages[place]` return."""
+    """Results in `held` that differ from what the calls of `messages[place]` return."""
     ids = [entry.get("id") for entry in row["messages"][place].get("tool_calls") or ()]
     for offset, (call, id_) in enumerate(zip(calls, ids, strict=True)):
         here, true = f"messages[{place + 1 + offset}]", world.run(call).text
@@ -113,7 +113,7 @@ def _in_outcome(row: Row, world: World) -> Iterator[Inconsistency]:
 
 
 def sums(row: Row) -> list[tuple[str, str]]:
-    """Expression and result of every sum in the reason that closes the dialogue; none where it is a sentence."""
+    """Expression and result of every sum in the closing reason; empty if the reason is a sentence."""
     reason = row["posed"]["reason"] or ""
     parts = [part.rpartition(" = ") for part in reason.split("，" if row["lang"] == "zh" else ", ")]
     return [(sum_, result) for sum_, equals, result in parts] if all(equals for _, equals, _ in parts) else []

@@ -1,9 +1,9 @@
-"""The reward of an episode, every term kept apart.
+"""The reward of an episode, with every term separate.
 
     total = (success + judge) * factor - penalty - format - turns
 
-The penalty, like in `rc1_lib.reward.terms`, is not scaled by the factor: a needless question costs the same in every
-bucket. Every number is a setting.
+As in `rc1_lib.reward.terms`, the factor does not scale the penalty: a needless question costs the same in every bucket.
+Every number is a setting.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from rc1_lib.reward.overclarification import over_clarification_penalties, over_
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
-    """What the terms weigh; all at least 0.
+    """The weights of the terms; all at least 0.
 
     Attributes:
-        success: worth of a solved episode.
+        success: reward of a solved episode.
         judge: weight of the judge's score; at 0 no score is needed.
-        alpha: price of a question where nothing is missing.
-        cap: questions beyond this one cost no more.
-        use_penalty: without it needless questions are free.
+        alpha: penalty for a question if nothing is missing.
+        cap: further questions cost nothing more.
+        use_penalty: False makes needless questions free.
         beta: how much more a hard row counts, and an easy one less.
-        malformed: price of a malformed turn.
-        turn: price of a turn.
+        malformed: penalty for a malformed turn.
+        turn: penalty for a turn.
     """
 
     success: float
@@ -46,7 +46,7 @@ class RewardSettings:
 
     @classmethod
     def of(cls, config: RunConfig) -> RewardSettings:
-        """What the terms weigh in a run's training; penalty and factor are those of the gates."""
+        """The weights in a run's training; penalty and factor are those of the gates."""
         reward = config.training.reward
         return cls(
             success=reward.success,
@@ -60,7 +60,7 @@ class RewardSettings:
         )
 
     def __post_init__(self) -> None:
-        """Refuses negative weights and prices."""
+        """Reject negative weights and penalties."""
         for field in fields(self):
             if not getattr(self, field.name) >= 0:
                 raise ValueError(f"reward setting '{field.name}' is {getattr(self, field.name)}, expected at least 0")
@@ -86,21 +86,21 @@ class RewardTerms:
 def reward_terms(
     outcome: EpisodeOutcome, bucket: Bucket, settings: RewardSettings, *, judged: float | None = None
 ) -> RewardTerms:
-    """The terms of what came of an episode.
+    """The reward terms of an episode's outcome.
 
     Args:
-        outcome: what came of it; a lucky guess is no success.
+        outcome: the outcome; a lucky guess does not count as success.
         bucket: the difficulty of its row.
-        settings: what the terms weigh.
-        judged: the calibrated score of its dialogue in [0, 1]; None where there is none.
+        settings: the weights of the terms.
+        judged: the calibrated score of its dialogue in [0, 1]; None if it has no score.
 
     Raises:
-        RC1Error: when the judge has weight, but the dialogue is unscored: that is not a score of 0.
+        RC1Error: when the judge has weight but the dialogue has no score: a missing score is not 0.
     """
     if settings.judge and judged is None:
         raise RC1Error(
-            f"the judge's score weighs {settings.judge:g} in the reward, but this episode is unscored, which is not a "
-            f"score of 0; leave the episode out, or set the judge's weight to 0"
+            f"the judge's score has weight {settings.judge:g} in the reward, but this episode has no score. A missing "
+            f"score is not 0: leave the episode out, or set the judge's weight to 0"
         )
     penalty = over_clarification_penalty(outcome.asked, outcome.needs, alpha=settings.alpha, cap=settings.cap)
     return RewardTerms(
@@ -114,13 +114,13 @@ def reward_terms(
 
 
 def training_rewards(settings: RewardSettings, malformed: pl.Expr | None = None) -> pl.Expr:
-    """`reward_terms(...).total` over columns, to the last bit; null where the judge has weight and `main` is null.
+    """`reward_terms(...).total` over columns, equal to the last bit; null if the judge has weight and `main` is null.
 
     Reads `solved, main, bucket, clarifications, needs_clarification, turns`, with `main` for the judge's score.
 
     Args:
-        settings: what the terms weigh.
-        malformed: malformed turns of each dialogue; default: none, as in dialogues that are written and not sampled.
+        settings: the weights of the terms.
+        malformed: malformed turns of each dialogue; default 0, as in scripted dialogues.
     """
     success = settings.success * pl.col("solved").cast(pl.Float64)
     judge = settings.judge * pl.col("main") if settings.judge else pl.lit(0.0)

@@ -1,4 +1,4 @@
-"""Episodes in figures, for whoever watches a training run."""
+"""Metrics of episodes, for monitoring a training run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 
 
 def summary(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float]:
-    """Means over the episodes of one step. A figure of which there is no case is left out, never 0.
+    """Means over the episodes of one step. A metric without any case is left out; it is never 0.
 
-    `env/*` are RC1's own: success, lucky guesses, asking where it is needed and where it is not, the share of the most
-    frequent answer. `num_turns/mean`,
-    `tool_call_counts/mean` and `response_length/clip_ratio` are called as users of verl know them.
+    `env/*` are RC1's own: success, lucky guesses, clarification recall, needless-clarification rate, and the share of
+    the most frequent answer. `num_turns/mean`, `tool_call_counts/mean` and `response_length/clip_ratio` have verl's
+    names.
     """
     return {name: value for name, value in _figures(outcomes).items() if value is not None}
 
@@ -39,7 +39,7 @@ def _figures(outcomes: Sequence[EpisodeOutcome]) -> dict[str, float | None]:
 
 
 def _most_frequent(answers: Sequence[str]) -> float | None:
-    """The share of one answer among all, however it is spelt in upper and lower case; None where there are few."""
+    """The share of the most frequent answer, ignoring case; None if there are few answers."""
     if len(answers) < ANSWERED:
         return None
     return max(Counter(answer.strip().casefold() for answer in answers).values()) / len(answers)

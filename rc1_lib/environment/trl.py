@@ -1,13 +1,12 @@
-"""The dialogue world in the shape of TRL's `environment_factory`, without importing TRL (read in version 1.16).
+"""The environment for TRL's `environment_factory`, without importing TRL (checked against version 1.16).
 
     GRPOTrainer(..., environment_factory=environment_factory(limits),
                 reward_funcs=reward_function(settings))
 
-TRL makes one environment per rollout, calls `reset` with all columns of the row, and takes every other public method
-for a tool: its type hints and its docstring are the tool's description. An exception of a tool is told to the model
-and counted as a tool failure. The final answer never reaches an environment, so the reward is a function of completions
-*and* environments and there is no `get_reward`. Turns and tokens are bounded by TRL (`max_tool_calling_iterations`,
-`max_completion_length`).
+TRL makes one environment per rollout, calls `reset` with all columns of the row, and treats every other public method
+as a tool, described by its type hints and docstring. TRL shows a tool's exception to the model and counts a tool
+failure. The final answer never reaches an environment, so the reward is a function of completions *and* environments,
+and there is no `get_reward`. TRL limits turns and tokens (`max_tool_calling_iterations`, `max_completion_length`).
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ class RewardFunction(Protocol):
 
 
 class DialogueEnvironment:
-    """One rollout's world; its public methods beside `reset` are the tools."""
+    """One rollout's environment; its public methods other than `reset` are the tools."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._world: World | None = None
 
     def reset(self, **row: Any) -> str | None:
-        """Open the world of a row, given as columns of the pool's schema; the prompt is the dataset's, so none here."""
+        """Open the environment of a row, given as columns of the pool's schema. The prompt comes from the data set."""
         self._world = World(cast("Row", row))
         return None
 
@@ -114,7 +113,7 @@ class DialogueEnvironment:
         return self._world
 
     def _outcome(self, completion: Sequence[Mapping[str, Any]]) -> EpisodeOutcome:
-        """What came of the rollout whose messages are `completion`."""
+        """The outcome of the rollout with the messages `completion`."""
         world = self._open()
         said = completion[-1] if completion and completion[-1].get("role") == "assistant" else None
         turn = None if said is None else read_message(said, self._limits)
@@ -127,12 +126,12 @@ class DialogueEnvironment:
             status, answer = EpisodeStatus.ANSWERED, answer_in(world.task, turn.content)
         malformed = int(isinstance(turn, Malformed))
         spoken = count((str(message.get("role")), ()) for message in completion).turns
-        # TRL counts the tokens itself.
+        # TRL itself counts the tokens.
         return outcome_of(world, status, answer, turns=spoken, malformed=malformed, tokens=0)
 
 
 def environment_factory(limits: Limits) -> Callable[[], DialogueEnvironment]:
-    """What `GRPOTrainer(environment_factory=...)` takes: a callable that makes environments.
+    """A callable that makes environments, for `GRPOTrainer(environment_factory=...)`.
 
     Args:
         limits: of these, `tool_errors` and `argument_chars` bound the tools; `calls`, `turn_chars` the final message.
@@ -141,15 +140,15 @@ def environment_factory(limits: Limits) -> Callable[[], DialogueEnvironment]:
 
 
 def reward_function(settings: RewardSettings) -> RewardFunction:
-    """What `GRPOTrainer(reward_funcs=...)` takes, for rows with a column `bucket`.
+    """A reward function for `GRPOTrainer(reward_funcs=...)`, for rows with a column `bucket`.
 
     Raises:
-        RC1Error: when the judge has weight here; give TRL the judge as a reward function of its own.
+        RC1Error: when the judge has weight here; give TRL the judge as a separate reward function.
     """
     if settings.judge:
         raise RC1Error(
-            f"the judge weighs {settings.judge:g} in this reward; under TRL it is a reward function of its own, with "
-            f"its weight in `reward_weights`"
+            f"the judge has weight {settings.judge:g} in this reward; with TRL, make it a separate reward function and "
+            f"put its weight into `reward_weights`"
         )
 
     def dialogue_reward(

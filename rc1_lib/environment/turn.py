@@ -1,8 +1,8 @@
-"""Reading a model's turn: its words and its tool calls, or the one reason why it is malformed.
+"""Parses a model's turn: its words and tool calls, or the reason why it is malformed.
 
-Two forms are read: Qwen3's text, `words <tool_call>{"name": ..., "arguments": {...}}</tool_call> ...` with one block of
-thinking before it, and messages with ready-made `tool_calls`. One bad call makes the whole turn malformed: nothing of
-it is run. Calls that are only thought of are not read. The time is linear in the length of the turn, which is bounded.
+Two forms: Qwen3's text, `words <tool_call>{"name": ..., "arguments": {...}}</tool_call> ...` after one block of
+thinking, and messages with parsed `tool_calls`. One bad call makes the whole turn malformed, and none of its calls
+runs. Calls inside the thinking are ignored. The time is linear in the length of the turn, which is bounded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rc1_lib.environment.markers import CALL, CALL_END, THINK, THINK_END, TURN_E
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A sound turn; without calls it is the final answer."""
+    """A well-formed turn; without calls it is the final answer."""
 
     content: str
     calls: tuple[CheckedCall, ...]
@@ -34,14 +34,14 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A turn that cannot be read, and why; the sentence may be shown to the model."""
+    """A malformed turn and the reason; the sentence may be shown to the model."""
 
     fault: FormatFault
     sentence: str
 
 
 def read_text(text: object, limits: Limits) -> Turn | Malformed:
-    """The turn that a model wrote in Qwen3's chat form; the mark that ended it may stand at the end or be missing."""
+    """The turn that a model wrote in Qwen3's chat form, with or without its end mark."""
     try:
         return _turn_of_text(_bounded(text, limits), limits)
     except FormatError as error:
@@ -49,7 +49,7 @@ def read_text(text: object, limits: Limits) -> Turn | Malformed:
 
 
 def read_message(message: object, limits: Limits) -> Turn | Malformed:
-    """The turn in a chat message whose calls are ready-made; a content with calls in it is malformed."""
+    """The turn in a chat message with parsed calls; a content with calls in it is malformed."""
     try:
         return _turn_of_message(message, limits)
     except FormatError as error:
@@ -108,7 +108,7 @@ def _count(calls: int, limits: Limits) -> None:
 
 
 def _split_thinking(text: str) -> tuple[str, str]:
-    """What was thought, and the rest. The opening mark may be missing: the chat template writes it for some models."""
+    """The thinking and the rest. The opening mark may be missing: the chat template writes it for some models."""
     before, closed, after = text.partition(THINK_END)
     if closed:
         return before.lstrip().removeprefix(THINK), after
@@ -118,7 +118,7 @@ def _split_thinking(text: str) -> tuple[str, str]:
 
 
 def _inside(block: str) -> str:
-    """The text between the marks of a call; `block` starts behind the opening one."""
+    """The text between the marks of a call; `block` starts after the opening one."""
     inside, closed, after = block.partition(CALL_END)
     if not closed:
         raise FormatError(FormatFault.UNCLOSED_CALL, "A call has no end, or holds another call.")

@@ -1,16 +1,17 @@
-"""The simulated user: it knows one thing, the missing piece, and tells it only when asked for it.
+"""The simulated user: it knows only the missing piece, and gives it only when asked for it.
 
-It never holds the answer or anything else of the question's solution, so nothing else can be got out of it. What counts
-as asking for the piece is a rule about words, the same for every model and every run:
+It knows neither the answer nor anything else of the solution, so it cannot reveal more. A rule about words, the same
+for every model and every run, decides what counts as asking for the piece:
 
-1. A question in general says one of a few phrases, such as "what do you mean" or "is missing".
-2. A question for the piece itself holds at least half of the content words of `Slot.wanted`. Function words do not
-   count, nor do names where other words are left: "what is Prahule's trade?" does not ask how many jars Prahule bought.
+1. A general question contains one of a few phrases, such as "what do you mean" or "is missing".
+2. A question for the piece itself contains at least half of the content words of `Slot.wanted`. Function words do not
+count, and names do not count if other words are left: "what is Prahule's trade?" does not ask how many jars Prahule
+bought.
    Han characters count one by one.
-3. What is longer than a question (`MOST_TOKENS`) asks for nothing in particular.
+3. A text longer than `MOST_TOKENS` asks for nothing in particular.
 
-Where it is wrong: "how many jars did Prahule sell?" is taken to ask how many jars Prahule bought, and other words for
-the same thing ("which man?" for a person) are not understood.
+Known errors: "how many jars did Prahule sell?" counts as asking how many jars Prahule bought, and synonyms ("which
+man?" for a person) are not understood.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rc1_lib.records import Language, UserReplies
 from rc1_lib.text.tokens import tokenize
 
 MOST_TOKENS = 60
-"""Of a question that is still listened to; the pool's teacher needs 21 at most."""
+"""The longest question that the user considers, in tokens; the pool's scripted expert needs at most 21."""
 
 _FUNCTION_WORDS: dict[Language, frozenset[str]] = {
     "en": frozenset(
@@ -56,8 +57,8 @@ class SimulatedUser:
 
     Attributes:
         lang: the language of the row.
-        wanted: a noun phrase for the missing piece; None where nothing is missing.
-        replies: the row's two sentences, which are all that this user can say.
+        wanted: a noun phrase for the missing piece; None if nothing is missing.
+        replies: the row's two replies, which are all that this user can say.
     """
 
     lang: Language
@@ -86,7 +87,7 @@ def asks_for(question: str, wanted: str, lang: Language) -> bool:
 
 
 def _content(wanted: str, lang: Language) -> frozenset[str]:
-    """The words of `wanted` that say what is wanted: without function words, and without names if others are left."""
+    """The words of `wanted` that identify the piece: no function words, and no names if other words are left."""
     words = [token for token in tokenize(wanted) if token not in _FUNCTION_WORDS[lang]]
     content = frozenset(_stem(word) for word in words)
     names = {_stem(token) for word in wanted.split() if _EDGES.sub("", word)[:1].isupper() for token in tokenize(word)}
@@ -94,6 +95,6 @@ def _content(wanted: str, lang: Language) -> frozenset[str]:
 
 
 def _stem(token: str) -> str:
-    """Singular and plural, and a name with and without its possessive, are one word."""
+    """Singular and plural count as one word, and so do a name with and without its possessive."""
     token = re.sub(r"['’]s$", "", token)
     return token[:-1] if len(token) > 3 and token.endswith("s") else token

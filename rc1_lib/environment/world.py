@@ -1,6 +1,6 @@
-"""The dialogue world of one row: its pages, its calculator and its user.
+"""The environment of one row: its pages, its calculator and its simulated user.
 
-The world is the posed one: where a piece was taken out of the story, the pages lack it too, and only the user has it.
+It matches the posed question: a piece that was taken out of a story is missing in the pages too; only the user has it.
 Nothing here is random; the same calls always get the same observations.
 """
 
@@ -26,29 +26,29 @@ EMPTY_QUESTION = "The question is empty."
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a tool returns; `error` where the call failed."""
+    """What a tool returns; `error` if the call failed."""
 
     text: str
     error: bool = False
 
 
 class World:
-    """One row to act in.
+    """The environment of one row.
 
     Attributes:
         prompt: the messages before the assistant's first.
         task, lang: of the row.
         needs: whether a piece is missing.
-        off_target: questions to the user so far that asked for something else while the piece was missing.
+        off_target: questions to the user so far that asked for something other than the missing piece.
         obtained: whether the user gave the piece.
         errors: calls that failed so far.
     """
 
     def __init__(self, row: Row) -> None:
-        """Opens the world of `row`, as read from JSON lines or from a frame.
+        """Open the environment of `row`, as read from JSON lines or from a frame.
 
         Raises:
-            RowError: when the row lacks what a world is made of.
+            RowError: when the row lacks a field that the environment needs.
         """
         _check(row)
         slot = row.get("slot") if row["needs_clarification"] else None
@@ -66,7 +66,7 @@ class World:
         self._user = SimulatedUser(self.lang, slot["wanted"] if slot else None, replies)
         passages = [(page["title"], defused(page["text"])) for page in row.get("passages") or ()]
         self._pages = dict(reversed(passages))
-        # A page is also found by its title in other case or spacing, the first of several.
+        # A page is also found by its title in other case or spacing (the first of several).
         self._alike = {_alike(title): text for title, text in reversed(passages)}
 
     @property
@@ -80,7 +80,7 @@ class World:
         return count_calls(self._called)[0]
 
     def run(self, call: CheckedCall) -> Observation:
-        """Make a call that has been checked."""
+        """Make a checked call."""
         tools: dict[str, Callable[[str], Observation]] = {
             "wiki": self.wiki,
             "calc": self.calc,
@@ -89,7 +89,7 @@ class World:
         return tools[call.tool](call.argument)
 
     def wiki(self, title: str) -> Observation:
-        """The text of a page of the posed world."""
+        """The text of a page."""
         self._called.append("wiki")
         text = self._pages.get(title, self._alike.get(_alike(title)))
         return self._failed(UNKNOWN_PAGE) if text is None else Observation(text)
@@ -114,7 +114,7 @@ class World:
         return Observation(defused(text))
 
     def is_right(self, answer: str) -> bool:
-        """Whether `answer` is right by the rule of the row's task, lucky or not."""
+        """Whether `answer` is right by the rule of the row's task, whether or not it was lucky."""
         return is_right(self.task, answer, self._answer, self._aliases)
 
     def _failed(self, sentence: str) -> Observation:
@@ -142,7 +142,7 @@ def _check(row: Row) -> None:
     ]
     if missing:
         raise RowError(
-            f"{where} has no {', '.join(missing)}, which a dialogue world needs; build it by `rc1 build-pool`"
+            f"{where} lacks {', '.join(missing)}, which the environment needs; build the row with `rc1 build-pool`"
         )
     if row["task"] not in task_names() or row["lang"] not in ("en", "zh"):
         raise RowError(
@@ -150,6 +150,6 @@ def _check(row: Row) -> None:
         )
     slot = row.get("slot")
     if row["needs_clarification"] and not (slot and slot.get("value") and slot.get("wanted")):
-        raise RowError(f"{where} needs a clarification, but names no slot that the user could give")
+        raise RowError(f"{where} needs a clarification, but has no `slot` that the user could give")
     if not is_playable(row):
-        raise RowError(f"{where} does not hold {UNPLAYABLE}; build it by `rc1 build-pool`")
+        raise RowError(f"{where} lacks {UNPLAYABLE}; add them (docs/how-to/own-source.md) or run `rc1 build-pool`")

@@ -66,8 +66,8 @@ def test_answers_are_judged_by_the_rule_of_the_task() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"slot": None}, "names no slot"),
-        ({"slot": {"where": "ask", "value": "", "vague": "x", "wanted": "y"}}, "names no slot"),
+        ({"slot": None}, "has no `slot`"),
+        ({"slot": {"where": "ask", "value": "", "vague": "x", "wanted": "y"}}, "has no `slot`"),
         ({"needs_clarification": None}, "has no needs_clarification"),
         ({"answer": ""}, "has no answer"),
         ({"messages": None}, "has no messages"),
