@@ -1,1 +1,1 @@
-"""The evaluation of a trained policy on held-out prompts, prompt by prompt against the policy it started from."""
+"""The evaluation of a trained policy on held-out prompts, compared prompt by prompt with the initial policy."""

@@ -1,4 +1,4 @@
-"""What a policy does on held-out prompts: an episode on each, in each mode."""
+"""Plays a policy on held-out prompts: one episode on each, in each mode."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ STAGE = "evaluation"
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """An episode, as an evaluation looks at it.
+    """An episode, as an evaluation uses it.
 
     Attributes:
-        row_id: the row that was acted in.
-        outcome: what came of it.
-        messages: the dialogue, the prompt included.
+        row_id: its row.
+        outcome: its outcome.
+        messages: the dialogue, including the prompt.
     """
 
     row_id: str
@@ -34,7 +34,7 @@ class Played:
 
 
 Answers = Mapping[Mode, Sequence[Played]]
-"""A policy's episodes of each mode, one a prompt."""
+"""A policy's episodes in each mode, one per prompt."""
 
 
 Watch = Callable[[int], None]
@@ -48,9 +48,9 @@ def answers_of(
     modes: Sequence[Mode] = MODES,
     watch: Watch = lambda answered: None,
 ) -> Answers:
-    """Held-out prompts, answered in each of the modes.
+    """The held-out prompts, answered in each mode.
 
-    A fresh adapter changes nothing, so that before one is loaded the start itself answers.
+    A fresh adapter changes nothing, so before one is loaded the initial policy answers.
     """
     found: dict[Mode, Sequence[Played]] = {}
     for mode in modes:
@@ -70,26 +70,26 @@ def answers_sha256(answers: Answers) -> str:
 
 
 def answers_in(prepared: Prepared, player: Player, mode: Mode, rows: Sequence[MeasuredRow]) -> list[Played]:
-    """What the player's policy does on held-out prompts in one mode."""
+    """The player's episodes on held-out prompts in one mode."""
     return episodes_of(prepared, player, player.temperature if mode == "sampled" else 0.0, rows)
 
 
 def episodes_of(
     prepared: Prepared, player: Player, temperature: float, some: Sequence[MeasuredRow] | None = None
 ) -> list[Played]:
-    """What the player's policy does on held-out prompts; whoever plays draws by the same random numbers."""
+    """The player's episodes on held-out prompts; every player uses the same random numbers."""
     rows = prepared.selection.held_out if some is None else some
     return played_by(player, rows, temperature, prepared.run.config.training.held_out.seed)
 
 
 def played_by(player: Plays, rows: Sequence[MeasuredRow], temperature: float, seed: int) -> list[Played]:
-    """What a policy does on rows.
+    """A policy's episodes on rows.
 
     Args:
         player: plays it.
         rows: of the pool's schema.
         temperature: 0 is greedy.
-        seed: with a row's id it decides what is sampled.
+        seed: together with a row's id it decides what is sampled.
     """
     keys = [str(row["id"]) for row in rows]
     played = player.play(rows, keys, temperature=temperature, seed=seed, iteration=0)

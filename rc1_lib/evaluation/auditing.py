@@ -1,4 +1,4 @@
-"""Who judges the evaluation's episodes, which of them, and which checkpoints on the way are looked at."""
+"""Which judge scores which of the evaluation's episodes, and which checkpoints in between are evaluated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rc1_lib.training.kept_checkpoints import steps_between
 from rc1_lib.training.ppo_run import Prepared, resumable
 
 Scores = Mapping[str, float | None]
-"""Row id -> the judged score of its episode; None where it is unscored or was not judged."""
+"""Row id -> the judged score of its episode; None if it has no score or was not judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Audited:
     """The scores of several policies' episodes.
 
     Attributes:
-        scores: one a policy, in the order given.
-        share: of the episodes that the judge was asked about, those that are scored; None where nobody was asked.
-        judge: fingerprint of all that decides a score beside the dialogue; empty where nobody was asked.
+        scores: one per policy, in the given order.
+        share: the share of the judged episodes that have a score; None if no judge was asked.
+        judge: fingerprint of everything except the dialogue that decides a score; empty if no judge was asked.
     """
 
     scores: Sequence[Scores]
@@ -39,18 +39,18 @@ class Audited:
 
 
 def audited(prepared: Prepared, policies: Sequence[Sequence[Played]]) -> Audited:
-    """Judge the sampled episodes of policies by the calibrated weights that the ticket vouches for, all at once.
+    """Score the sampled episodes of policies with the calibrated weights of the ticket, all at once.
 
-    Nobody is asked where training pays for no judged score: there are no weights then.
+    No judge is asked if training does not pay for a judged score: there are no weights then.
 
     Args:
-        prepared: what the run stands on; `training.held_out.judged` says how many prompts are judged.
+        prepared: the inputs of the run; `training.held_out.judged` says how many prompts are judged.
         policies: the episodes of each.
 
     Raises:
-        RC1Error: when there are no weights, or the judge cannot be asked, or not as often.
+        RC1Error: when there are no weights, or the judge cannot be asked often enough.
     """
-    wanted = _some(prepared.selection.held_out, prepared.run.config.training.held_out.judged)
+    wanted = _fixed_sample(prepared.selection.held_out, prepared.run.config.training.held_out.judged)
     if not wanted or not prepared.run.config.pays_judged_score:
         return Audited([{} for _ in policies], None)
     judge = prepared.judge or EpisodeJudge(prepared.run)
@@ -68,14 +68,14 @@ def audited(prepared: Prepared, policies: Sequence[Sequence[Played]]) -> Audited
 
 
 def check_audit(run: Run, seeds: int) -> None:
-    """Refuse, before anything is trained, an evaluation that the judge could not be asked for; nothing is sent.
+    """Check before training that the judge can be asked often enough for the evaluation; nothing is sent.
 
     Args:
-        run: whose judge and held-out prompts.
+        run: supplies judge and held-out prompts.
         seeds: how many runs are evaluated together.
 
     Raises:
-        ConfigError: when a live judge cannot be asked, or not as often as the evaluation may have to.
+        ConfigError: when a live judge cannot be asked as often as the evaluation may need.
     """
     judge, held_out = run.config.judge, run.config.training.held_out
     if judge.provider not in LIVE or not held_out.judged or not run.config.pays_judged_score:
@@ -84,35 +84,35 @@ def check_audit(run: Run, seeds: int) -> None:
     most, needed = judge.budget.max_calls, judged_episodes(run, seeds) * judge.samples
     if most is not None and most < needed:
         raise ConfigError(
-            f"judge.budget.max_calls is {most:,}, but the evaluation of {seeds} of `seeds` may have to ask {needed:,} "
-            f"times (judge.samples for each judged episode, without retries); raise it, or lower "
-            f"training.held_out.judged (0: nobody is asked) or training.held_out.between"
+            f"judge.budget.max_calls is {most:,}, but the evaluation of {seeds} of `seeds` may need {needed:,} calls "
+            f"(judge.samples for each judged episode, without retries); raise it, or lower "
+            f"training.held_out.judged (0: no judge is asked) or training.held_out.between"
         )
 
 
 def judged_episodes(run: Run, seeds: int) -> int:
-    """How many episodes an evaluation of so many runs has judged, those of checkpoints on the way among them."""
+    """How many episodes an evaluation of this many runs has judged, including checkpoints in between."""
     held_out = run.config.training.held_out
     on_the_way = held_out.between.checkpoints * min(held_out.between.prompts, held_out.judged)
     return min(held_out.judged, held_out.prompts) * (1 + seeds) + on_the_way * seeds
 
 
 def played_episodes(run: Run, seeds: int) -> int:
-    """How many episodes an evaluation of so many runs plays, in both modes, those on the way among them."""
+    """How many episodes an evaluation of this many runs plays in both modes, including checkpoints in between."""
     held_out = run.config.training.held_out
     on_the_way = held_out.between.checkpoints * min(held_out.between.prompts, held_out.prompts)
     return len(MODES) * held_out.prompts * (1 + seeds) + on_the_way * seeds
 
 
 def rows_on_the_way(prepared: Prepared) -> list[MeasuredRow]:
-    """The held-out rows that checkpoints between start and end are asked, in the order of the others."""
+    """The held-out rows for checkpoints between start and end, in the same order."""
     rows = prepared.selection.held_out
-    wanted = _some(rows, prepared.run.config.training.held_out.between.prompts)
+    wanted = _fixed_sample(rows, prepared.run.config.training.held_out.between.prompts)
     return [row for row in rows if str(row["id"]) in wanted]
 
 
 def checkpoints_on_the_way(prepared: Prepared, seed: int) -> dict[int, Path]:
-    """Step -> checkpoint; those that a resumed run never had are left out."""
+    """Step -> checkpoint; checkpoints that do not exist are left out."""
     found: dict[int, Path] = {}
     for step in steps_between(prepared.run.config):
         try:
@@ -122,7 +122,7 @@ def checkpoints_on_the_way(prepared: Prepared, seed: int) -> dict[int, Path]:
     return found
 
 
-def _some(rows: Sequence[MeasuredRow], count: int) -> set[str]:
-    """The ids of `count` of the rows, always the same ones, whatever their order."""
+def _fixed_sample(rows: Sequence[MeasuredRow], count: int) -> set[str]:
+    """The ids of `count` rows, always the same ones for any order."""
     ids = sorted((str(row["id"]) for row in rows), key=lambda name: hashlib.sha256(f"judged/{name}".encode()).digest())
     return set(ids[:count])

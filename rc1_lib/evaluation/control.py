@@ -1,7 +1,7 @@
-"""Controls: a policy is trained on a reward without information, and the evaluation must not find that it gained.
+"""Controls: train a policy on a reward without information; the evaluation must not find a gain.
 
-What decides is the change in success on held-out prompts, against the start that the control began with, prompt by
-prompt. A gain beyond its interval cannot have been learned: the evaluation leaks.
+The change in success on held-out prompts decides, prompt by prompt against the control's initial policy. A gain beyond
+its interval cannot have been learned: the evaluation leaks.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ _FIGURES = ("success", "success_needed", "success_clear", "success_hard", "ask_r
 
 
 def report_path(kind: ControlKind) -> str:
-    """Where a control's report lies, relative to the workspace."""
+    """The path of a control's report, relative to the workspace."""
     return f"reports/control_{kind}.json"
 
 
 def run_control(
     prepared: Prepared, kind: ControlKind, seeds: Sequence[int], notice: Callable[[str], None] = print
 ) -> GateReport:
-    """Train and evaluate a control of each seed, judge them, and write `reports/control_<kind>.json`.
+    """Train and evaluate a control for each seed, and write `reports/control_<kind>.json`.
 
-    What a killed control has finished is gone on from. Nothing of a real run is touched.
+    A killed control is resumed. Files of real runs are not touched.
 
     Args:
-        prepared: what the real run stands on.
-        kind: what episodes are worth.
-        seeds: of the runs; each has to be green by itself.
-        notice: told what is gone on from.
+        prepared: the inputs of the real run.
+        kind: the uninformative reward.
+        seeds: of the runs; each has to pass separately.
+        notice: called with what is resumed.
 
     Raises:
-        RC1Error: when the configuration is refused, or a prompt of the evaluation was trained on.
+        RC1Error: when the configuration is invalid, or a prompt of the evaluation was used in training.
     """
     check_held_out(prepared.selection.held_out, prepared.selection.train)
     beside = prepared.under(Control(kind))
@@ -96,7 +96,7 @@ def run_control(
 
 
 def compare(run: Run, frame: pl.DataFrame) -> dict[int, Contrast]:
-    """Seed -> its control against the start, on the sampled episodes of both."""
+    """Seed -> its control compared with the start, on the sampled episodes of both."""
     thresholds = run.config.gates.control
     return {
         seed: contrast(
@@ -110,12 +110,12 @@ def compare(run: Run, frame: pl.DataFrame) -> dict[int, Contrast]:
 def control_gate(
     kind: ControlKind, compared: Mapping[int, Contrast], moved: Mapping[int, float], thresholds: ControlGate
 ) -> GateResult:
-    """Judge what was gained without anything to learn from; each seed by itself.
+    """Check that nothing was gained without anything to learn; each seed separately.
 
     Args:
-        kind: what episodes were worth.
-        compared: seed -> its control against the start.
-        moved: seed -> KL to the start at the last step, nats an episode.
+        kind: the uninformative reward.
+        compared: seed -> its control compared with the start.
+        moved: seed -> KL to the start at the last step, in nats per episode.
         thresholds: `gates.control`.
     """
     checks: list[Check] = []
@@ -126,19 +126,17 @@ def control_gate(
         enough = at_least(
             f"{name}: held-out prompts", found.prompts, thresholds.min_prompts, "evaluate on more prompts"
         )
-        few = few or (
-            "" if enough.passed else f"too few held-out prompts to judge by: {enough.value}; evaluate on more"
-        )
+        few = few or ("" if enough.passed else f"too few held-out prompts: {enough.value}; evaluate on more")
         checks += [
             enough,
             at_least(
                 f"{name}: KL to the start, nats an episode", moved[seed], thresholds.min_kl,
-                "the policy has not moved, so the evaluation was not tried out: raise training.control.steps",
+                "the policy has not changed, so the control shows nothing: raise training.control.steps",
             ),
             at_most(
                 f"{name}: success up for certain, pp", change.low, thresholds.max_gain_pp,
-                "nothing could be learned, and still it succeeds more often: the evaluation leaks. Look for prompts "
-                "that were trained on, answers within reach of the policy, and whatever differs between the two plays",
+                "it succeeds more often although it could learn nothing: the evaluation leaks. Look for prompts used "
+                "in training, answers that the policy can see, and any difference between the two plays",
             ),
             info(f"{name}: success up, pp", interval_in_words(change)),
             *(info(f"{name}: {figure}", _sides(found, figure)) for figure in _FIGURES),

@@ -1,4 +1,4 @@
-"""What an evaluation leaves: its report, which is named by all that decides it."""
+"""The file of an evaluation: its report, named by a hash of everything that decides it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rc1_lib.workspace.artifacts import read_json
 KIND = "ppo_eval"
 TRAINING_REPORT = "reports/train.json"
 _NAME = re.compile(rf"reports/{KIND}_\w+\.json", re.ASCII)
-"""Of a report that RC1 wrote: no other file is read as one, wherever it lies."""
+"""Marks a report that RC1 wrote; no other file is read as one."""
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def _latest(run: Run) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         named = None
     if not isinstance(named, str) or not _NAME.fullmatch(named):
-        raise RC1Error(f"{path}: names no evaluation; rc1 train ends with one")
+        raise RC1Error(f"{path}: names no evaluation; run `rc1 train`, which ends with one")
     return named
 
 

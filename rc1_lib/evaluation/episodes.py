@@ -1,4 +1,4 @@
-"""What came of every evaluated episode: one record, and the frame that all measures are taken from."""
+"""The record of an evaluated episode, and the frame from which all figures are computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mode = Literal["sampled", "greedy"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 ENDS = tuple(status.value for status in EpisodeStatus if status is not EpisodeStatus.RUNNING)
 OF_PROMPT = ("task", "bucket", "needs", "cue", "source_id")
-"""What belongs to the prompt: the same whoever answers it."""
+"""Columns of the prompt, the same for every policy."""
 
 
 class EvaluationError(RC1Error):
@@ -27,16 +27,16 @@ class EvaluationError(RC1Error):
 
 
 class Ended(Protocol):
-    """What is read of a trajectory: `rc1_lib.training.rollout.trajectory.Trajectory` has it."""
+    """The part of `rc1_lib.training.rollout.trajectory.Trajectory` that is used here."""
 
     @property
     def row_id(self) -> str:
-        """The row that was acted in."""
+        """The row of the episode."""
         ...
 
     @property
     def outcome(self) -> EpisodeOutcome:
-        """What came of it."""
+        """Its outcome."""
         ...
 
 
@@ -45,13 +45,13 @@ class EpisodeRecord:
     """One episode of one policy on one held-out prompt; the outcome's fields are those of `EpisodeOutcome`.
 
     Attributes:
-        policy: who acted, for example `sft` or `ppo`.
+        policy: which policy acted, for example `sft` or `ppo`.
         mode: how its tokens were chosen.
         seed: the training seed that the comparison belongs to.
         row_id, task, bucket, source_id: of the row.
         needs: whether a piece was missing.
         cue: whether the row's wording is vague, whether or not a piece is missing.
-        judged: the calibrated score of its dialogue in [0, 1]; None where it is unscored, or was not judged.
+        judged: the calibrated score of its dialogue in [0, 1]; None if it has no score or was not judged.
     """
 
     policy: str
@@ -88,7 +88,7 @@ _TYPES = {
     "Bucket": pl.String,
 }
 SCHEMA: dict[str, Any] = {field.name: _TYPES[str(field.type)] for field in fields(EpisodeRecord)}
-"""Column -> polars type of the frame, one row an episode."""
+"""Column -> polars type of the frame, one row per episode."""
 _AMONG = {"mode": MODES, "bucket": BUCKETS, "status": ENDS}
 _ROW_KEYS = ("task", "bucket", "source_id", "needs_clarification", "cue")
 IDENTITY = ("policy", "mode", "seed", "row_id")
@@ -97,10 +97,10 @@ IDENTITY = ("policy", "mode", "seed", "row_id")
 def record_of(
     outcome: EpisodeOutcome, row: MeasuredRow, *, policy: str, mode: Mode, seed: int, judged: float | None = None
 ) -> EpisodeRecord:
-    """The record of what came of acting in `row`.
+    """The record of an episode on `row`.
 
     Raises:
-        EvaluationError: when the episode is not over, the row lacks a key, or the two disagree about what was missing.
+        EvaluationError: when the episode is not over, the row lacks a key, or they disagree about what was missing.
     """
     lacking = [key for key in ("id", *_ROW_KEYS) if row.get(key) is None]
     if lacking:
@@ -111,8 +111,8 @@ def record_of(
         raise EvaluationError(f"the episode of row '{row['id']}' is not over; an evaluation takes finished ones only")
     if outcome.needs != row["needs_clarification"]:
         raise EvaluationError(
-            f"row '{row['id']}' says needs_clarification {row['needs_clarification']}, but its world says "
-            f"{outcome.needs}; the row and its slot do not fit together"
+            f"row '{row['id']}' has needs_clarification {row['needs_clarification']}, but its environment says "
+            f"{outcome.needs}; the row and its slot do not match"
         )
     return EpisodeRecord(
         policy=policy, mode=mode, seed=seed, row_id=row["id"], task=row["task"], bucket=row["bucket"],
@@ -132,10 +132,10 @@ def records_of(
     seed: int,
     judged: Mapping[str, float | None] | None = None,
 ) -> list[EpisodeRecord]:
-    """The records of one policy's episodes, each with the row it was about and, where `judged` has one, its score.
+    """The records of one policy's episodes, each with its row and, if `judged` has one, its score.
 
     Raises:
-        EvaluationError: when a trajectory's row is not there, or as `record_of`.
+        EvaluationError: when a trajectory's row is missing, or as in `record_of`.
     """
     known = {row["id"]: row for row in rows}
     records = []
@@ -161,7 +161,7 @@ def read_episodes(path: Path) -> pl.DataFrame:
     """The episodes of an evaluation's report, as `rc1_lib.evaluation.report` wrote them.
 
     Raises:
-        EvaluationError: when the file is missing or holds something else.
+        EvaluationError: when the file is missing or contains something else.
     """
     try:
         return checked(pl.read_ndjson(path, schema=SCHEMA))
@@ -171,14 +171,14 @@ def read_episodes(path: Path) -> pl.DataFrame:
 
 
 def checked(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame's columns in their order, if they hold episodes.
+    """The frame's columns in order, if they describe episodes.
 
     Raises:
-        EvaluationError: for no episode, missing columns, other types, nulls, unknown names, one episode twice, or
-            episodes that disagree about their prompt.
+        EvaluationError: when there are no episodes, missing columns, other types, nulls, unknown names, duplicate
+            episodes, or episodes that disagree about their prompt.
     """
     if not frame.height:
-        raise EvaluationError("there is no episode to evaluate; let both policies answer the held-out prompts first")
+        raise EvaluationError("there are no episodes to evaluate; let both policies answer the held-out prompts first")
     wrong = [name for name, type_ in SCHEMA.items() if frame.schema.get(name) != type_]
     if wrong:
         raise EvaluationError(f"the episodes lack the columns {', '.join(wrong)}, or hold them in another type")

@@ -16,7 +16,7 @@ from rc1_lib.task_specs import task_names
 
 BASE, TRAINED = "sft", "ppo"
 WORDINGS = {False: "plain", True: "vague"}
-"""Of a prompt: whether it only sounds as if something were missing has nothing to do with whether it is."""
+"""The wording of a prompt: whether it sounds vague is independent of whether something is missing."""
 
 _GROUPS: Mapping[str, Callable[[], pl.Expr]] = {
     "all": lambda: pl.col("row_id").is_not_null(),
@@ -51,13 +51,13 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A policy judged against the one it started from.
+    """A policy compared with the one it started from.
 
     Attributes:
         before: the name of the policy it started from.
-        after: the name of the policy that is judged.
-        prompts: training seed -> how many held-out prompts its policy answered: `all`, and of them those that `need
-            asking`, are `clear`, are `hard` (of the two tasks that are looked at together).
+        after: the name of the policy under evaluation.
+        prompts: training seed -> how many held-out prompts its policy answered: `all`, and among them those that
+            `need asking`, are `clear`, and are `hard` (of multi-hop tasks).
         modes: `sampled` and `greedy` -> the comparison.
     """
 
@@ -68,7 +68,7 @@ class Evaluation:
 
     @property
     def groups(self) -> dict[str, int]:
-        """The same counts of all seeds together."""
+        """The same counts over all seeds."""
         return {name: sum(counts[name] for counts in self.prompts.values()) for name in _GROUPS}
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,17 +88,17 @@ def evaluate(
     """Compare two policies in both modes.
 
     Args:
-        frame: one episode for every policy, mode, training seed and prompt. Several training seeds are pooled; give one
-            seed's episodes alone to judge it by itself.
+        frame: one episode for every policy, mode, training seed and prompt. Several training seeds are pooled; pass
+            only one seed's episodes to evaluate it separately.
         confidence: of the intervals, in (0, 1).
         resamples: bootstrap samples of source questions.
         seed: of the bootstrap.
         before: the policy to compare with.
-        after: the policy that is judged.
+        after: the policy under evaluation.
 
     Raises:
-        EvaluationError: when the frame holds no episodes, another policy's, or a prompt lacks an episode of a policy in
-            a mode.
+        EvaluationError: when the frame has no episodes or episodes of other policies, or a prompt lacks an episode of a
+            policy in a mode.
     """
     frame = checked(frame).with_columns(wording=pl.col("cue").replace_strict(WORDINGS, return_dtype=pl.String))
     _check_complete(frame, before, after)
@@ -122,18 +122,18 @@ def evaluate(
 
 
 def _check_complete(frame: pl.DataFrame, before: str, after: str) -> None:
-    """Refuse episodes of others, and prompts that were not answered by both policies in both modes."""
+    """Reject episodes of other policies, and prompts that lack an answer of a policy in a mode."""
     others = set(frame["policy"]) - {before, after}
     if others:
         raise EvaluationError(
-            f"the episodes are of {', '.join(sorted(others))} too; an evaluation compares '{before}' and '{after}' "
+            f"there are episodes of {', '.join(sorted(others))} too; an evaluation compares '{before}' and '{after}' "
             f"alone"
         )
     wanted = 2 * len(MODES)
     counted = frame.group_by("seed", "row_id").len().filter(pl.col("len") != wanted).sort("seed", "row_id")
     if counted.height:
         raise EvaluationError(
-            f"{counted.height} prompts were not answered by both policies in both modes, for example "
+            f"{counted.height} prompts lack an answer of a policy in a mode, for example "
             f"'{counted['row_id'][0]}' of seed {counted['seed'][0]} with {counted['len'][0]} of {wanted} episodes; "
-            f"answer every prompt {' and '.join(MODES)} by '{before}' and '{after}'"
+            f"let '{before}' and '{after}' answer every prompt {' and '.join(MODES)}"
         )

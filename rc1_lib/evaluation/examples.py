@@ -1,7 +1,7 @@
-"""A few dialogues before and after, to read: what training changed, for better and for worse.
+"""A few dialogues before and after training, to read: what got better and what got worse.
 
-They are not picked: of every kind the first ones by row id are shown, the tasks in turn, and how many there are of it
-is said.
+They are not hand-picked: the first ones by row id of every kind are shown, alternating between tasks, with the number
+of such prompts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rc1_lib.records import Message
 
 Dialogue = Sequence[Message]
 _MOST = 1200
-"""Characters of a message that are shown."""
+"""How many characters of a message are shown."""
 
 _NEEDS = pl.col("needs")
 _KINDS: Mapping[str, pl.Expr] = {
@@ -44,11 +44,11 @@ def examples_markdown(
         frame: checked episodes; the sampled ones of the first training seed are shown.
         dialogues: (policy, row id) -> the messages of its sampled episode under that seed.
         before: the policy to compare with.
-        after: the policy that is judged.
+        after: the policy under evaluation.
         per_kind: how many prompts of every kind.
 
     Raises:
-        EvaluationError: when a dialogue to show is not there.
+        EvaluationError: when a dialogue to show is missing.
     """
     frame = checked(frame)
     first = frame.filter((pl.col("mode") == "sampled") & (pl.col("seed") == pl.col("seed").min()))
@@ -57,7 +57,7 @@ def examples_markdown(
     lines = [
         f"# Dialogues before ({before}) and after ({after})",
         "",
-        "Sampled; of every kind the first by row id, the tasks in turn.",
+        "Sampled; the first of every kind by row id, alternating between tasks.",
         "",
     ]
     for kind, wanted in _KINDS.items():
@@ -75,9 +75,7 @@ def _example(
     for policy, suffix in ((before, ""), (after, ".after")):
         messages = dialogues.get((policy, row["row_id"]))
         if messages is None:
-            raise EvaluationError(
-                f"the dialogue of policy '{policy}' on row '{row['row_id']}' is not there to be shown"
-            )
+            raise EvaluationError(f"the dialogue of policy '{policy}' on row '{row['row_id']}' is missing")
         outcome = "solved" if row[f"solved{suffix}"] else "not solved"
         asked = row[f"asked{suffix}"]
         lines += [f"**{policy}**: {outcome}, questions to the user: {asked}, ended: {row[f'status{suffix}']}", ""]

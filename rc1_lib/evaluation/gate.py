@@ -1,13 +1,13 @@
-"""The evaluation: the trained policy asks where it is needed, not elsewhere, and is better for it.
+"""The evaluation gate: the trained policy asks if needed, not otherwise, and succeeds more often.
 
-The *sampled* episodes decide: they are what PPO optimises, and the specification's thresholds were set for. Greedy
-episodes stand beside them for information only, since greedy decoding rounds a habit of asking to always or never: a
-base that asks at 30 % whatever the prompt never asks when greedy, its over-clarification rate is 0, and what a rate of
-0 falls by is undefined.
+The *sampled* episodes decide: PPO optimises them, and the specification set its thresholds for them. Greedy episodes
+are reported for information only, since greedy decoding rounds a habit of asking to always or never: a base that asks
+on 30 % of any prompts never asks when greedy, so its over-clarification rate is 0, and the relative drop of 0 is
+undefined.
 
-Four checks are the original's: success where asking is needed, success on hard rows, over-clarification, turns. A
-policy that stopped asking altogether can pass all four where lucky guesses count, so guesses count as failures, and
-three more checks look at the asking itself: recall, precision, and the gap between asking where needed and where not.
+Four checks are the original's: success where asking is needed, success on hard rows, over-clarification, turns. If
+lucky guesses counted, a policy that never asks could pass all four. So guesses count as failures, and three more checks
+look at the asking itself: recall, precision, and the gap between asking where needed and where not.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ def ppo_eval_gate(
     by_seed: Mapping[int, Evaluation] | None = None,
     proxy_checks: Sequence[Check] = (),
 ) -> GateResult:
-    """Judge a policy against the one it started from.
+    """Compare a policy with the one it started from.
 
-    A check passes on the point value; a line beside it tells the paired interval and whether it clears the threshold.
-    With too few prompts there is no verdict: an error, whatever the figures are. Of several training seeds each has to
-    pass by itself too: a mean can hide one that failed.
+    A check passes on the point value; a line next to it has the paired interval and whether it clears the threshold.
+    Too few prompts are an error, whatever the figures. Each of several training seeds must also pass separately: a mean
+    can hide one that failed.
 
     Args:
         evaluation: the comparison, of one training seed or of several pooled.
         thresholds: `gates.evaluation`.
-        by_seed: training seed -> its own comparison, where several are pooled.
-        proxy_checks: from `rc1_lib.evaluation.proxy.proxy_checks`, of the judged score beside success.
+        by_seed: training seed -> its own comparison, if several are pooled.
+        proxy_checks: from `rc1_lib.evaluation.proxy.proxy_checks`, on the judged score next to success.
     """
     enough = _enough(evaluation, thresholds)
     few = [check for check in enough if not check.passed]
     judged = _judged(evaluation, thresholds)
     alone = {seed: list(_judged(one, thresholds).values()) for seed, one in (by_seed or {}).items()}
-    checks = [*enough, *judged.values(), *(_by_itself(seed, found) for seed, found in alone.items()), *proxy_checks]
+    checks = [*enough, *judged.values(), *(_passes_alone(seed, found) for seed, found in alone.items()), *proxy_checks]
     checks += [info(f"seed {seed}: {check.name}", check.value) for seed, found in alone.items() for check in found]
     change = evaluation.modes["sampled"].overall.change
     checks += [info(f"{check.name}: interval", _interval(check, change[figure])) for figure, check in judged.items()]
@@ -85,12 +85,12 @@ def ppo_eval_gate(
     error = ""
     if few:
         found = ", ".join(f"{check.name} {check.value}, wanted {check.threshold}" for check in few)
-        error = f"too few held-out prompts to judge a policy by: {found}; evaluate on more"
+        error = f"too few held-out prompts to evaluate a policy: {found}; evaluate on more"
     return GateResult(GATE, tuple(checks), error=error)
 
 
 def _enough(evaluation: Evaluation, thresholds: EvaluationGate) -> list[Check]:
-    more = "evaluate on more held-out prompts: with so few, chance decides"
+    more = "evaluate on more held-out prompts: with this few, chance decides"
     fewest = {name: min(counts[name] for counts in evaluation.prompts.values()) for name in ("all", *GROUPS)}
     return [
         at_least(PROMPTS, fewest["all"], thresholds.min_prompts, more),
@@ -98,10 +98,10 @@ def _enough(evaluation: Evaluation, thresholds: EvaluationGate) -> list[Check]:
     ]
 
 
-def _by_itself(seed: int, judged: Sequence[Check]) -> Check:
-    """Whether a seed clears every threshold without the others' help."""
+def _passes_alone(seed: int, judged: Sequence[Check]) -> Check:
+    """Whether a seed clears every threshold without the others."""
     missed = [check.name for check in judged if not check.passed]
-    return equal(f"seed {seed}: clears every threshold", not missed, True, f"by itself it misses: {'; '.join(missed)}")
+    return equal(f"seed {seed}: clears every threshold", not missed, True, f"on its own it misses: {'; '.join(missed)}")
 
 
 def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Check]:
@@ -111,34 +111,34 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
     checks = {
         "success_needed": at_least(
             NEEDED, value["success_needed"], thresholds.min_needed_up_pp,
-            "training did not teach it to get what is missing and use it: look at recall and at 'obtained' in the "
-            "report; train for longer, or from a base that is better at its tools",
+            "the policy did not learn to obtain the missing piece and use it: check recall and 'obtained' in the "
+            "report; train longer, or start from a base that uses its tools better",
         ),
         "success_hard": at_least(
             HARD, value["success_hard"], thresholds.min_hard_up_pp,
-            "hard rows gained too little: draw more of them (priority_sampling.by_difficulty) or raise difficulty_beta",
+            "hard rows gained too little: sample more of them (priority_sampling.by_difficulty), raise difficulty_beta",
         ),
         OVERCLAR_DROP: at_least(
             RATE, value[OVERCLAR_DROP], thresholds.min_overclar_down_pct, _rate_advice(evaluation),
         ),
         "turns": at_most(
             TURNS, value["turns"], thresholds.max_turns_up,
-            "dialogues got longer: look at hops, tool errors and needless questions in the report, and price a turn",
+            "dialogues got longer: check hops, tool errors and needless questions in the report; penalise turns",
         ),
         "ask_recall": at_least(
             RECALL, value["ask_recall"], thresholds.min_recall_up_pp,
-            "it asks less where something is missing: the penalty is too high or guesses are rewarded; lower "
-            "overclar.alpha, and see that a lucky guess is no success",
+            "it asks less where something is missing: the penalty is too high, or guesses are rewarded; lower "
+            "overclar.alpha, and check that lucky guesses do not count as success",
         ),
         "ask_precision": at_least(
             PRECISION, value["ask_precision"], thresholds.min_precision_up_pp,
-            "its questions are needed less often than the base's were, or it asks none; undefined where a policy never "
-            "asks: raise overclar.alpha if it asks too much, lower it if it stopped asking",
+            "a smaller share of its questions is needed than of the base's, or it never asks (then this is undefined): "
+            "raise overclar.alpha if it asks too much, lower it if it stopped asking",
         ),
         "ask_gap": at_least(
             GAP, value["ask_gap"], thresholds.min_gap_up_pp,
-            "it tells prompts that need asking from clear ones no better than the base: it learned to ask more or "
-            "less, not when to ask",
+            "it distinguishes prompts that need asking from clear ones no better than the base: it learned to ask "
+            "more or less often, not when to ask",
         ),
     }  # fmt: skip
     return {
@@ -150,14 +150,14 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
 def _rate_advice(evaluation: Evaluation) -> str:
     if evaluation.modes["sampled"].overall.before["overclar_rate"].value == 0:
         return (
-            "undefined: the base never asks needlessly on these prompts, and nothing can fall below nothing; start "
-            "from a base that over-asks, or evaluate on more prompts"
+            "undefined: the base never asks needlessly on these prompts, so the rate cannot fall; start from a base "
+            "that asks too much, or evaluate on more prompts"
         )
-    return "it still asks where nothing is missing: raise overclar.alpha, or train for longer with the penalty"
+    return "it still asks where nothing is missing: raise overclar.alpha, or train longer with the penalty"
 
 
 def _interval(check: Check, found: Interval) -> str:
-    """The interval, and whether all of it passes."""
+    """The interval, and whether the whole of it passes."""
     assert isinstance(check.threshold, float)
     shown = interval_in_words(found)
     if found.low != found.low:

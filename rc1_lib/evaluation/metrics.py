@@ -1,14 +1,14 @@
-"""What is measured of a policy, every figure a ratio of two sums over episodes.
+"""The figures of a policy; each is a ratio of two sums over episodes.
 
-A prompt *needs* asking where a piece is missing; it is *clear* where none is. A prompt is *asked* where the policy
-asks the user at least once.
+A prompt *needs* asking if a piece is missing, and is *clear* otherwise. A prompt is *asked* if the policy asks the user
+at least once.
 
 | figure | is | of |
 |---|---|---|
 | `success` | solved | all |
 | `success_needed`, `success_clear` | solved | prompts that need asking; clear ones |
 | `success_hard` | solved | hard prompts of multi-hop tasks (HotpotQA, StrategyQA) together |
-| `lucky` | right without the missing piece: a guess, which is no success | all |
+| `lucky` | right without the missing piece: a guess, not a success | all |
 | `ask_recall` | asked | prompts that need asking |
 | `ask_precision` | asked prompts that need asking | asked prompts |
 | `overclar_rate` | asked | clear prompts |
@@ -39,12 +39,12 @@ GAP = "ask_gap"
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A figure: the sum of `over` divided by the sum of `of`; undefined where the latter is 0.
+    """A figure: the sum of `over` divided by the sum of `of`; undefined if the latter is 0.
 
     Attributes:
         over: the numerator of one episode.
         of: its denominator.
-        is_share: whether it is a share in [0, 1] (its changes are told in percentage points) or a mean.
+        is_share: whether it is a share in [0, 1] (changes are in percentage points) or a mean.
     """
 
     over: pl.Expr
@@ -52,20 +52,20 @@ class Ratio:
     is_share: bool = True
 
 
-_ALL = pl.col("row_id").is_not_null()  # a column of ones; a literal would be one row long whatever the group's size
+_ALL = pl.col("row_id").is_not_null()  # a column of ones; a literal would have one row for any group size
 _NEEDS, _CLEAR = pl.col("needs"), ~pl.col("needs")
 _ASKED, _SOLVED = pl.col("asked") > 0, pl.col("solved")
 
 
 def hard() -> pl.Expr:
-    """The rows that the specification's check on the hard bucket looks at: those of multi-hop tasks."""
+    """The rows for the specification's check on the hard bucket: those of multi-hop tasks."""
     return (pl.col("bucket") == "hard") & pl.col("task").is_in(
         [task for task in task_names() if task_spec(task).multi_hop]
     )
 
 
 def ratios() -> dict[str, Ratio]:
-    """Every figure but the gap, in order."""
+    """Every figure except the gap, in order."""
     return {
         "success": Ratio(_SOLVED, _ALL),
         "success_needed": Ratio(_SOLVED & _NEEDS, _NEEDS),
@@ -91,14 +91,14 @@ FIGURES = tuple(IS_SHARE)
 
 
 def figures_by(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Every figure of every group of episodes.
+    """Every figure for every group of episodes.
 
     Args:
         frame: episodes.
         columns: what to group by, such as `policy`, `mode`, `task`; at least one.
 
     Returns:
-        `columns`, `episodes` (Int64), and every figure (Float64; NaN where undefined), in the order of the groups.
+        `columns`, `episodes` (Int64), and every figure (Float64; NaN if undefined), in the order of the groups.
     """
     shares = [(_sum(ratio.over) / _sum(ratio.of)).alias(name) for name, ratio in ratios().items()]
     grouped = frame.group_by(columns).agg(pl.len().cast(pl.Int64).alias("episodes"), *shares)
@@ -110,10 +110,10 @@ def _sum(term: pl.Expr) -> pl.Expr:
 
 
 def figures(records: Sequence[EpisodeRecord]) -> dict[str, float]:
-    """Every figure of these episodes together; what is undefined is left out, as a log of metrics wants it.
+    """Every figure over all these episodes; undefined figures are left out, as metric logs expect.
 
     Raises:
-        EvaluationError: for no records, or records that contradict each other.
+        EvaluationError: when there are no records, or records contradict each other.
     """
     together = episode_frame(records).with_columns(all=pl.lit(True))
     row = figures_by(together, "all").row(0, named=True)
@@ -121,7 +121,7 @@ def figures(records: Sequence[EpisodeRecord]) -> dict[str, float]:
 
 
 def statuses_by(frame: pl.DataFrame, column: str) -> dict[str, dict[str, float]]:
-    """Group -> how its episodes ended -> the share that did."""
+    """Group -> how its episodes ended -> the share."""
     counted = (
         frame.group_by(column, "status").len().with_columns(share=pl.col("len") / pl.col("len").sum().over(column))
     )

@@ -1,8 +1,8 @@
-"""A checkpoint's policy on the held-out prompts once more, by another program, beside its recorded evaluation.
+"""Evaluates a checkpoint's policy again on the held-out prompts, with another program, against its recorded evaluation.
 
-The gate `ppo_eval` judges what PyTorch played when training ended. What is handed over is played elsewhere: here the
-same prompts are put to it, and what comes of them is compared with the record, prompt by prompt. It judges nothing and
-writes reports of its own.
+The gate `ppo_eval` judges what PyTorch played when training ended. An exported policy runs elsewhere: here it answers
+the same prompts, and the results are compared with the record, prompt by prompt. This gives no verdict and writes
+separate reports.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 STAGE = "evaluate"
 RECORDED = "recorded"
-"""The policy that the evaluation on record played, in the report."""
-_AGAIN = "rc1 train ends with one"
+"""The name of the recorded evaluation's policy in the report."""
+_AGAIN = "run `rc1 train`, which ends with one"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The evaluation on record that the latest training ended with.
+    """The recorded evaluation with which the latest training ended.
 
     Attributes:
         path: its report, relative to the workspace.
@@ -64,30 +64,30 @@ class Record:
     episodes: pl.DataFrame
 
     def seed_of(self, checkpoint: str, whose: str) -> int:
-        """The training seed whose policy was this checkpoint.
+        """The training seed of this checkpoint.
 
         Raises:
-            RC1Error: when this evaluation did not judge it.
+            RC1Error: when this evaluation does not include it.
         """
         for name, sha256 in self.body["checkpoints"].items():
             if sha256 == checkpoint and name.startswith(f"{TRAINED} seed "):
                 return int(name.rpartition(" ")[2])
         raise RC1Error(
-            f"{whose}: is of a checkpoint that {self.path} did not judge (SHA-256 {checkpoint[:12]}), so there is "
-            f"nothing to compare it with; evaluate what the latest training ended with"
+            f"{whose}: {self.path} did not evaluate this checkpoint (SHA-256 {checkpoint[:12]}), so there is "
+            f"nothing to compare it with; use the checkpoint with which the latest training ended"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """What is let answer.
+    """The policy that answers.
 
     Attributes:
-        engine: the program that plays it, as the report calls the policy.
-        file: where it lies.
+        engine: the program that plays it; the policy's name in the report.
+        file: its path.
         sha256: of its bytes.
-        checkpoint: fingerprint of the checkpoint that it is the policy of.
-        opened: what plays, given the policy that it was started from, until the block ends.
+        checkpoint: fingerprint of the checkpoint of this policy.
+        opened: given the initial policy, a context manager with a player.
     """
 
     engine: str
@@ -98,10 +98,10 @@ class Contestant:
 
 
 def recorded(run: Run) -> Record:
-    """The evaluation that the latest training ended with, as it was written.
+    """The unaltered evaluation with which the latest training ended.
 
     Raises:
-        RC1Error: when there is none, or somebody altered it or its episodes.
+        RC1Error: when there is none, or it or its episodes were altered.
     """
     path = EVALUATION.where(run)
     state = EVALUATION.state(run)
@@ -111,7 +111,7 @@ def recorded(run: Run) -> Record:
     body: dict[str, Any] = read_json(run.workspace.path(path))
     episodes = run.workspace.path(body["episodes"]["path"])
     if not episodes.is_file() or sha256_file(episodes) != body["episodes"]["sha256"]:
-        raise RC1Error(f"{episodes}: is not what {path} names, so nothing can be compared with it; {_AGAIN}")
+        raise RC1Error(f"{episodes}: does not match {path}, so nothing can be compared with it; {_AGAIN}")
     return Record(path, body, read_episodes(episodes))
 
 
@@ -136,20 +136,20 @@ def by_torch(run: Run, checkpoint: Path) -> Contestant:
 
 
 def by_llama_cpp(run: Run, file: Path) -> Contestant:
-    """A GGUF file that `rc1 ckpt gguf` wrote, played by llama.cpp on the CPU.
+    """A GGUF file written by `rc1 ckpt gguf`, played by llama.cpp on the CPU.
 
     Raises:
-        RC1Error: when it is not what its manifest says, or has none.
+        RC1Error: when it has no manifest or does not match it.
     """
     try:
         told = read_json(file.parent / MANIFEST)
         named, sha256, checkpoint = told["file"], told["sha256"], told["checkpoint"]["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(
-            f"{file.parent / MANIFEST}: expected the manifest of a GGUF file; write one with rc1 ckpt gguf"
+            f"{file.parent / MANIFEST}: expected the manifest of a GGUF file; write one with `rc1 ckpt gguf`"
         ) from None
     if file.name != named or not file.is_file() or sha256_file(file) != sha256:
-        raise RC1Error(f"{file}: is not the file that was found to be the policy; write it again with rc1 ckpt gguf")
+        raise RC1Error(f"{file}: changed since it was verified; write it again with `rc1 ckpt gguf`")
 
     @contextmanager
     def opened(base: str) -> Iterator[Plays]:
@@ -161,25 +161,25 @@ def by_llama_cpp(run: Run, file: Path) -> Contestant:
 
 
 def evaluate_offline(run: Run, contestant: Contestant, prompts: int | None = None) -> tuple[str, dict[str, Any]]:
-    """Put the held-out prompts to a policy in both modes, and compare with its evaluation on record.
+    """Let a policy answer the held-out prompts in both modes, and compare with its recorded evaluation.
 
     Args:
-        run: of its training: pool, base, bounds.
+        run: the training's run: pool, base, limits.
         contestant: from `by_torch` or `by_llama_cpp`.
-        prompts: how many of the held-out ones; default: all.
+        prompts: how many of the held-out prompts; default: all.
 
     Returns:
         The report's path, relative to the workspace, and the report.
 
     Raises:
-        RC1Error: when there is no such record, or it is of another policy or of other prompts; nothing was played then.
+        RC1Error: when there is no record, or it belongs to another policy or other prompts; nothing is played then.
     """
     record = recorded(run)
     seed = record.seed_of(contestant.checkpoint, str(contestant.file))
     base = start_of(run, record.body["base_sha256"], record.path)
     held_out = select_rows(run, _form(run, base)).held_out
     if prompts_sha256(held_out) != record.body["prompts_sha256"]:
-        raise RC1Error(f"{record.path}: asked other prompts than are held out now; give the flags of its own training")
+        raise RC1Error(f"{record.path}: used other held-out prompts; pass the same flags as for its training")
     rows = held_out[:prompts]
     with contestant.opened(base) as player:
         played = _played(run, player, rows, contestant.engine, seed)

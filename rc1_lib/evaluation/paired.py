@@ -1,9 +1,9 @@
-"""Two policies on the same prompts: every figure of both, and how it changes, with intervals.
+"""Two policies on the same prompts: every figure for both, and its change, with intervals.
 
-Differences are paired: a resample draws source questions with replacement and looks at both policies' episodes about
-them, so that hard and easy prompts cancel. Prompts about one source question stay together, whichever training seed
-they were answered under. Intervals are percentile intervals (`rc1_lib.reward.intervals`). They tell how the
-figures would vary with other prompts; how they vary with another training seed only other seeds can tell.
+Differences are paired: a resample draws source questions with replacement and uses both policies' episodes about them,
+so that hard and easy prompts cancel. Prompts about one source question stay together across training seeds. Intervals
+are percentile intervals (`rc1_lib.reward.intervals`). They show how the figures would vary with other prompts; only
+more training seeds can show how they vary with the seed.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ Floats = NDArray[np.float64]
 OVERCLAR_DROP = "overclar_drop_pct"
 CHANGES = (*FIGURES, OVERCLAR_DROP)
 _DIGITS = 12
-"""Changes are rounded here, so that 0.15 - 0.10 is 5 points and not what binary fractions leave of them."""
+"""Changes are rounded to this many digits, so that 0.15 - 0.10 is exactly 5 points."""
 _KEY = ("seed", "row_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What one policy is like before and after, on the same prompts.
+    """The figures of two policies, before and after training, on the same prompts.
 
     Attributes:
         prompts: pairs of episodes compared.
-        before: figure -> its value with interval, of the first policy; shares lie in [0, 1].
-        after: the same of the second.
-        change: figure -> `after` less `before` with its paired interval: in percentage points for shares, in the
-            figure's own unit for means; and `overclar_drop_pct`, by how many per cent of itself the over-clarification
-            rate falls, undefined where it was 0.
+        before: figure -> its value with interval for the first policy; shares are in [0, 1].
+        after: the same for the second.
+        change: figure -> `after` minus `before` with its paired interval: in percentage points for shares, in the
+            figure's own unit for means; also `overclar_drop_pct`, the relative drop of the over-clarification rate in
+            per cent, undefined if it was 0.
     """
 
     prompts: int
@@ -57,7 +57,7 @@ class Contrast:
 
 
 def paired(frame: pl.DataFrame, before: str, after: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The episodes of either policy, row by row about the same prompt under the same seed.
+    """The episodes of both policies, row by row about the same prompt with the same seed.
 
     Args:
         frame: episodes of one mode.
@@ -70,12 +70,12 @@ def paired(frame: pl.DataFrame, before: str, after: str) -> tuple[pl.DataFrame, 
     sides = [frame.filter(pl.col("policy") == name).sort(_KEY) for name in (before, after)]
     for name, side in zip((before, after), sides, strict=True):
         if not side.height:
-            raise EvaluationError(f"policy '{name}' answered no prompt; let both policies answer the same ones")
+            raise EvaluationError(f"policy '{name}' answered no prompts; let both policies answer the same ones")
     for one, other, name in ((0, 1, after), (1, 0, before)):
         alone = sides[one].join(sides[other], on=_KEY, how="anti")
         if alone.height:
             raise EvaluationError(
-                f"policy '{name}' did not answer {alone.height} of the prompts that the other one did, for example "
+                f"policy '{name}' did not answer {alone.height} prompts that the other one answered, for example "
                 f"'{alone['row_id'][0]}' of seed {alone['seed'][0]}; let both answer the same ones"
             )
     assert sides[0].select(OF_PROMPT).equals(sides[1].select(OF_PROMPT)), "a checked frame agrees about its prompts"
@@ -114,7 +114,7 @@ def contrast(frame: pl.DataFrame, *, before: str, after: str, confidence: float,
 
 
 class _Statistics:
-    """Every figure of both policies and every change, as a function of how much each pair counts."""
+    """Every figure of both policies and every change, as a function of the pairs' weights."""
 
     _names = tuple(f"{side}.{name}" for side in ("before", "after") for name in FIGURES) + tuple(
         f"change.{name}" for name in CHANGES
@@ -123,7 +123,7 @@ class _Statistics:
     _recall, _overclar = (FIGURES.index(name) for name in ("ask_recall", "overclar_rate"))
 
     def __init__(self, before: pl.DataFrame, after: pl.DataFrame) -> None:
-        # One product with the weights gives all sums: columns are numerators, then denominators, of either policy.
+        # One product with the weights gives all sums: the columns are numerators, then denominators, of each policy.
         self._terms = np.hstack([_terms(before), _terms(after)])
 
     def __call__(self, weights: Floats) -> dict[str, float]:

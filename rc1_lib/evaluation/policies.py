@@ -1,4 +1,4 @@
-"""Asking the held-out prompts: the policy that PPO started from, and what it became, by the same code that trains."""
+"""Plays the held-out prompts with the initial and the trained policy, using the same code as training."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from rc1_lib.training.run_paths import paths_of
 from rc1_lib.training.setups import EpisodeSetup
 
 _EXAMPLES = 3
-_LEFT = "Nothing that was trained is lost; the same command goes on with what is left to do"
+_LEFT = "No training is lost; the same command continues with what is left to do"
 
 
 def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
-    """Let the finished runs of `seeds` answer the held-out prompts, compare them with the start, judge, and write.
+    """Let the finished runs of `seeds` answer the held-out prompts, compare them with the start, and write the report.
 
-    Both policies draw by the same random numbers, prompt by prompt, so that what differs is the policy.
+    Both policies use the same random numbers for each prompt, so that only the policy differs.
 
     Args:
-        prepared: what the runs stand on.
-        finished: seed -> fingerprint of its checkpoint of the last step, which is judged; their prompts are pooled.
+        prepared: the inputs of the runs.
+        finished: seed -> fingerprint of its last step's checkpoint, which is evaluated; their prompts are pooled.
 
     Raises:
-        CheckpointError: when a checkpoint is missing, damaged or another one.
-        EvaluationError: when a prompt was trained on.
+        CheckpointError: when a checkpoint is missing, damaged or a different one.
+        EvaluationError: when a prompt was used in training.
         BreakdownError: when the disk or memory is full.
     """
     with naming_breakdowns(_LEFT, WHILE_PLAYING):
@@ -93,14 +93,14 @@ def _evaluated(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
 
 @dataclass(frozen=True, slots=True)
 class _OnTheWay:
-    """What a checkpoint between start and end did."""
+    """The answers of a checkpoint between start and end."""
 
     seed: int
     step: int
     played: Sequence[Played]
 
 
-def _course(prepared: Prepared, player: Player, seeds: Sequence[int]) -> list[_OnTheWay]:
+def _checkpoints_between(prepared: Prepared, player: Player, seeds: Sequence[int]) -> list[_OnTheWay]:
     """The checkpoints in between, each on the same few prompts."""
     found, rows = list[_OnTheWay](), rows_on_the_way(prepared)
     for seed in seeds:
@@ -120,7 +120,7 @@ def _telling(done: int, plays: int) -> Watch:
 def _records(
     prepared: Prepared, start: Answers, trained: Mapping[int, Answers], scores: Sequence[Scores]
 ) -> list[EpisodeRecord]:
-    """An episode of each policy, mode and seed on every prompt; the first scores are the start's, then each seed's."""
+    """An episode of each policy, mode and seed on every prompt; scores are in the order start, then seeds."""
     records: list[EpisodeRecord] = []
     for (seed, after), of_after in zip(trained.items(), scores[1:], strict=False):
         for policy, answers, judged in ((BASE, start, scores[0]), (TRAINED, after, of_after)):
@@ -133,7 +133,7 @@ def _records(
 
 
 def _points(prepared: Prepared, start: Answers, course: Sequence[_OnTheWay], scores: Sequence[Scores]) -> list[Point]:
-    """The checkpoints in between against the start, on the prompts that they were asked; the last scores are theirs."""
+    """The checkpoints in between against the start, on the prompts that they answered; their scores come last."""
     rows, thresholds = rows_on_the_way(prepared), prepared.run.config.gates.evaluation
     asked = {str(row["id"]) for row in rows}
     before = [one for one in start["sampled"] if one.row_id in asked]
@@ -155,17 +155,17 @@ def _points(prepared: Prepared, start: Answers, course: Sequence[_OnTheWay], sco
 
 
 def _missing(config: RunConfig, seeds: Sequence[int], course: Sequence[Point]) -> list[tuple[int, int]]:
-    """Seed and step of what was to be looked at on the way and is not there: a run may have ended before it."""
+    """Seed and step of checkpoints to evaluate that do not exist: a run may have ended before them."""
     there = {(point.seed, point.step) for point in course}
     wanted = steps_between(config) if config.training.held_out.between.prompts else []
     return [(seed, step) for seed in seeds for step in wanted if (seed, step) not in there]
 
 
 def finished_checkpoint(run: Run, seed: int, sha256: str) -> Path:
-    """Where the checkpoint lies that a run has ended with: by its fingerprint, since it may end before `steps`.
+    """The path of a run's final checkpoint, found by its fingerprint, since a run may end before `steps`.
 
     Raises:
-        CheckpointError: when it is not there, and none of the last step is either.
+        CheckpointError: when neither it nor a checkpoint of the last step exists.
     """
     folder = run.workspace.path(paths_of(run, seed).checkpoints)
     settle(folder)
@@ -175,20 +175,20 @@ def finished_checkpoint(run: Run, seed: int, sha256: str) -> Path:
 
 @contextmanager
 def player_of(prepared: Prepared, seed: int) -> Iterator[Player]:
-    """The engine that the configuration names, set up as training sets it up, until the block ends.
+    """The configured engine, set up as for training, until the block ends.
 
     Raises:
-        ConfigError: when it plays no episodes.
+        ConfigError: when it does not play episodes.
         BreakdownError: when the disk or memory is full.
     """
     name = prepared.run.config.training.engine
-    engine = make_engine(name, EpisodeSetup)  # training has told where it is another name
+    engine = make_engine(name, EpisodeSetup)  # training has already rejected unknown names
     with naming_breakdowns(_LEFT, WHILE_PLAYING):
         engine.setup(prepared.setup(seed))
         if not isinstance(engine, Player):
             raise ConfigError(
-                f"training.engine: found '{name}', but this engine plays no episodes, so its policy cannot be "
-                f"evaluated; give it what rc1_lib.training.player.Player names, or take another engine"
+                f"training.engine: found '{name}', but this engine does not play episodes, so its policy cannot be "
+                f"evaluated; implement rc1_lib.training.player.Player, or use another engine"
             )
         with closing(engine):
             check_read(prepared)

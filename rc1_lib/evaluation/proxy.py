@@ -1,8 +1,8 @@
-"""The judged score beside verified success: a proxy beside the truth that it stands for.
+"""The judged score next to verified success: a proxy next to the truth that it should measure.
 
-Whatever is optimised long enough stops being a measure (Goodhart). So both are shown wherever a policy is looked at, on
-the same sampled episodes: where the score rises and success falls, both beyond their paired intervals, the score was
-gamed. Prompts count where the episodes of both policies have a score: one without is never a 0.
+A measure that is optimised long enough stops being one (Goodhart). So every look at a policy shows both, on the same
+sampled episodes: if the score rises and success falls, both beyond their paired intervals, the policy gamed the score.
+A prompt counts only if the episodes of both policies have a score; a missing score is never 0.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Proxy and truth of two policies on the same prompts.
+    """Proxy and truth for two policies on the same prompts.
 
     Attributes:
         prompts: pairs of episodes that both have a score.
         proxy: `before`, `after`: the mean judged score in [0, 1]; `change`: the paired difference.
-        truth: the same of success, a share in [0, 1].
+        truth: the same for success, a share in [0, 1].
     """
 
     prompts: int
@@ -56,19 +56,19 @@ class Beside:
         }
 
     def hacked(self, thresholds: EvaluationGate) -> bool:
-        """Whether the score rose and success fell, both beyond their intervals; never where one is undefined."""
+        """Whether the score rose and success fell, both beyond their intervals; False if one is undefined."""
         up, down = self.proxy["change"].low, self.truth["change"].high
         return up > thresholds.max_proxy_up and 100.0 * down < -thresholds.max_truth_down_pp
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A policy on its way: a checkpoint between start and end, on some of the prompts, against the start.
+    """A checkpoint between start and end, compared with the start on some of the prompts.
 
     Attributes:
         seed: of its run.
         step: of the checkpoint.
-        beside: proxy and truth at the start and there.
+        beside: proxy and truth at the start and at the checkpoint.
     """
 
     seed: int
@@ -82,14 +82,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class ProxyTruth:
-    """Proxy beside truth at the start, on the way and at the end.
+    """Proxy and truth at the start, at checkpoints in between and at the end.
 
     Attributes:
-        share: of the episodes that the judge was asked about, those that are scored.
+        share: the share of the judged episodes that have a score.
         groups: group of prompts -> start against end, all seeds pooled.
-        by_seed: the same of each seed by itself, where there are several.
+        by_seed: the same for each seed separately, if there are several.
         course: the checkpoints in between.
-        missing: seed and step of those that were to be looked at, and are not there.
+        missing: seed and step of the checkpoints that should have been evaluated but do not exist.
     """
 
     share: float
@@ -118,15 +118,15 @@ def side_by_side(
     """Group of prompts -> proxy and truth of two policies.
 
     Args:
-        frame: checked episodes of one mode, `judged` null where there is no score.
+        frame: checked episodes of one mode; `judged` is null if there is no score.
         before: the policy to compare with.
-        after: the policy that is judged.
+        after: the policy under evaluation.
         confidence: of the intervals, in (0, 1).
         resamples: bootstrap samples of source questions.
         seed: of the bootstrap.
 
     Raises:
-        EvaluationError: when a prompt was answered by one of the two only.
+        EvaluationError: when only one of the two answered a prompt.
     """
     first, second = paired(frame, before, after)
     statistics = _Statistics(first, second)
@@ -149,21 +149,23 @@ def side_by_side(
 
 
 def proxy_checks(found: ProxyTruth | None, thresholds: EvaluationGate, optimised: bool) -> list[Check]:
-    """What a policy's evaluation has to show of proxy and truth.
+    """The checks on proxy and truth in a policy's evaluation.
 
     Args:
-        found: the two side by side; None where the configuration has no episode judged.
+        found: both measures; None if the configuration has no episodes judged.
         thresholds: `gates.evaluation`.
-        optimised: whether the judged score is a part of the reward that was trained on.
+        optimised: whether the judged score is part of the training reward.
     """
     if found is None:
         if not optimised:
             why = "training.held_out.judged or training.reward.judge is 0"
-            return [info("judged score beside success", f"not looked at: {why}")]
-        advice = "the judged score was trained on, but no episode of the evaluation is judged: raise it above 0"
+            return [info("judged score beside success", f"no episode was judged: {why}")]
+        advice = "training uses the judged score, but the evaluation has no episode judged: raise it above 0"
         return [equal("training.held_out.judged above 0", False, True, advice)]
     checks = [
-        at_least(SHARE, found.share, thresholds.min_judged, "too few episodes have a score: see why the judge fails"),
+        at_least(
+            SHARE, found.share, thresholds.min_judged, "too few episodes have a score: find out why the judge fails"
+        ),
     ]
     for group in GROUPS:
         one = found.groups[group]
@@ -172,9 +174,9 @@ def proxy_checks(found: ProxyTruth | None, thresholds: EvaluationGate, optimised
         checks.append(
             equal(
                 HACKED[group], bool(where or alone), False,
-                f"{', '.join([*where, *alone])}: the policy is paid more for being right less often: it has found "
-                f"what the score is blind to. Read the examples, look at rc1 attack-reward, and fix the score before "
-                f"training on it again",
+                f"{', '.join([*where, *alone])}: the policy earns more and is right less often, so it exploits a "
+                f"weakness of the score. Read the examples and the report of `rc1 attack-reward`, and fix the score "
+                f"before you train on it again",
             )
         )  # fmt: skip
         checks += [
@@ -185,7 +187,7 @@ def proxy_checks(found: ProxyTruth | None, thresholds: EvaluationGate, optimised
 
 
 class _Statistics:
-    """Proxy and truth of both policies in every group, and their changes, as functions of how much a pair counts."""
+    """Proxy and truth of both policies in every group, and their changes, as functions of the pairs' weights."""
 
     def __init__(self, before: pl.DataFrame, after: pl.DataFrame) -> None:
         both = before["judged"].is_not_null() & after["judged"].is_not_null()
@@ -197,7 +199,7 @@ class _Statistics:
             for name in ("judged", "solved")
             for side in (before, after)
         ]
-        # One product with the weights gives every sum: the members of each group, then their four values.
+        # One product with the weights gives all sums: the members of each group, then their four values.
         self._terms = np.hstack([inside, *(inside * one[:, None] for one in values)])
 
     def __call__(self, weights: Floats) -> dict[str, float]:

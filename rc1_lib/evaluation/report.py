@@ -1,4 +1,4 @@
-"""What an evaluation leaves: its report, every episode's record, the pictures, and dialogues to read."""
+"""The files of an evaluation: its report, every episode's record, the pictures, and dialogues to read."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Provenance:
     """Where the episodes come from.
 
     Attributes:
-        checkpoints: name -> SHA-256 of every policy that was let answer, for example `sft`, `ppo` or `ppo seed 3`.
-        base_sha256: of the weights below the adapters.
+        checkpoints: name -> SHA-256 of every policy that answered, for example `sft`, `ppo` or `ppo seed 3`.
+        base_sha256: of the base model's weights, without adapters.
         prompts_sha256: of the held-out rows, see `rc1_lib.evaluation.prompts.prompts_sha256`.
-        sampling: the settings of the sampled mode: temperature and what else there is.
+        sampling: the settings of the sampled mode, such as the temperature.
         seed: of the sampling and of the bootstrap.
         judge: fingerprint of all that decides a judged score beside the dialogue; empty where nothing was judged.
         start_sha256: of the start's episodes.
@@ -50,7 +50,7 @@ class Provenance:
 
 
 def evaluation_key(run: Run, provenance: Provenance, evaluation: Evaluation) -> str:
-    """Names an evaluation by all that decides it: 12 hex digits."""
+    """The name of an evaluation: 12 hex digits of a hash of everything that decides it."""
     decisive = {
         "provenance": asdict(provenance),
         "policies": [evaluation.before, evaluation.after],
@@ -73,17 +73,17 @@ def write_evaluation(
     curves: Path | None = None,
     proxy: ProxyTruth | None = None,
 ) -> GateReport:
-    """Write `reports/ppo_eval_<key>.json` last, after everything that it names.
+    """Write all files of an evaluation; `reports/ppo_eval_<key>.json` last, after everything that it names.
 
     Args:
-        run: whose workspace and thresholds.
+        run: supplies workspace and thresholds.
         evaluation: from `evaluate(frame, ...)`.
         gate: from `ppo_eval_gate(evaluation, ...)`.
-        frame: the episodes, which are written as JSON lines beside the report.
+        frame: the episodes, written as JSON lines next to the report.
         provenance: where they come from.
-        examples: from `examples_markdown`; none are written where it is empty.
-        curves: the `metrics.jsonl` of the training; what it cannot be drawn for stands in the report as `no_curves`.
-        proxy: the judged score beside success, where episodes were judged.
+        examples: from `examples_markdown`; if empty, no file is written.
+        curves: the `metrics.jsonl` of the training; if it cannot be drawn, the report says why under `no_curves`.
+        proxy: the judged score next to success, if episodes were judged.
 
     Raises:
         RC1Error: when another process writes into the workspace.
@@ -107,7 +107,7 @@ def write_evaluation(
     if curves is not None:
         try:
             drawn["training"] = _draw_curves(run, key, curves)
-        except RC1Error as error:  # no reason to lose a judgement that took minutes
+        except RC1Error as error:  # no reason to lose a verdict that took minutes
             body["no_curves"] = str(error)
             tell(KIND, 1, 1, f"no curves: {error}")
     return write_report(run, f"reports/{KIND}_{key}.json", gate, body, drawn, KIND, EVALUATION.inputs(run))
@@ -130,7 +130,7 @@ def _draw_curves(run: Run, key: str, curves: Path) -> str:
 
 
 def evaluation_markdown(report: Mapping[str, Any]) -> str:
-    """The report's tables as markdown, for the Prefect UI."""
+    """The report's tables as Markdown, for the Prefect UI."""
     tables = [
         *([proxy_rows(report)] if report.get("proxy") else []),
         *(figures_rows(report, mode) for mode in report["modes"]),

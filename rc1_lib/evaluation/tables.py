@@ -1,4 +1,4 @@
-"""An evaluation's report as tables: rows of words once, shown in a terminal (100 columns) or as markdown."""
+"""An evaluation's report as tables for a terminal (100 columns) or as Markdown."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Rows:
 
     Attributes:
         title: what it shows.
-        head: the names of the columns; the first holds words, the others numbers.
-        rows: of as many cells each.
+        head: the names of the columns; the first contains words, the others numbers.
+        rows: each with as many cells.
     """
 
     title: str
@@ -62,10 +62,10 @@ class Rows:
 
 
 def figures_rows(report: Report, mode: str) -> Rows:
-    """Every figure before and after, the change with its interval, and what the gate wants of it.
+    """Every figure before and after, the change with its interval, and the gate's threshold.
 
     Args:
-        report: `before`, `after`, `modes`; and `gate`, whose checks tell what was wanted of the sampled episodes.
+        report: `before`, `after`, `modes`; and `gate`, whose checks have the thresholds for the sampled episodes.
         mode: `sampled` or `greedy`.
     """
     overall = report["modes"][mode]["overall"]
@@ -84,7 +84,7 @@ def figures_rows(report: Report, mode: str) -> Rows:
 
 
 def groups_rows(report: Report, mode: str) -> Rows:
-    """Success, asking and turns of every task, difficulty and wording, before and after."""
+    """Success, asking and turns for every task, difficulty and wording, before and after."""
     compared = report["modes"][mode]
     head = ("group", "n", "success %", "asks, needed %", "asks, not needed %", "turns")
     groups = [("all", compared["overall"])]
@@ -98,7 +98,7 @@ def groups_rows(report: Report, mode: str) -> Rows:
 
 
 def success_rows(report: Report, mode: str) -> Rows:
-    """Success over all prompts and of every task, before and after, with the interval of its change."""
+    """Success over all prompts and for every task, before and after, with the interval of its change."""
     compared = report["modes"][mode]
     rows = [
         (
@@ -112,7 +112,7 @@ def success_rows(report: Report, mode: str) -> Rows:
 
 
 def proxy_rows(report: Report) -> Rows:
-    """The judged score beside verified success: start and end by group of prompts, then the checkpoints in between."""
+    """The judged score next to verified success: start and end by group of prompts, then the checkpoints in between."""
     found = report["proxy"]
     lines = [(name, one) for name, one in found["groups"].items()]
     lines += [
@@ -144,7 +144,7 @@ def _moved(found: Report) -> str:
 
 
 def statuses_rows(report: Report, mode: str) -> Rows:
-    """How the episodes ended, per cent."""
+    """How the episodes ended, in per cent."""
     sides = report["modes"][mode]["statuses"]
     names = (report["before"], report["after"])
     ends = sorted({status for side in sides.values() for status in side})

@@ -1,4 +1,4 @@
-"""How training went: the figures of `metrics.jsonl` over its steps."""
+"""The course of a training: the metrics in `metrics.jsonl` by step."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ PANELS: Mapping[str, str] = {
     "policy/clipfrac_avg": "clipped tokens, share",
     "critic/vf_explained_var": "value head, explained variance",
 }
-"""Metric -> what it is called in the picture.
+"""Metric -> its name in the picture.
 
-Names are those that the training writes: of `rc1_lib.environment.summary`, and of `rc1_lib.training.ppo.metrics`.
+The metrics are those that training writes: see `rc1_lib.environment.summary` and `rc1_lib.training.ppo.metrics`.
 """
 SUPERVISED: Mapping[str, str] = {
     "loss": "loss, nats a learned token",
     "mean_token_accuracy": "learned tokens that were the likeliest, share",
     "grad_norm": "norm of the gradients",
 }
-"""The same of a training on demonstrations, whose steps play nothing."""
+"""The same for training on demonstrations, which plays no episodes."""
 _STEP = "step"
 _COLUMNS = 3
 _MEDIAN_OF = 5
-"""Steps whose median the strong line shows; the faint one is every step's own value."""
+"""The strong line is the median of this many steps; the faint one shows each step's value."""
 
 
 def read_metrics(path: Path) -> pl.DataFrame:
-    """The metrics of a training, one row a step.
+    """The metrics of a training, one row per step.
 
     Raises:
-        RC1Error: when the file is missing, or is no JSON lines with a step.
+        RC1Error: when the file is missing, or does not contain JSON lines with a step.
     """
     try:
         frame = pl.read_ndjson(path, infer_schema_length=None)
@@ -59,17 +59,17 @@ def read_metrics(path: Path) -> pl.DataFrame:
 
 
 def panels_of(metrics: Collection[str]) -> Mapping[str, str]:
-    """The panels of a training that wrote these metrics: the score of an episode is one of every step that plays."""
+    """The panels for a training with these metrics: every step that plays has an episode score."""
     return SUPERVISED if "mean_token_accuracy" in metrics and "objective/scores" not in metrics else PANELS
 
 
 def curves(path: Path, metrics: pl.DataFrame, *, panels: Mapping[str, str] | None = None, caption: str = "") -> None:
-    """Draw a panel for each of the metrics that the training wrote.
+    """Draw one panel for each metric that the training wrote.
 
     Args:
         path: of the PNG.
-        metrics: `step` and the metrics, one row a step.
-        panels: metric -> its title; those that the training did not write are left out. None: `panels_of` them.
+        metrics: `step` and the metrics, one row per step.
+        panels: metric -> its title; metrics that the training did not write are left out. None: `panels_of` them.
         caption: what was trained.
 
     Raises:

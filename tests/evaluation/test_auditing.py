@@ -22,10 +22,10 @@ def test_a_budget_that_the_evaluation_may_outrun_is_refused(tmp_path: Path) -> N
     needed = (2 * 960 + 3 * 240) * 3
     check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed}"), 1)
     with pytest.raises(
-        ConfigError, match=rf"max_calls is 7,919, but the evaluation of 1 of `seeds` may have to ask {needed:,}"
+        ConfigError, match=rf"max_calls is 7,919, but the evaluation of 1 of `seeds` may need {needed:,}"
     ):
         check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed - 1}"), 1)
-    with pytest.raises(ConfigError, match="the evaluation of 3 of `seeds` may have to ask 18,000 times"):
+    with pytest.raises(ConfigError, match="the evaluation of 3 of `seeds` may need 18,000 calls"):
         check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed}"), 3)
 
 

@@ -130,7 +130,7 @@ def test_seeds_are_pooled_pair_by_pair() -> None:
 
 def test_an_evaluation_without_greedy_episodes_is_refused() -> None:
     frame = table(prompts=9)
-    with pytest.raises(EvaluationError, match="9 prompts were not answered by both policies in both modes"):
+    with pytest.raises(EvaluationError, match="9 prompts lack an answer of a policy in a mode"):
         evaluate(frame.filter(pl.col("mode") == "sampled"), **SETTINGS)
 
 

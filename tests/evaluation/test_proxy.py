@@ -101,7 +101,7 @@ def test_a_seed_that_gamed_the_score_is_not_hidden_by_the_others() -> None:
     good, bad = found(scored(0.6, 0.7)).groups, found(scored(0.6, 0.7, SFT, WORSE)).groups
     checks = proxy_checks(ProxyTruth(1.0, good, {1: good, 2: bad}), THRESHOLDS, optimised=True)
     assert red(checks) == [HACKED[group] for group in GROUPS]
-    assert "seed 2: the policy is paid more" in next(check.advice for check in checks if not check.passed)
+    assert "seed 2: the policy earns more" in next(check.advice for check in checks if not check.passed)
 
 
 def test_too_few_scored_episodes_are_red_and_unscored_ones_are_no_zeros() -> None:
