@@ -1,1 +1,1 @@
-"""From judged rows to weights in force: shadow run, calibration, ablation, and the file that they end in."""
+"""From judged rows to weights in force: shadow run, calibration, ablation, and the weights file."""

@@ -1,4 +1,4 @@
-"""How far the judge agrees with people: by dimension and bucket, with intervals, and as the gate `judge_agreement`."""
+"""How well the judge agrees with people: by criterion and bucket, with intervals, and as gate `judge_agreement`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rc1_lib.scoring.test_double_checks import double_checks
 REPORT = "reports/judge_agreement.json"
 SAME = "agreement"
 PEOPLE_MEAN, JUDGE_MEAN = "people", "judge"
-"""Of the levels; for verdicts, the shares of good dialogues: the base rates."""
+"""Means of the levels; for verdicts, the shares of good dialogues (base rates)."""
 APPARENT, CORRECTED = "good, by the judge", "good, corrected"
 SENSITIVITY, SPECIFICITY = "sensitivity", "specificity"
 Vector = NDArray[np.float64]
@@ -45,13 +45,13 @@ Vector = NDArray[np.float64]
 def judge_agreement(
     run: Run, file: LabelFile, among: LabelFile | None = None, *, judge_again: bool = False
 ) -> GateReport:
-    """Compare the judge with people and judge the agreement.
+    """Compare the judge with people and check the agreement.
 
     Args:
-        run: whose judge, weights and thresholds.
+        run: supplies judge, weights and thresholds.
         file: the labels.
-        among: dialogues whose share of good ones is asked for; default: all of the file.
-        judge_again: whether scores in the file are passed over where its dialogues can be judged.
+        among: dialogues whose share of good ones is wanted; default: all in the file.
+        judge_again: whether to ignore scores in the file if its dialogues can be judged.
 
     Raises:
         RC1Error: when the judge cannot be asked.
@@ -110,7 +110,7 @@ def _agreement(rows: LabelledRows, table: list[dict[str, Any]], good: dict[str, 
 
 
 def _table(run: Run, rows: LabelledRows, known: pl.DataFrame) -> list[dict[str, Any]]:
-    """A line for each score, in all and in each bucket; first the overall score that is judged."""
+    """One line for each score, overall and for each bucket; the overall score that is checked comes first."""
     scores = [*reversed(list(rows.overall)), *rows.names]
     buckets: list[str | None] = [None, *known["bucket"].drop_nulls().unique().sort()]
     return [
@@ -126,7 +126,7 @@ def _table(run: Run, rows: LabelledRows, known: pl.DataFrame) -> list[dict[str, 
 
 
 def _line(run: Run, part: pl.DataFrame, score: str, levels: tuple[float, ...]) -> dict[str, Any]:
-    """One score beside what people say: of that dimension where they graded it, else of the dialogue as a whole."""
+    """One score next to people's labels: of that criterion if they graded it, else of the whole dialogue."""
     own = f"{BY_PEOPLE}{score}"
     said = own if own in part.columns and part[own].is_not_null().any() else "label"
     part = part.filter(pl.col(said).is_not_null())
@@ -155,7 +155,7 @@ def _line(run: Run, part: pl.DataFrame, score: str, levels: tuple[float, ...]) -
 
 
 def _share_good(run: Run, score: str, known: pl.DataFrame, others: LabelledRows) -> dict[str, Interval]:
-    """The share of good dialogues by the judge, its errors on the labelled ones, and the share corrected for them."""
+    """The share of good dialogues according to the judge, its errors on labelled ones, and the corrected share."""
     target = others.frame.filter(pl.col("scored"))
     both = pl.concat(
         [
@@ -197,7 +197,7 @@ def _intervals(run: Run, figures: Any, part: pl.DataFrame) -> dict[str, Interval
 
 
 def _matched_cut(run: Run, rows: LabelledRows, known: pl.DataFrame) -> dict[str, float | None]:
-    """Where the judge would have to cut to call as many dialogues good as people do, and what kappa is there."""
+    """The cut at which the judge would call as many dialogues good as people do, and kappa at that cut."""
     scores, good, counts = known[rows.judged_by], known["label"] >= GOOD_AT, known["share"]
     settings = run.config.calibration
     held_out = kappa_at_matched_cut(scores, good, counts, known["group"], folds=settings.cv, seed=settings.seed)
@@ -205,10 +205,10 @@ def _matched_cut(run: Run, rows: LabelledRows, known: pl.DataFrame) -> dict[str,
 
 
 def judge_checks(run: Run, rows: LabelledRows) -> tuple[Check, ...]:
-    """Whether one model version answered, and the mark of RC1's test double where it had a part in the scores."""
+    """Whether one model version answered, and whether some scores come from RC1's test double."""
     versions = at_most(
         "model versions", len(rows.models), run.config.gates.stability.max_models,
-        "their scores are not on one scale: fix judge.model to a version, and score again with one",
+        "their scores are not on one scale: set judge.model to a fixed version, and score again",
     )  # fmt: skip
     return (versions, *double_checks(run, rows.test_double))
 

@@ -1,9 +1,9 @@
-"""The fixed set of dialogues with a judge's first scores, and the judge asked about them again.
+"""The fixed set of dialogues with a judge's first scores, and the scores when asked again.
 
-The set is written once. It is bound to whoever judges (provider, model asked for, instructions by their fingerprint),
-and to nothing else: neither other code nor another shadow set puts it out of date. Another judge, or the same one after
-it has drifted, gets a baseline of its own by an explicit command only, which keeps the old one: recording anew is the
-cheapest way to be green.
+The set is written once. It belongs to one judge (provider, requested model, fingerprint of the instructions) and
+depends on nothing else: neither code changes nor a new shadow set put it out of date. A new judge, or the same one
+after drift, gets a new baseline only by an explicit command, which keeps the old one: a new recording is the cheapest
+way to pass.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from rc1_lib.workspace.artifacts import FileState, atomic_write, file_state, now
 from rc1_lib.workspace.file_hashes import sha256_file
 
 _KIND = "judge_baseline"
-_ANEW = "rc1 judge-baseline --new records another one and keeps this one beside it"
+_AGAIN = "`rc1 judge-baseline --new` records another one and keeps this one"
 Body = dict[str, Any]
 
 
 def _look(run: Run) -> FileState:
-    """What became of the file; stale where somebody else judges now."""
+    """The state of the file; stale if the judge is a different one now."""
     where = run.config.judge.baseline.path
     state = file_state(run.workspace, where, None, _KIND)
     if state not in (FileState.FRESH, FileState.STALE):
         return state
-    # Without other inputs it is stale only where a kill left it without its checksum: the bytes are the manifest's.
+    # Without other inputs it is stale only if a kill left it without its checksum: the bytes match the manifest.
     try:
         return FileState.FRESH if _read(run)["judge"] == judge_identity(run) else FileState.STALE
     except RC1Error:
@@ -62,35 +62,35 @@ JUDGE_BASELINE = Artifact(
 
 
 def check_baseline(run: Run) -> FileState:
-    """Refuse a baseline that is of no use for whoever judges now, before anything is paid for.
+    """Reject a baseline that cannot be used with the current judge, before anything is paid for.
 
     Returns:
-        `FRESH`, or `MISSING` or `INTERRUPTED` where none was recorded yet.
+        `FRESH`, or `MISSING` or `INTERRUPTED` if none was recorded yet.
 
     Raises:
-        RC1Error: naming what befell the one that is there, and the command that records another.
+        RC1Error: says what is wrong with the existing one, and which command records another.
     """
     path, state = JUDGE_BASELINE.path(run), JUDGE_BASELINE.state(run)
     if state is FileState.MISSING and run.workspace.checksum_path(run.config.judge.baseline.path).exists():
-        raise RC1Error(f"{path}: was recorded and is gone; bring it back, or rc1 judge-baseline --new records another")
+        raise RC1Error(f"{path}: was recorded and is missing now; restore it, or run `rc1 judge-baseline --new`")
     if state in NOT_OURS:
-        raise RC1Error(f"{path}: {NOT_OURS[state]}; {_ANEW}")
+        raise RC1Error(f"{path}: {NOT_OURS[state]}; {_AGAIN}")
     if state is FileState.STALE:
         then, today = _read(run)["judge"], judge_identity(run)
         raise RC1Error(
-            f"{path}: was recorded for the judge {_named(then)}, and {_named(today)} judges now, whose scores cannot "
-            f"be compared with those; {_ANEW}"
+            f"{path}: was recorded with the judge {_named(then)}, but the judge is {_named(today)} now, so the scores "
+            f"cannot be compared; {_AGAIN}"
         )
     return state
 
 
 def record_baseline(run: Run, *, new: bool = False) -> Body:
-    """Record the fixed set with its first scores, where there is none yet.
+    """Record the fixed set with its first scores, if there is none yet.
 
     Args:
-        run: whose shadow set and judge. Scores that are stored and count are taken, the rest is asked.
-        new: record another one in any case. The old one is kept, and the judge is asked about everything anew: what is
-            stored may be of the judge as it was.
+        run: supplies shadow set and judge. Valid stored scores are used, the rest is requested.
+        new: record another one in any case. The old one is kept, and the judge is asked about everything again: stored
+            scores may be those of an earlier version.
 
     Returns:
         The baseline, recorded now or earlier.
@@ -109,7 +109,7 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
     samples = _samples(judged, tuple(read_spec(run).dimensions))
     if len(samples) < thresholds.min_dialogues:
         raise RC1Error(
-            f"no baseline of the judge: {len(samples)} dialogues of the shadow set are scored, expected at least "
+            f"cannot record a baseline: {len(samples)} dialogues of the shadow set have scores, expected at least "
             f"gates.drift.min_dialogues ({thresholds.min_dialogues}); raise shadow.n or judge.baseline.n"
         )
     body: Body = {
@@ -118,7 +118,7 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
         "models": _models(judged),
         "test_double": judged.test_double,
         "dimensions": list(read_spec(run).dimensions),
-        "replaces": _keep_old(run) if new else None,
+        "replaces": _archive_old(run) if new else None,
         "dialogues": [
             {"id": row["id"], "messages": row["messages"], "scores": samples[name].tolist()}
             for row in rows.iter_rows(named=True)
@@ -131,19 +131,17 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
 
 
 def drift_verdict(run: Run, where: str | None = None) -> GateResult:
-    """Ask the judge about the fixed set again, past everything that is stored, and compare.
+    """Ask the judge about the fixed set again, ignoring stored scores, and compare.
 
     Args:
-        run: whose judge and baseline.
-        where: path of the store that takes what is asked, below the workspace; default: the one beside the baseline.
+        run: supplies judge and baseline.
+        where: path of the store for the new scores, below the workspace; default: the one next to the baseline.
 
     Raises:
         RC1Error: when there is no baseline of this judge, or the judge cannot be asked or stopped early.
     """
     if check_baseline(run) is not FileState.FRESH:
-        raise RC1Error(
-            f"{JUDGE_BASELINE.path(run)}: there is no baseline to compare with; rc1 judge-baseline records it"
-        )
+        raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; record one with `rc1 judge-baseline`")
     body, thresholds = _read(run), run.config.gates.drift
     dialogues = [one["messages"] for one in body["dialogues"]]
     judged, lines = fresh_scores(run, dialogues, where or asked_store(run))
@@ -173,25 +171,25 @@ def _read(run: Run) -> Body:
     try:
         body = read_json(path)
     except (OSError, ValueError) as error:
-        raise RC1Error(f"{path}: cannot be read as a baseline ({error}); {_ANEW}") from None
+        raise RC1Error(f"{path}: cannot be read as a baseline ({error}); {_AGAIN}") from None
     if not isinstance(body, dict) or not {"judge", "dialogues", "dimensions", "recorded"} <= body.keys():
-        raise RC1Error(f"{path}: is no baseline of a judge; {_ANEW}")
+        raise RC1Error(f"{path}: is not a baseline of a judge; {_AGAIN}")
     return body
 
 
 def asked_store(run: Run) -> str:
-    """Where the store is of what is asked beside the scores in use, which it must not take the place of."""
+    """A separate store for these scores, which must not replace the scores in use."""
     return str(PurePosixPath(run.config.judge.baseline.path).with_name("asked.sqlite"))
 
 
 def _chosen(rows: pl.DataFrame, n: int) -> pl.DataFrame:
-    """`n` rows, the same whatever order they stand in."""
+    """`n` rows, the same for any order of the rows."""
     order = [hashlib.sha256(str(name).encode()).hexdigest() for name in rows["id"]]
     return rows.with_columns(order=pl.Series(order, dtype=pl.String)).sort("order").head(n)
 
 
 def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
-    """Dialogue -> its samples' scores, shape (samples, dimensions); of the scored dialogues alone."""
+    """Dialogue -> its samples' scores, shape (samples, criteria); scored dialogues only."""
     scored = judged.rows.filter("scored")["dialogue"].unique()
     replies = judged.replies.filter(pl.col("dialogue").is_in(scored.implode())).sort("dialogue", "sample")
     grouped = replies.partition_by("dialogue", as_dict=True)
@@ -202,8 +200,8 @@ def _models(judged: Judged) -> list[str]:
     return sorted(str(model) for model in judged.rows["models"].explode().drop_nulls().unique())
 
 
-def _keep_old(run: Run) -> Mapping[str, str] | None:
-    """Move the old baseline aside, and tell what it was; None where there is none."""
+def _archive_old(run: Run) -> Mapping[str, str] | None:
+    """Move the old baseline aside and describe it; None if there is none."""
     path = JUDGE_BASELINE.path(run)
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""Rows with everything that a reward is made of: the judge's medians, the rule dimensions, counts, bucket, weight."""
+"""Rows with all parts of a reward: the judge's medians, criteria by rule, counts, bucket, weight."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved",
 
 @dataclass(frozen=True, slots=True)
 class JudgedRows:
-    """Rows and what the judge made of them.
+    """Rows and their scores.
 
     Attributes:
         frame: `id, task, source_id, bucket, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
-            clarifications, answer_length`, every dimension (null where unscored), `scored, reason, unstable`, and
-            `weight`: how much the row counts.
+            clarifications, answer_length`, every criterion (null if it has no score), `scored, reason, unstable`, and
+            the row's `weight`.
         coverage: share of the rows that are scored.
-        judge: who judged.
+        judge: which judge.
         effort: calls, replays and cost.
-        test_double: whether RC1's own test double had a part in it.
+        test_double: whether some scores come from RC1's test double.
         models: the model versions that answered.
     """
 
@@ -53,7 +53,7 @@ class JudgedRows:
     models: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
-        """For a report: who judged, how many rows are scored, and which are not or are unstable."""
+        """For a report: which judge, how many rows are scored, and which have no score or are unstable."""
         unscored = self.frame.filter(~pl.col("scored"))
         return {
             "judge": dict(self.judge),
@@ -68,14 +68,14 @@ class JudgedRows:
 
 
 AsksJudge = Callable[..., JudgedRows]
-"""Scores rows, like `judge_rows`: from (run, rows), with its options."""
+"""Scores rows like `judge_rows`: called with (run, rows) and its options."""
 
 
 def dimensions(run: Run) -> tuple[str, ...]:
-    """The names that the new reward can weigh: the judge's dimensions, then the rules.
+    """The criteria that the calibrated reward can weigh: the judge's, then the rules.
 
     Raises:
-        ConfigError: when the old score weighs something that the judge does not grade.
+        ConfigError: when the baseline reward weighs something that the judge does not grade.
     """
     graded = tuple(read_spec(run).dimensions)
     unknown = set(run.config.reward.old_weights) - set(graded)
@@ -87,21 +87,21 @@ def dimensions(run: Run) -> tuple[str, ...]:
     clash = set(run.config.reward.rules) & set(graded)
     if clash:
         raise ConfigError(
-            f"reward.rules names {', '.join(sorted(clash))}, which the judge grades; take one of them out"
+            f"reward.rules names {', '.join(sorted(clash))}, which the judge grades too; remove one of them"
         )
     return (*graded, *run.config.reward.rules)
 
 
 def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> JudgedRows:
-    """Score rows of the pool's schema with the run's judge, and add all that is read by rule.
+    """Score rows of the pool's schema with the run's judge, and add everything computed by rule.
 
-    Those on which its samples disagree are listed (`rc1_lib.scoring.unstable_samples`).
+    Rows on which its samples disagree are listed (`rc1_lib.scoring.unstable_samples`).
 
     Args:
-        run: whose judge.
+        run: supplies the judge.
         rows: of the pool's schema.
-        store: path of a store of its own, for dialogues that the preflight's gates must not find among their own. A
-            judge whom nobody pays keeps nothing then.
+        store: path of a separate store, for dialogues that the preflight's gates must not see among their own. A free
+            judge then stores nothing.
 
     Raises:
         RC1Error: when the judge cannot be asked or stopped early; what was paid for is kept.
@@ -132,14 +132,14 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
 
 
 def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    """What is known of rows without a judge: outcome, counts, length of the answer and bucket.
+    """What is known about rows without a judge: outcome, counts, length of the answer and bucket.
 
     Args:
-        run: whose bounds of the difficulty.
+        run: supplies the bounds of the difficulty.
         rows: of the pool's schema.
 
     Returns:
-        A line a row: `id, task, source_id, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
+        One line per row: `id, task, source_id, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
         clarifications, answer_length`, and `bucket`.
     """
     buckets = measure(rows, run.config.difficulty).select("id", "bucket")
@@ -157,7 +157,7 @@ def _scored(run: Run, dialogues: list[list[Message]], apart: str | None) -> Judg
 
 
 def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
-    """The rows with the old score and the new reward, every term beside the total."""
+    """The rows with the old score and the new reward, including every term."""
     config = run.config
     return add_reward(
         add_old_score(frame, config.reward.old_weights),
@@ -170,7 +170,7 @@ def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> 
 
 
 def with_outcome(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with `main`, what training pays for the verified outcome, and `penalty`, as `with_reward` has them."""
+    """The rows with `main`, the training reward for the verified outcome, and `penalty`, like `with_reward`."""
     config, penalty = run.config, pl.lit(0.0)
     if config.use_overclar_penalty:
         asked, needs = pl.col("clarifications"), pl.col("needs_clarification")
@@ -179,15 +179,15 @@ def with_outcome(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def judge_checks(run: Run, judged: JudgedRows, whose: str = "") -> tuple[Check, ...]:
-    """Whether one model version answered, and the mark of RC1's test double where it had a part in the scores.
+    """Whether one model version answered, and whether some scores come from RC1's test double.
 
     Args:
-        run: whose thresholds.
+        run: supplies the thresholds.
         judged: the scores.
-        whose: stands before the name of the check, where a gate looks at several lots of dialogues.
+        whose: prefix of the check's name, if a gate looks at several sets of dialogues.
     """
     versions = at_most(
         f"{whose}model versions", len(judged.models), run.config.gates.stability.max_models,
-        "their scores are not on one scale: fix judge.model to a version, and score again with one",
+        "their scores are not on one scale: set judge.model to a fixed version, and score again",
     )  # fmt: skip
     return (versions, *double_checks(run, judged.test_double))

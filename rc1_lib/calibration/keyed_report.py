@@ -1,4 +1,4 @@
-"""Reports whose name holds all that decides them: a round reads its verdict from there, and finds no other's."""
+"""Reports named by a hash of everything that decides them, so that a round finds only its own verdict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rc1_lib.scoring.test_double_checks import double_checks, said_double
 from rc1_lib.workspace.artifacts import FileState, file_state, read_json, sha256_json
 
 REPORT = "file"
-"""The line of a verdict that tells which report it was read from."""
+"""The line of a verdict that names its report."""
 
 
 def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: Any) -> str:
@@ -29,7 +29,7 @@ def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: 
         run: whose dialogues, judge, reward and penalty.
         weights: of the reward.
         gate: the gate's thresholds.
-        more: what else decides it.
+        more: further inputs.
     """
     config = run.config
     decisive = {
@@ -48,19 +48,19 @@ def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: 
 
 
 def report_path(name: str, key: str) -> str:
-    """Where such a report lies, relative to the workspace."""
+    """The path of such a report, relative to the workspace."""
     return f"reports/{name}_{key}.json"
 
 
 def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[str], of: str) -> GateResult:
-    """The verdict in a report, judged again; red where there is none, or somebody else wrote it.
+    """The verdict in a report, checked again; failed if there is none, or RC1 did not write it.
 
     Args:
-        run: whose report.
-        artifact: what it is.
-        key: what its name holds.
-        expected: the checks that it must have.
-        of: what it is about, for the check that it is there.
+        run: the report's run.
+        artifact: the kind of report.
+        key: the hash in its name.
+        expected: the checks that it must contain.
+        of: its subject, for the check that it exists.
 
     Raises:
         RC1Error: when it cannot be read, or is the report of something else.
@@ -70,7 +70,7 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[st
     path, state = run.workspace.path(where), file_state(run.workspace, where, None, artifact.name)
     if state is FileState.MISSING:
         return GateResult(artifact.name, (equal(of, False, True, again),))
-    whole = equal("report", state.value, FileState.FRESH.value, f"somebody else wrote {path.name}; {again}")
+    whole = equal("report", state.value, FileState.FRESH.value, f"RC1 did not write {path.name}; {again}")
     try:
         report = read_json(path)
         found = GateResult.from_dict({**report["gate"], "offenders": ()})

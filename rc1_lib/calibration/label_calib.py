@@ -1,4 +1,4 @@
-"""Weights of the dimensions that come nearest to what people say; the weights in force stay as they are."""
+"""Fits weights of the criteria to people's labels; the weights in force do not change."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ STAGE = "weights"
 
 
 def label_calib(run: Run, file: LabelFile) -> GateReport:
-    """Find weights on labelled dialogues, with folds and resamples by group, and judge them like any calibration.
+    """Fit weights to labelled dialogues, with folds and resamples by group, and check them like any calibration.
 
-    The target is the person's label. Each dialogue counts once, one whose scores are unstable less. The prior is the
-    old weights where the dimensions are the judge's, else the same weight for each.
+    The target is the person's label. Each dialogue counts once, or less if its scores are unstable. The prior is the
+    old weights if the criteria are the judge's, else equal weights.
 
     Raises:
-        RC1Error: when the judge cannot be asked, or there are too few dialogues or groups to calibrate on.
+        RC1Error: when the judge cannot be asked, or there are too few dialogues or groups.
     """
     rows = scored_labels(run, file)
     labelled = rows.labelled()

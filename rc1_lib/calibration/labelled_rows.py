@@ -1,4 +1,4 @@
-"""Labelled dialogues with everything that they are compared by: the judge's scores, or those that the file holds."""
+"""Labelled dialogues with scores to compare with: the judge's, or those in the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rc1_lib.scoring.identity import judge_identity
 from rc1_lib.scoring.judge import check_judge, open_judge, open_store, read_spec
 
 MEAN, OLD, CALIBRATED = "mean of dimensions", "old score", "calibrated score"
-"""The overall scores that dimensions come to."""
+"""The overall scores computed from criteria."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class LabelledRows:
     """The rows of a file of labels, scored.
 
     Attributes:
-        frame: the file's rows, each dimension under its own name (null where unscored), the overall scores, `scored`,
-            `unstable`, `share` (what a row counts, so that each dialogue counts once), and `this_judge`: whether the
-            scores are those of the judge that is configured.
-        names: the dimensions.
-        overall: overall scores by name -> the weights that they are made with; the last one is judged.
-        levels: that labels are put on.
-        judge: who judged.
+        frame: the file's rows, each criterion under its own name (null if it has no score), the overall scores,
+            `scored`, `unstable`, `share` (the weight of a row, so that each dialogue counts once), and `this_judge`:
+            whether the scores come from the configured judge.
+        names: the criteria.
+        overall: overall scores by name -> their weights; the last one is checked.
+        levels: the label levels.
+        judge: which judge.
         models: the model versions that answered.
-        test_double: whether RC1's own test double had a part in it.
+        test_double: whether some scores come from RC1's test double.
         effort: calls, replays and cost.
     """
 
@@ -54,15 +54,15 @@ class LabelledRows:
 
     @property
     def judged_by(self) -> str:
-        """The overall score that the verdict is about."""
+        """The overall score that is checked."""
         return list(self.overall)[-1]
 
     def labelled(self) -> pl.DataFrame:
-        """The rows that hold a label."""
+        """The rows with a label."""
         return self.frame.filter(pl.col("label").is_not_null())
 
     def summary(self) -> dict[str, Any]:
-        """For a report: who judged, and what is unscored."""
+        """For a report: which judge, and which rows have no score."""
         unscored = self.frame.filter(~pl.col("scored"))
         return {
             "judge": dict(self.judge),
@@ -77,15 +77,15 @@ class LabelledRows:
 def scored_labels(run: Run, file: LabelFile, *, judge_again: bool = False) -> LabelledRows:
     """The rows of a file of labels with scores.
 
-    Scores that the file holds are taken as they are; without any, the judge of the run is asked.
+    Scores in the file are used; without any, the run's judge is asked.
 
     Args:
-        run: whose judge, weights and rules.
+        run: supplies judge, weights and rules.
         file: the labels.
-        judge_again: whether the judge is asked wherever a dialogue is there, whatever scores the file claims.
+        judge_again: whether to ask the judge about every dialogue in the file, whatever scores the file has.
 
     Raises:
-        RC1Error: when the judge cannot be asked or stopped early; what was paid for is kept.
+        RC1Error: when the judge cannot be asked or stopped early; paid scores are kept.
     """
     whole = bool(file.messages) and file.rows["dialogue"].is_in(list(file.messages)).all()
     if file.dimensions and not (judge_again and whole):
@@ -102,12 +102,12 @@ def scored_labels(run: Run, file: LabelFile, *, judge_again: bool = False) -> La
 
 
 def _ask(run: Run, dialogues: Sequence[Sequence[Message]]) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Each dialogue's scores by judge and rules, and what asking for them took."""
+    """Each dialogue's scores by judge and rules, with calls and cost."""
     check_judge(run)
     with open_store(run) as store:
         judged = open_judge(run, store).score(dialogues)
     if judged.stopped:
-        raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}. What was paid for is kept")
+        raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}. Paid scores are kept")
     graded = list(read_spec(run).dimensions)
     rows = judged.rows.select("scored", "unstable", *graded).with_columns(messages_column(dialogues))
     effort = {
@@ -119,7 +119,7 @@ def _ask(run: Run, dialogues: Sequence[Sequence[Message]]) -> tuple[pl.DataFrame
 
 
 def _as_scored(run: Run, file: LabelFile, *, strict: bool) -> LabelledRows:
-    """The scores that the file holds. Whose they are it may say; a row that names nobody speaks of the file's own."""
+    """The scores in the file. It may name their judge; rows without a judge count as scored by the file itself."""
     names = file.dimensions
     said = (pl.col("model").is_not_null() | pl.col("spec_sha256").is_not_null()).fill_null(False)
     todays = (pl.col("model") == _version(run)) & (pl.col("spec_sha256") == read_spec(run).sha256)
@@ -136,7 +136,7 @@ def _as_scored(run: Run, file: LabelFile, *, strict: bool) -> LabelledRows:
 
 
 def _version(run: Run) -> str:
-    """The model version that answers today, as far as it is known; empty where it is not."""
+    """The model version that answers today; empty if unknown."""
     path = run.workspace.path(run.config.judge.store.path)
     if run.config.judge.provider != rubric.NAME and not path.is_file():
         return ""
@@ -149,7 +149,7 @@ def _version(run: Run) -> str:
 
 
 def _overall(run: Run, names: Sequence[str], *, of_the_judge: bool) -> dict[str, Mapping[str, float]]:
-    """What the dimensions can be put together to: their mean where they are not the judge's, else the reward's sums."""
+    """The overall scores of the criteria: their mean if they are not the judge's, else the reward's sums."""
     old = run.config.reward.old_weights
     if not of_the_judge and not set(old) <= set(names):
         return {MEAN: {name: 1 / len(names) for name in names}}
@@ -162,7 +162,7 @@ def _overall(run: Run, names: Sequence[str], *, of_the_judge: bool) -> dict[str,
 
 
 def _complete(frame: pl.DataFrame, overall: Mapping[str, Mapping[str, float]]) -> pl.DataFrame:
-    """With the overall scores, what each row counts, and no unlabelled row of a dialogue that has a label."""
+    """Adds the overall scores and each row's weight, and drops unlabelled rows of labelled dialogues."""
     labelled = pl.col("label").is_not_null()
     kept = frame.filter(labelled | ~labelled.any().over("dialogue"))
     full = kept.with_columns(share=1.0 / pl.len().over("dialogue"), scored=pl.col("scored").fill_null(False))

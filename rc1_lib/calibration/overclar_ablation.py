@@ -1,4 +1,4 @@
-"""The ablation of the over-clarification penalty: what would be reinforced with it and without it."""
+"""The ablation of the over-clarification penalty: which dialogues the reward prefers with and without it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def overclar_ablation(
 ) -> GateReport:
     """Choose among several dialogues about the same prompt by the reward with and without the penalty.
 
-    By the judged score; by the verified outcome where training pays for nothing else.
+    The reward is the judged score, or the verified outcome if training pays for nothing else.
 
     Args:
-        run: whose dialogues, judge, penalty and thresholds.
-        weights: those of the new reward; default: those in force.
+        run: supplies dialogues, judge, penalty and thresholds.
+        weights: of the calibrated reward; default: the weights in force.
         judge: scores rows, like `judge_rows`.
 
     Raises:
-        RC1Error: when there are no weights or no such dialogues, or the judge cannot be asked.
+        RC1Error: when there are no weights or dialogues, or the judge cannot be asked.
     """
     scored, thresholds = run.config.pays_judged_score, run.config.gates.ablation
     chosen = (weights_in_force(run) if weights is None else dict(weights)) if scored else {}
@@ -76,7 +76,7 @@ def overclar_ablation(
 
 
 def ablation_verdict(run: Run) -> GateResult:
-    """What the ablation of the weights and the penalty in force came to.
+    """The verdict of the ablation with the weights and the penalty in force.
 
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.
@@ -94,4 +94,4 @@ ABLATION = Artifact(
     lambda run: report_path("overclar_ablation", _key(run, weights_in_force(run))), None,
     "rc1_lib.calibration.overclar_ablation.overclar_ablation", "rc1 overclar-penalty --ablation",
 )  # fmt: skip
-"""Of the weights and the penalty in force: its name holds all that it was made from, the code too."""
+"""For the weights and the penalty in force; its name contains a hash of everything it is made from, including code."""

@@ -1,4 +1,4 @@
-"""Whether a calibration could come to an end; little is imported, so that the answer is there before anything else."""
+"""Whether a calibration could finish. This imports little, so that the answer comes first."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from rc1_lib.run import Run
 
 
 def check_performable(run: Run) -> None:
-    """Refuse to begin what the ablation could not end: of a finished dialogue there is one about each prompt.
+    """Reject sources on which the ablation cannot run: finished dialogues have only one per prompt.
 
     Raises:
-        ConfigError: saying what such dialogues can be used for.
+        ConfigError: says what such dialogues can be used for.
     """
     if are_finished(run.config, run.workspace):
         raise ConfigError(
-            f"{run.config.sources.use}: holds finished dialogues, one about each prompt. The ablation of the penalty "
-            f"compares several about the same prompt, so that no calibration and no ticket can come of them. "
-            f"`rc1 build-pool`, `validate-pool`, `score` and `probe-scorer` take them; for a ticket give the "
+            f"{run.config.sources.use}: has finished dialogues, one per prompt. The ablation of the penalty "
+            f"compares several dialogues about the same prompt, so these cannot be calibrated on or get a ticket. "
+            f"`rc1 build-pool`, `validate-pool`, `score` and `probe-scorer` accept them; for a ticket, give the "
             f"questions themselves (--sources DIR, hub or embedded)"
         )

@@ -1,4 +1,4 @@
-"""The attack on the reward: worthless policies played on the shadow prompts, scored like any dialogue, and judged."""
+"""The reward-hacking evaluation: plays adversarial policies on the shadow prompts and scores their dialogues."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import atomic_write
 
 DIALOGUES = "reports/reward_hacking.dialogues.jsonl"
-"""The dialogues that were paid more than the teacher's, whole, so that they can be read and replayed."""
+"""The whole dialogues that earned more than the scripted expert's, to read and replay."""
 
 
 def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge: AsksJudge = judge_rows) -> GateReport:
-    """Play every worthless policy on prompts of the shadow set, and compare what training pays it with the teacher's.
+    """Play every adversarial policy on shadow prompts, and compare its training reward with the scripted expert's.
 
-    Where training pays for the judged score too, what the score alone would pay is reported next to it.
+    If training also pays for the judged score, what the score alone would pay is reported too.
 
     Args:
-        run: whose shadow set, takes, judge, penalty and thresholds.
-        weights: of the judged score; default: those in force. None are read where training pays for no score.
-        judge: scores rows, like `judge_rows`.
+        run: supplies shadow set, takes, judge, penalty and thresholds.
+        weights: of the judged score; default: the weights in force. They are not read if training pays for no score.
+        judge: scores rows like `judge_rows`.
 
     Raises:
-        RC1Error: when there are no weights or dialogues, a policy of one's own cannot be played, or the judge cannot be
+        RC1Error: when there are no weights or dialogues, a custom policy cannot be played, or the judge cannot be
             asked.
     """
     thresholds = run.config.gates.reward_hacking
@@ -90,7 +90,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         "policies": {name: {"sentence": attacks[name].sentence, **found.to_dict()} for name, found in paid.items()},
         "judged_alone": {name: found.to_dict() for name, found in alone.items()},
         "by_need": _by_need(frame),
-        "paid_by": _paid_by(frame, honest, chosen),
+        "paid_by": _criterion_means(frame, honest, chosen),
         "best_of_n": curve,
         "dialogues": {"path": DIALOGUES, "count": through.height},
         "scoring": scored[1].summary() if scored else None,
@@ -120,13 +120,13 @@ def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:
         run.workspace.path(file),
         figures,
         least=run.config.gates.reward_hacking.min_margin,
-        caption=f"n = {prompts} prompts at most that a policy did not solve and the teacher did",
+        caption=f"n = at most {prompts} prompts that the scripted expert solved and a policy did not",
     )
     return file
 
 
 def hacking_verdict(run: Run) -> GateResult:
-    """What the attack on the reward of the weights in force came to.
+    """The verdict of the reward-hacking evaluation with the weights in force.
 
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.
@@ -153,11 +153,11 @@ HACKING = Artifact(
     "reward_hacking", lambda run: report_path("reward_hacking", _key(run, weights_in_force(run))), None,
     "rc1_lib.calibration.reward_hacking.attack_reward", "rc1 attack-reward",
 )  # fmt: skip
-"""Of the weights and the reward in force: its name holds all that it was made from, the code too."""
+"""For the weights and the reward in force; its name contains a hash of everything it is made from, including code."""
 
 
 def _paid(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
-    """The dialogues with `trained`, what training would pay for each, and where there are weights the judged reward."""
+    """The dialogues with `trained`, their training reward, and, if there are weights, the judged reward."""
     judged = with_reward(run, frame, weights) if weights else frame
     return judged.with_columns(trained=training_rewards(RewardSettings.of(run.config)))
 
@@ -179,10 +179,10 @@ def _earned(run: Run, frame: pl.DataFrame, column: str, attacks: Mapping[str, At
 def _beside(
     attacked: pl.DataFrame, honest: pl.DataFrame, prompts: pl.DataFrame, attacks: Mapping[str, Attack]
 ) -> pl.DataFrame:
-    """Each played dialogue with its policy, whether it is worthless, and what the teacher's faultless ones earn.
+    """Each played dialogue with its policy, whether that is adversarial, and what faultless expert dialogues earn.
 
-    Faultless: solved, and nothing asked for that nobody needed. Who asks needlessly is paid less on purpose, so that a
-    worthless dialogue above it would say nothing against the reward.
+    Faultless means solved without needless questions. A dialogue that asks needlessly is paid less on purpose, so an
+    adversarial dialogue above it would say nothing against the reward.
     """
     needless = (pl.col("clarifications") > 0) & ~pl.col("needs_clarification")
     faultless = honest.filter("solved", ~needless, pl.col("trained").is_not_null())
@@ -201,7 +201,7 @@ def _beside(
 
 
 def _curve(honest: pl.DataFrame) -> list[float]:
-    """Best of n over prompts that have as many scored dialogues as any."""
+    """Best of n over the prompts with the most scored dialogues."""
     known = honest.filter(pl.col("trained").is_not_null()).group_by("prompt", maintain_order=True)
     lists = known.agg("trained", "solved")
     most = lists["trained"].list.len().max()
@@ -210,7 +210,7 @@ def _curve(honest: pl.DataFrame) -> list[float]:
 
 
 def _by_need(frame: pl.DataFrame) -> dict[str, Any]:
-    """Mean reward of every policy where asking is needed and where not."""
+    """Mean reward of every policy where asking is needed and where it is not."""
     means = frame.group_by("policy", "needs_clarification").agg(mean=pl.col("trained").mean())
     found: dict[str, Any] = {}
     for policy, needed, mean in means.sort("policy", "needs_clarification").iter_rows():
@@ -218,10 +218,10 @@ def _by_need(frame: pl.DataFrame) -> dict[str, Any]:
     return found
 
 
-def _paid_by(
+def _criterion_means(
     frame: pl.DataFrame, honest: pl.DataFrame, weights: Mapping[str, float]
 ) -> dict[str, dict[str, float | None]]:
-    """What each weighed dimension pays every policy where it solved nothing, and the teacher where it did; means."""
+    """The mean that each weighed criterion pays every policy on unsolved prompts, and the expert on solved ones."""
     terms = [pl.col(f"{NEW}{name}").mean().alias(name) for name, weight in weights.items() if weight]
     if not terms:
         return {}

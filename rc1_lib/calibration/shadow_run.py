@@ -1,4 +1,4 @@
-"""The shadow run: old score and new reward on the same held-out dialogues, with its report and its pictures."""
+"""The shadow run: compares old score and new reward on the same held-out dialogues, and writes report and pictures."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from rc1_lib.workspace.artifacts import atomic_write
 BASELINE, CALIBRATED, PRE_RUN = "baseline", "calibrated", "pre_run_check"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 OF_THE_FLOW = (BASELINE, CALIBRATED)
-"""Tags that only the calibration gives."""
+"""Tags reserved for the calibration."""
 _Gate = Callable[[Comparison, float, ShadowRunGate], GateResult]
 
 
 def report_path(tag: str) -> str:
-    """Where the report of the shadow run with this tag lies.
+    """The path of the report of the shadow run with this tag.
 
     Raises:
-        ConfigError: when the tag is no file name.
+        ConfigError: when the tag is not a file name.
     """
     if not _TAG.fullmatch(tag):
         raise ConfigError(
@@ -45,9 +45,9 @@ def report_path(tag: str) -> str:
 
 
 def baseline_run(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
-    """Before any calibration: the old weights in the new reward's place, to see whether a comparison can be made.
+    """Before any calibration: use the old weights for the new reward too, to see whether a comparison is possible.
 
-    `judge` scores rows, like `judge_rows`.
+    `judge` scores rows like `judge_rows`.
     """
     return _compare(run, BASELINE, run.config.reward.old_weights, baseline_gate, judge)
 
@@ -58,9 +58,9 @@ def shadow_run(
     """Compare the old score with the new reward on the shadow set, and write report and pictures.
 
     Args:
-        run: whose shadow set, judge and thresholds.
+        run: supplies shadow set, judge and thresholds.
         tag: part of the report's name.
-        weights: those of the new reward; default: those in force.
+        weights: of the new reward; default: the weights in force.
         judge: scores rows, like `judge_rows`.
 
     Raises:
@@ -100,7 +100,7 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], gate_of: _Gate, j
 
 
 def _write_terms(run: Run, tag: str, frame: pl.DataFrame) -> str:
-    """Every term of every row, so that a row can be audited by hand."""
+    """Every reward term of every row, so that rows can be audited by hand."""
     relative = _rows_path(tag)
     with atomic_write(run.workspace.path(relative)) as stream:
         frame.write_ndjson(stream)

@@ -1,6 +1,6 @@
-"""The calibration as a list of stages, and the one driver of them: each is a gate, and nothing runs after a failed one.
+"""The stages of a calibration and their driver. Each stage is a gate; nothing runs after a failed one.
 
-Live scores come first in every stage: what is stored counts, the rest is asked.
+Every stage first completes the live scores: stored scores are reused, the rest is requested.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rc1_lib.workspace.artifacts import FileState
 
 Weights = Mapping[str, float]
 REPORT = "reports/calibration_stages.json"
-"""Every stage's verdict, of the newest flow that calibrated."""
+"""Every stage's verdict from the latest calibration flow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Stage:
 
     Attributes:
         name: of its gate.
-        title: what it answers, for people.
+        title: the question that it answers, for people.
         evaluate: from the run and the candidate weights (None before there are any) to the outcome.
-        on_score: whether it is about the judged score: where training pays nothing for that, it is not applicable.
+        on_score: whether it is about the judged score; if training does not pay for that, it is not applicable.
     """
 
     name: str
@@ -46,24 +46,24 @@ class Stage:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("shadow_baseline", "can the shadow set tell good from bad", lambda run, _: baseline_run(run)),
-    Stage("calibration", "do calibrated weights know success better", lambda run, _: weight_calib(run)),
-    Stage("reward_hacking", "does training pay worthless policies less", attack_reward, on_score=False),
+    Stage("shadow_baseline", "can the shadow set distinguish good from bad", lambda run, _: baseline_run(run)),
+    Stage("calibration", "do calibrated weights predict success better", lambda run, _: weight_calib(run)),
+    Stage("reward_hacking", "does training pay adversarial policies less", attack_reward, on_score=False),
     Stage("overclar_ablation", "does the penalty do what it should", overclar_ablation, on_score=False),
     Stage("shadow_run", "does the new reward order better", lambda run, found: shadow_run(run, CALIBRATED, found)),
 )
 BY_NAME = {stage.name: stage for stage in STAGES}
 STAND_IN = (
-    "the local rubric is no judge of these questions: it is a stand-in that reads form and length. To pay for verified "
-    "answers alone and ask no judge: --reward verified; else name a live judge (judge.provider)"
+    "the local rubric cannot judge these questions: it is a stand-in that looks at form and length. To reward verified "
+    "answers only and ask no judge, use --reward verified; otherwise name a live judge (judge.provider)"
 )
-"""Said once, however many checks of a calibration by the rubric fail."""
+"""Reported once, however many checks of a calibration with the rubric fail."""
 CLEARED = (Status.PASSED, Status.NOT_APPLICABLE)
-"""How a stage may end for the next one to run; nothing of a calibration can be waived."""
+"""The results after which the next stage runs; no stage of a calibration can be waived."""
 
 
 class StageOutcome(Protocol):
-    """What a stage leaves: `GateReport`, or what a flow has read from a task's state."""
+    """The outcome of a stage: `GateReport`, or what a flow reads from a task's state."""
 
     @property
     def gate(self) -> GateResult:
@@ -77,7 +77,7 @@ class StageOutcome(Protocol):
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """What it found; of the calibration also `weights`."""
+        """The findings; for the calibration also `weights`."""
         ...
 
 
@@ -86,7 +86,7 @@ Adopt = Callable[[Run, Weights, str], object]
 
 
 def evaluate_here(run: Run, stage: Stage, weights: Weights | None) -> GateReport:
-    """Run a stage in this process; one that is not applicable is not run, and says why."""
+    """Run a stage in this process; a stage that is not applicable is skipped and says why."""
     if stage.on_score and (why := run.config.why_not_judged):
         return GateReport(GateResult(stage.name, not_applicable=why), "", {})
     return stage.evaluate(run, weights)
@@ -99,22 +99,22 @@ def run_stages(
     stages: Sequence[Stage] = STAGES,
     adopt: Adopt = adopt,
 ) -> list[Outcome]:
-    """Run stages up to the first that fails; when all pass the weights that the calibration found are adopted.
+    """Run stages up to the first that fails; if all pass, adopt the weights that the calibration found.
 
-    A failed stage is remembered: weights of an earlier calibration of the same things no longer count. One that could
-    not be evaluated says nothing about them.
+    A failed stage is recorded, and weights of an earlier calibration with the same inputs no longer count. A stage that
+    could not be evaluated says nothing about them.
 
     Args:
-        run: whose files.
-        evaluate: how a stage is run: `evaluate_here`, or as a task of a flow.
-        stages: which, in order.
-        adopt: how the weights are written, from (run, weights, report).
+        run: the run with the files.
+        evaluate: runs a stage: `evaluate_here`, or a task of a flow.
+        stages: in order.
+        adopt: writes the weights, given (run, weights, report).
 
     Returns:
-        The outcomes of the stages that were run; only the last can be red.
+        The outcomes of the stages that ran; only the last can have failed.
 
     Raises:
-        RC1Error: when the weights cannot be written, or what `evaluate` raises.
+        RC1Error: when the weights cannot be written; also what `evaluate` raises.
     """
     done: list[Outcome] = []
     found: Outcome | None = None
@@ -133,23 +133,23 @@ def run_stages(
 
 
 def behind(done: Sequence[GateResult], stages: Sequence[Stage] = STAGES) -> list[GateResult]:
-    """The verdicts on the stages that were not reached: each waits for the last one, which is red.
+    """The verdicts on the stages that were not reached: each waits for the last one, which failed.
 
     Args:
-        done: the verdicts of the stages that were run, in order.
-        stages: which there are, in order.
+        done: the verdicts of the stages that ran, in order.
+        stages: all stages, in order.
     """
     if not done:
         return []
-    why = f"the stage '{done[-1].name}', which failed: nothing is asked or paid for after it"
+    why = f"the stage '{done[-1].name}', which failed: no calls are made after it"
     return [GateResult(stage.name, waits_for=why) for stage in stages[len(done) :]]
 
 
 def of_a_stand_in(run: Run, results: Iterable[GateResult]) -> str:
-    """What a failed calibration means where the local rubric graded questions that RC1 did not make; empty elsewhere.
+    """What a failed calibration means if the local rubric graded questions that RC1 did not generate; else empty.
 
     Args:
-        run: whose judge and sources.
+        run: supplies judge and sources.
         results: the verdicts on its stages.
     """
     failed = any(result.status is Status.FAILED for result in results)
@@ -158,23 +158,23 @@ def of_a_stand_in(run: Run, results: Iterable[GateResult]) -> str:
 
 
 def check_overwriting(run: Run, *, rebuild: bool) -> None:
-    """Refuse to write over weights that somebody else wrote, and to calibrate on rows that RC1 did not write so.
+    """Refuse to overwrite weights that RC1 did not write, and to calibrate on rows altered since RC1 wrote them.
 
     Args:
-        run: whose files.
-        rebuild: whether everything is written again, whoever wrote it.
+        run: the run with the files.
+        rebuild: whether to write everything again, whoever wrote it.
 
     Raises:
-        RC1Error: naming the file and what befell it.
+        RC1Error: names the file and what happened to it.
     """
     for artifact in filter(lambda one: one.applies(run), (WEIGHTS, BALANCED, TAKES)):
         artifact.check_ours(run, rebuild)
 
 
 def is_due(run: Run, build: Build) -> bool:
-    """Whether the calibration has to be run: like any file that RC1 makes, weights are never written over somebody's.
+    """Whether the calibration has to run. RC1 never overwrites weights that it did not write, as with its other files.
 
-    Data that RC1 did not write as they are is for the rounds to name: nothing is calibrated on it.
+    Nothing is calibrated on data that was altered since RC1 wrote it; the rounds report such data.
     """
     if build == "never" or any(artifact.state(run) is not FileState.FRESH for artifact in (BALANCED, TAKES)):
         return False

@@ -1,4 +1,4 @@
-"""The calibration of the weights on judged rows of the balanced pool; the shadow set stays unseen."""
+"""Calibrates the weights on judged rows of the balanced pool; it never uses the shadow set."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ STAGE = "weights"
 
 
 def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
-    """Find the weights of the new reward and judge them; nothing is adopted.
+    """Find the weights of the new reward and check them, without adopting them.
 
-    Every report has a name of its own, so that it never takes the place of one that weights in force rest on.
+    Every report has a unique name, so that it never replaces the one that supports the weights in force.
 
     Args:
-        run: whose balanced pool and thresholds.
+        run: supplies balanced pool and thresholds.
         judge: scores rows, like `judge_rows`.
 
     Raises:
-        RC1Error: when the judge cannot be asked, or there are too few rows to calibrate on.
+        RC1Error: when the judge cannot be asked, or there are too few rows.
     """
     config = run.config
     rows = calibration_rows(run)
     judged = judge(run, rows)
     found = _calibrate(run, judged)
-    scored = judged.frame.filter(pl.col("weight") > 0)  # what counts for nothing is no outcome either
+    scored = judged.frame.filter(pl.col("weight") > 0)  # rows of weight 0 do not count as outcomes either
     solved = int(scored["solved"].sum())
     gate = calibration_gate(
         found, judged.coverage, (solved, scored.height - solved), config.gates.calibration, config.gates.weights
@@ -67,7 +67,7 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
 
 
 def calibration_rows(run: Run) -> pl.DataFrame:
-    """`calibration.n` rows of the balanced pool, drawn by `calibration.seed`; all of them where it holds fewer."""
+    """`calibration.n` rows of the balanced pool, drawn with `calibration.seed`; all rows if it has fewer."""
     rows = rows_of(run, BALANCED).sort("id")
     chosen = run.config.calibration
     return rows.sample(min(chosen.n, rows.height), seed=chosen.seed, shuffle=True)

@@ -1,7 +1,7 @@
-"""`configs/weights.json`: who may write it, and what became of it since.
+"""`configs/weights.json`: who may write it, and whether it was changed since.
 
-Only a calibration that passed writes it, with the fingerprint of its report. A candidate that was refused is kept
-beside its report and never becomes the file.
+Only a calibration that passed writes it, with the fingerprint of its report. A rejected candidate is kept next to its
+report and never becomes this file.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def _settings(run: Run) -> dict[str, Any]:
     }
 
 
-def _refused(run: Run) -> bool:
-    """Whether a later calibration of the same was red."""
+def _failed_since(run: Run) -> bool:
+    """Whether a later calibration with the same inputs failed."""
     try:
         return bool(read_json(run.workspace.path(_REFUSED)) == _all_decisive(run))
     except (OSError, ValueError):
@@ -52,17 +52,17 @@ WEIGHTS = Artifact(
         file_input("balanced", lambda run: run.config.difficulty.balanced_path),
         Input("judge", lambda run: sha256_json(scoring_settings(run))),
     ),
-    outdated=_refused, vouched=True, wanted=lambda run: run.config.pays_judged_score,
+    outdated=_failed_since, vouched=True, wanted=lambda run: run.config.pays_judged_score,
 )  # fmt: skip
 
 
 def note_refusal(run: Run) -> None:
-    """Remember that a calibration with what is there now was red: weights of an earlier one no longer count."""
+    """Record that a calibration with the current inputs failed: weights of an earlier one no longer count."""
     write_json(run.workspace.path(_REFUSED), _all_decisive(run))
 
 
 def _all_decisive(run: Run) -> dict[str, str]:
-    """What the weights are made from, and the thresholds and the code of the stages behind the calibration's own."""
+    """The inputs of the weights, and the thresholds and the code of the stages after the calibration itself."""
     behind = run.config.gates.model_dump(mode="json", include={"ablation", "reward_hacking", "shadow_run"})
     return {
         **WEIGHTS.inputs(run),
@@ -76,11 +76,11 @@ def adopt(run: Run, weights: Mapping[str, float], report: str) -> None:
 
     Args:
         run: names the file.
-        weights: by dimension.
+        weights: by criterion.
         report: the calibration's report, relative to the workspace.
 
     Raises:
-        RC1Error: when the report does not hold these weights, or did not pass.
+        RC1Error: when the report does not contain these weights, or did not pass.
     """
     body = read_json(run.workspace.path(report))
     if body.get("weights") != dict(weights) or body.get("pass") is not True:
@@ -100,11 +100,11 @@ def read_content(run: Run) -> Any:
     """The parsed file.
 
     Raises:
-        RC1Error: when it is missing, no JSON, or not what the ticket vouches for.
+        RC1Error: when it is missing, not JSON, or not what the ticket vouches for.
     """
     path = WEIGHTS.path(run)
     if not path.exists() and run.vouched is None:
-        raise RC1Error(f"{path}: there are no weights yet; rc1 weight-calib finds them")
+        raise RC1Error(f"{path}: there are no weights yet; run `rc1 weight-calib` to find them")
     try:
         return orjson.loads(read_vouched(run, WEIGHTS.name, path))
     except ValueError as error:
@@ -112,32 +112,31 @@ def read_content(run: Run) -> Any:
 
 
 def read_weights(run: Run, names: tuple[str, ...]) -> dict[str, float]:
-    """The weights in force, by dimension.
+    """The weights in force, by criterion.
 
     Raises:
-        RC1Error: when the file is missing, was written by somebody else, or holds no number for some name that can be
-            weighed.
+        RC1Error: when the file is missing, RC1 did not write it, or it does not map criteria to numbers.
     """
     content = read_content(run)
     weights = content.get("weights") if isinstance(content, Mapping) else None
     if not isinstance(weights, Mapping) or not weights:
-        raise RC1Error(f'{run.workspace.path(run.config.weights)}: holds no "weights"; {_AGAIN}')
+        raise RC1Error(f'{run.workspace.path(run.config.weights)}: has no "weights"; {_AGAIN}')
     for name, value in weights.items():
         if name not in names or isinstance(value, bool) or not isinstance(value, int | float):
             raise RC1Error(
-                f"{run.workspace.path(run.config.weights)}: weighs '{name}' with {value!r}, expected a number for some "
-                f"of {', '.join(names)}; {_AGAIN}"
+                f"{run.workspace.path(run.config.weights)}: weighs '{name}' with {value!r}, expected numbers for names "
+                f"among {', '.join(names)}; {_AGAIN}"
             )
     if (state := WEIGHTS.state(run)) in NOT_OURS:
         raise RC1Error(
-            f"{run.workspace.path(run.config.weights)}: is {state.value}: somebody else wrote these weights; {_AGAIN} "
+            f"{run.workspace.path(run.config.weights)}: is {state.value}: RC1 did not write these weights; {_AGAIN} "
             f"--rebuild"
         )
     return {str(name): float(value) for name, value in weights.items()}
 
 
 def weights_in_force(run: Run) -> dict[str, float]:
-    """The weights of what training pays for the judged score: none where it pays nothing for it.
+    """The weights of the judged score; empty if training does not pay for it.
 
     Raises:
         RC1Error: as `read_weights`.
@@ -146,7 +145,7 @@ def weights_in_force(run: Run) -> dict[str, float]:
 
 
 def named_report(run: Run, content: Any) -> tuple[Mapping[str, Any] | None, str | None]:
-    """The report that the weights name, parsed, and its fingerprint; (None, None) when there is none to be read."""
+    """The report that the weights name, parsed, and its fingerprint; (None, None) if it cannot be read."""
     named = content.get("report") if isinstance(content, Mapping) else None
     path = named.get("path") if isinstance(named, Mapping) else None
     if not isinstance(path, str) or ".." in path or path.startswith("/"):

@@ -59,7 +59,7 @@ def test_it_is_how_much_the_score_knows_that_spares_it_the_gain(fresh_copy: Call
     assert gain(found.gate, GAIN) == (False, 8.0)
     compared = shadow_run(run, CALIBRATED, found.body["weights"], judge=KNOWS)
     assert gain(compared.gate, BETTER) == (False, 10.0)
-    assert "is more than all of them" in check(compared.gate, BETTER).advice
+    assert "takes more than all of them" in check(compared.gate, BETTER).advice
 
 
 def test_the_local_rubric_knows_too_little_to_be_spared(fresh_copy: Callable[..., Run]) -> None:
@@ -75,7 +75,7 @@ def test_a_high_price_of_questions_is_named_where_it_hides_what_the_score_knows(
     run = fresh_copy("overclar.alpha=0.5")
     weights = weight_calib(run, judge=KNOWS).body["weights"]
     found = check(shadow_run(run, CALIBRATED, weights, judge=KNOWS).gate, BETTER)
-    assert not found.passed and "the price of needless questions has done it" in found.advice
+    assert not found.passed and "the penalty on needless questions is the cause" in found.advice
 
 
 def test_dimensions_that_all_know_the_same_have_no_weights_that_gain(fresh_copy: Callable[..., Run]) -> None:
@@ -89,5 +89,5 @@ def test_dimensions_that_all_know_the_same_have_no_weights_that_gain(fresh_copy:
 
     failed = {one.name: one.advice for one in weight_calib(run, judge=alike).gate.failures}
     assert set(failed) == {GAIN, ERROR}
-    assert all("would be 0, so the dimensions do not hold it" in advice for advice in failed.values())
+    assert all("would be 0, so the criteria cannot predict it" in advice for advice in failed.values())
     assert "a gain of 8 % over 0." in failed[GAIN]

@@ -142,7 +142,7 @@ def test_labels_of_another_model_version_or_other_instructions_leave_the_judge_u
         found = compared(run, as_scored(run, rows, *others), tmp_path)
         (check,) = [check for check in found.gate.failures if check.name == LABELLED]
         assert check.value == 0
-        assert "100 more are scored by another model version or other instructions" in check.advice
+        assert "100 more were scored by another model version or with other instructions" in check.advice
 
 
 def test_scores_that_name_no_judge_are_the_files_own_and_calibrate_none_in_a_round(run: Run, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_the_gate_reads_the_runs_own_file_and_says_what_is_missing(run: Run) -> 
     path.unlink(missing_ok=True)
     result = evaluate("judge_agreement", Evidence(run), 1)
     assert result.status is Status.ERROR
-    assert "the judge is uncalibrated until people have labelled dialogues; rc1 label asks for them" in result.error
+    assert "the judge is uncalibrated until people have labelled dialogues; `rc1 label` asks for labels" in result.error
     put(run, labelled(run, fair))
     green = evaluate("judge_agreement", Evidence(run), 1)
     assert green.status is Status.PASSED

@@ -185,7 +185,7 @@ def test_a_baseline_that_was_edited_or_taken_away_is_named(night: Callable[..., 
         with pytest.raises(RC1Error, match=r"was altered after RC1 wrote it.*judge-baseline --new"):
             refused(run)
     path.unlink()
-    with pytest.raises(RC1Error, match="was recorded and is gone"):
+    with pytest.raises(RC1Error, match="was recorded and is missing now"):
         record_baseline(run)
     record_baseline(run, new=True)
     assert check_baseline(run) is FileState.FRESH
@@ -209,6 +209,6 @@ def test_without_a_baseline_the_gate_is_an_error(fresh_copy: Callable[..., Run])
 
 def test_too_small_a_shadow_set_records_nothing(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy("judge.baseline.path=data/judge/baseline/other.json", "judge.baseline.n=20")
-    with pytest.raises(RC1Error, match="20 dialogues of the shadow set are scored"):
+    with pytest.raises(RC1Error, match="20 dialogues of the shadow set have scores"):
         record_baseline(run)
     assert not JUDGE_BASELINE.path(run).exists()

@@ -244,7 +244,7 @@ def test_a_policy_of_ones_own_is_played_too(attacked: tuple[Run, GateReport], tm
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("gates.reward_hacking.own=[attacks/none.py]", "there is no such Python file"),
+        ("gates.reward_hacking.own=[attacks/none.py]", "Python file not found"),
         ("gates.reward_hacking.own=[attacks/echo.py]", "there is a policy 'echo' already"),
     ],
 )

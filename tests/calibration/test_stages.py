@@ -73,7 +73,7 @@ def files(run: Run, pattern: str = "reports/*.json") -> dict[str, bytes]:
 def test_finished_dialogues_are_refused_before_anything_is_calibrated_on_them(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.touch()
-    with pytest.raises(ConfigError, match=r"rows\.jsonl: holds finished dialogues, .* `rc1 build-pool`"):
+    with pytest.raises(ConfigError, match=r"rows\.jsonl: has finished dialogues, .* `rc1 build-pool`"):
         check_performable(again(tmp_path, f"sources.use={rows}"))
     check_performable(again(tmp_path, f"sources.use={tmp_path}"))
     check_performable(again(tmp_path))

@@ -136,7 +136,7 @@ def test_the_report_gone_or_no_report(run: Run, damage: str) -> None:
         path.write_text("[1, 2" if damage == "no JSON" else "[1, 2]")
     assert red(run) == NO_REPORT
     told = next(check for check in judged(run).failures if check.name == CALIBRATED)
-    assert "no report of a calibration is behind them" in told.advice
+    assert "no calibration report supports them" in told.advice
 
 
 def test_no_report_named(run: Run) -> None:
@@ -236,7 +236,7 @@ def test_weights_that_no_reward_can_be_made_with_are_refused_in_words(run: Run) 
     body = content(run)
     for change in ({"kindness": 0.1}, {"restrained": "0"}, {"restrained": True}, {"restrained": None}):
         write_json(place(run), {**body, "weights": {**body["weights"], **change}})
-        with pytest.raises(RC1Error, match=f"weighs '{next(iter(change))}' with .*, expected a number for some of"):
+        with pytest.raises(RC1Error, match=f"weighs '{next(iter(change))}' with .*, expected numbers for names among"):
             read_weights(run, dimensions(run))
 
 
@@ -250,7 +250,7 @@ def test_a_missing_file(run: Run) -> None:
     place(run).unlink()
     assert "weights.json: there is no such file" in refusal(run)
     assert "rc1 calibrate" in refusal(run)
-    with pytest.raises(RC1Error, match="there are no weights yet; rc1 weight-calib finds them"):
+    with pytest.raises(RC1Error, match="there are no weights yet; run `rc1 weight-calib`"):
         read_weights(run, dimensions(run))
     assert WEIGHTS.state(run) is FileState.MISSING
     assert is_due(run, "auto")
