@@ -1,1 +1,1 @@
-"""Growing the pool size by size, looked at before and after each: what is red stays small."""
+"""Grows the pool size by size, with checks before and after each, so that failures stay small."""

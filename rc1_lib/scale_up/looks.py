@@ -1,4 +1,4 @@
-"""What is looked at before a size and after it: diversity, difficulty, how stably the judge grades its rows."""
+"""The checks before and after a size: diversity, difficulty, stability of the judge on its rows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from rc1_lib.scoring.test_double_checks import double_checks
 
 GROWTH, STABILITY = "growth", "judge_stability"
 BEFORE = ("diversity", "difficulty", STABILITY)
-"""The gates of the smaller size once more, since days may have gone by. The judge, who may cost, is asked last."""
+"""The gates of the smaller size again, since days may have passed. The judge comes last, since it may cost money."""
 AFTER = (GROWTH, *BEFORE)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The gates of a size, looked at once.
+    """One evaluation of a size's gates.
 
     Attributes:
-        size: rows that were looked at.
-        again: whether it is the look before the pool grows on.
-        results: a verdict a gate, in order; behind a red one all wait for it.
+        size: rows that were checked.
+        again: whether this is the check before the pool grows further.
+        results: one verdict per gate, in order; after a failed one all others wait for it.
     """
 
     size: int
@@ -41,7 +41,7 @@ class Look:
 
     @property
     def passed(self) -> bool:
-        """Whether every gate was judged and is green."""
+        """Whether every gate was evaluated and passed."""
         names = BEFORE if self.again else AFTER
         return tuple(one.name for one in self.results if one.status in GREEN) == names
 
@@ -52,13 +52,13 @@ class Look:
 
 
 def judge(whole: Run, step: Step, name: str, *, again: bool) -> GateResult:
-    """Evaluate one gate: of the smaller size again, or of the size that was grown to.
+    """Evaluate one gate: on the smaller size again, or on the new size.
 
     Args:
         whole: the run of the whole pool.
         step: which sizes.
-        name: of `BEFORE` or `AFTER`.
-        again: whether it is the smaller size that is looked at.
+        name: from `BEFORE` or `AFTER`.
+        again: whether to check the smaller size.
     """
     run = sized(whole, step.smaller if again else step.size)
     if name == GROWTH:
@@ -67,8 +67,8 @@ def judge(whole: Run, step: Step, name: str, *, again: bool) -> GateResult:
 
 
 def behind(results: Sequence[GateResult], names: Sequence[str]) -> list[GateResult]:
-    """The gates that were not reached, with the red one that each waits for."""
-    return [GateResult(name, waits_for=f"{results[-1].name}, which is red") for name in names[len(results) :]]
+    """The gates that were not reached, with the failed one that each waits for."""
+    return [GateResult(name, waits_for=f"{results[-1].name}, which failed") for name in names[len(results) :]]
 
 
 def _growth(whole: Run, step: Step) -> GateResult:
@@ -84,7 +84,7 @@ def _growth(whole: Run, step: Step) -> GateResult:
 
 
 def _stability(run: Run) -> GateResult:
-    """Ask the judge anew about a draw of the rows: what it says now is looked at, not what is stored."""
+    """Ask the judge again about a sample of the rows: its current scores count, not stored ones."""
     config, evidence = run.config, Evidence(run)
     if waiver := config.gates.waivers.get(STABILITY, ""):
         return GateResult(STABILITY, waiver=waiver)
@@ -102,5 +102,5 @@ def _stability(run: Run) -> GateResult:
 
 
 def _store(run: Run) -> str:
-    """A store of its own: the gates of a round read what the judge was asked about for them alone."""
+    """A separate store: the gates of a round read only the scores requested for them."""
     return str(PurePosixPath(run.config.judge.store.path).with_name("scale_up.sqlite"))

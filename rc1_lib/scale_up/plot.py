@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 Measured = Sequence[tuple[Look, Check]]
 _COLUMNS = 3
 _WIDE = 30
-"""Characters of a panel's title that fit above it."""
+"""How many characters of a title fit above its panel."""
 
 
 def measures(path: Path, found: Mapping[str, Measured], caption: str) -> None:
-    """Draw a panel for each measure that is a number with a threshold.
+    """Draw one panel for each measure that is a number with a threshold.
 
     Args:
         path: of the PNG.
         found: measure -> what each look found.
-        caption: how it went.
+        caption: the result in words.
     """
     shown = {name: values for name, values in found.items() if _is_drawn(values)}
     lines = max(1, -(-len(shown) // _COLUMNS))
     figure = canvas(
         "Every measure against the pool's size",
         sentence(
-            "Dots: after a size was reached; rings: looked at again before the next. Dashed: the threshold", caption
+            "Dots: after a size was reached; rings: checked again before the next. Dashed: the threshold", caption
         ),
         height=1.2 + 2.0 * lines,
     )

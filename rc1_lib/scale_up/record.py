@@ -1,4 +1,4 @@
-"""What is kept of a size that is green: a report that counts only for the very files, judge and code that it is of."""
+"""The record of a size that passed: a report that counts only for exactly its files, judge and code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PACKS = ("templates", "reference_templates")
 
 
 def keep(whole: Run, step: Step, looks: Sequence[Look]) -> str:
-    """Write the report of a green size; gives its path, relative to the workspace."""
+    """Write the report of a size that passed; returns its path, relative to the workspace."""
     where = _report(whole, step)
     body = {"time": now(), "profile": whole.config.profile, "looks": [look_body(look) for look in looks]}
     with recorded_write(whole.workspace, where, {"kind": _KIND}) as stream:
@@ -33,7 +33,7 @@ def keep(whole: Run, step: Step, looks: Sequence[Look]) -> str:
 
 
 def kept(whole: Run, step: Step) -> tuple[Look, ...]:
-    """The looks at a size that was green before, judged again; none where anything that decides them has changed."""
+    """The looks at a size that passed before, checked again; empty if anything that decides them has changed."""
     if not all(one.state(run) is FileState.FRESH for run, one in _files(whole, step)):
         return ()
     where = _report(whole, step)
@@ -49,7 +49,7 @@ def kept(whole: Run, step: Step) -> tuple[Look, ...]:
 
 
 def look_body(look: Look) -> dict[str, Any]:
-    """A look as reports hold it, without the rows at fault."""
+    """A look as in reports, without the offending rows."""
     results = [{**result.to_dict(), "offenders": ()} for result in look.results]
     return {"size": look.size, "again": look.again, "pass": look.passed, "gates": results}
 
@@ -59,12 +59,12 @@ def _look(body: Mapping[str, Any]) -> Look:
 
 
 def approve(whole: Run, step: Step, by: str, note: str) -> None:
-    """Write down that a person approved of growing on from a size, as it was found."""
+    """Record that a person approved of growing beyond a size in its present state."""
     write_json(whole.workspace.path(_approval(whole, step)), {"approved": True, "by": by, "note": note, "time": now()})
 
 
 def approved(whole: Run, step: Step) -> bool:
-    """Whether a person approved of growing on from a size, as it is now."""
+    """Whether a person approved of growing beyond a size in its present state."""
     try:
         body = read_json(whole.workspace.path(_approval(whole, step)))
     except (OSError, ValueError):
@@ -73,13 +73,13 @@ def approved(whole: Run, step: Step) -> bool:
 
 
 def _files(whole: Run, step: Step) -> list[tuple[Run, Artifact]]:
-    """What a size is judged by: its files, and those of the size before."""
+    """The inputs of a size's verdict: its files, and those of the size before."""
     sizes = (step.smaller, step.size) if step.smaller else (step.size,)
     return [(sized(whole, size), one) for size in sizes for one in (rows_artifact(whole, size), METRICS, BALANCED)]
 
 
 def _key(whole: Run, step: Step) -> str:
-    """Names a size by all that decides its verdict."""
+    """The hash of everything that decides a size's verdict."""
     config = whole.config
     decisive = {
         "step": [step.smaller, step.size],

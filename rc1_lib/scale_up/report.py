@@ -1,4 +1,4 @@
-"""The report of a scale-up: every measure at every size, as a table and as a picture."""
+"""The report of a scale-up: every measure at every size, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def write_report(run: Run, looks: Sequence[Look], sentence: str) -> None:
     """Write the report, and draw it.
 
     Args:
-        run: of the whole pool.
+        run: the run of the whole pool.
         looks: at every size so far, in order.
-        sentence: how it went.
+        sentence: the result in words.
     """
     write_json(
         run.workspace.path(REPORT),
@@ -49,7 +49,7 @@ def write_report(run: Run, looks: Sequence[Look], sentence: str) -> None:
 
 
 def measures(looks: Sequence[Look]) -> dict[str, list[tuple[Look, Check]]]:
-    """`gate: check` -> what each look found, of the checks on all rows; those by task stand in the report alone."""
+    """`gate: check` -> what each look found, for checks on all rows; checks by task are only in the report."""
     found: dict[str, list[tuple[Look, Check]]] = {}
     for look in looks:
         for result in look.results:
@@ -60,7 +60,7 @@ def measures(looks: Sequence[Look]) -> dict[str, list[tuple[Look, Check]]]:
 
 
 def table(looks: Sequence[Look]) -> list[dict[str, str]]:
-    """A row a measure, a column a look; `FAILED` behind a value that misses what is wanted."""
+    """One row per measure, one column per look; `FAILED` after a value that misses its threshold."""
     titles = [look.title for look in looks]
     return [
         {
@@ -74,7 +74,7 @@ def table(looks: Sequence[Look]) -> list[dict[str, str]]:
 
 
 def _wanted(checks: Sequence[Check]) -> str:
-    """What is wanted of a measure at every size; nothing where that is another thing at each."""
+    """The threshold of a measure; empty if it differs between sizes."""
     wanted = {f"{check.op} {_amount(check.threshold)}" for check in checks}
     return wanted.pop() if len(wanted) == 1 else ""
 

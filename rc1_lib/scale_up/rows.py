@@ -1,8 +1,8 @@
-"""The rows of a size: a random draw of the whole pool in the shares of the tasks, copied byte for byte.
+"""The rows of a size: a random sample of the whole pool by task shares, copied byte for byte.
 
-The pool is posed as a whole, which costs a minute of one's own machine; what is judged, and paid for, grows. Rows are
-dealt once, and a size takes the first ones of each task, so that those of a smaller size are among those of a larger
-one. The pool's own order is no such deal: where a bucket is scarce, the builder fills it with the first rows it can.
+The whole pool is built at once, which takes a minute on one machine; what is judged, and paid for, grows. Rows are
+shuffled once, and a size takes the first ones of each task, so that a larger size contains every smaller one. The
+pool's own order is not random: the builder fills a scarce bucket with the first rows that fit.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def rows_artifact(whole: Run, size: int) -> Artifact:
 
 
 def grow(whole: Run, size: int, build: Build) -> list[str]:
-    """Write what is missing of a size: its rows, their measures, its balanced pool; gives what was written.
+    """Write the missing files of a size: its rows, their measures, its balanced pool. Returns what was written.
 
     Raises:
-        RC1Error: when somebody else altered one of them, or the pool has too few rows of a task.
+        RC1Error: when one of them was altered, or the pool has too few rows of a task.
     """
     run, rebuild = sized(whole, size), build == "always"
     POOL.check_ours(whole, rebuild=False)
@@ -76,13 +76,13 @@ def write_rows(whole: Run, size: int) -> None:
 
 
 def _drawn(tasks: pl.Series, counts: Mapping[str, int], seed: int, file: str) -> list[bool]:
-    """Of each row, whether it is among the first of its task, `counts` of each, as they are dealt."""
+    """For each row, whether it is among the first `counts` of its task in the shuffled order."""
     found = dict(tasks.value_counts().iter_rows())
     for task, count in counts.items():
         if found.get(task, 0) < count:
             raise RowError(
-                f"{file}: holds {found.get(task, 0)} rows of {task}, and scale_up.sizes asks for {count} of them; "
-                f"lower that size, or build the pool anew with its present shares: rc1 build-pool --rebuild"
+                f"{file}: has {found.get(task, 0)} rows of {task}, but scale_up.sizes needs {count} of them; "
+                f"lower that size, or build the pool again with the current shares: rc1 build-pool --rebuild"
             )
     dealt = list(range(tasks.len()))
     random.Random(f"{seed}/scale-up").shuffle(dealt)

@@ -1,4 +1,4 @@
-"""The sizes that a pool grows through, each as a run with files of its own beside those of the whole pool."""
+"""The sizes that a pool grows through, each as a run with its own files next to those of the whole pool."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Step:
     """One step of the growth.
 
     Attributes:
-        smaller: rows before it; 0 where there were none.
+        smaller: rows before it; 0 at the beginning.
         size: rows after it.
     """
 
@@ -32,14 +32,14 @@ def steps(run: Run) -> list[Step]:
     sizes, whole = run.config.scale_up.sizes, run.config.pool.n
     if sizes[-1] != whole:
         raise ConfigError(
-            f"scale_up.sizes: ends with {sizes[-1]}, expected {whole} (pool.n): the last size is the pool itself; "
-            f"change one of the two"
+            f"scale_up.sizes: ends with {sizes[-1]}, expected {whole} (pool.n), because the last size is the whole "
+            f"pool; change one of the two"
         )
     return [Step(smaller, size) for smaller, size in pairwise((0, *sizes))]
 
 
 def sized(whole: Run, size: int) -> Run:
-    """The run whose pool is `size` rows of the whole one, and whose measures and balanced pool are of these rows."""
+    """The run whose pool has `size` rows of the whole one, with measures and balanced pool of these rows."""
     config = whole.config
     if size == config.pool.n:
         return whole
@@ -54,7 +54,7 @@ def sized(whole: Run, size: int) -> Run:
 
 
 def _beside(path: str, size: int) -> str:
-    """`data/rc1_seed.metrics.jsonl` as `data/rc1_seed_1000.metrics.jsonl`."""
+    """`data/rc1_seed.metrics.jsonl` becomes `data/rc1_seed_1000.metrics.jsonl`."""
     file = PurePosixPath(path)
     stem, dot, rest = file.name.partition(".")
     return str(file.with_name(f"{stem}_{size}{dot}{rest}"))

@@ -121,5 +121,5 @@ def test_sizes_that_do_not_rise_to_the_pool_are_refused(fresh_copy: Callable[...
         steps(run := fresh_copy("scale_up.sizes=[300, 600]"))
     with pytest.raises(ConfigError, match="expected each size larger than the one before"):
         _under(run, "scale_up.sizes=[600, 600, 1200]")
-    with pytest.raises(RC1Error, match=r"holds 360 rows of strategyqa, and scale_up\.sizes asks for 420 of them"):
+    with pytest.raises(RC1Error, match=r"has 360 rows of strategyqa, but scale_up\.sizes needs 420 of them"):
         grow(_under(run, "datasets={hotpotqa: 0.2, strategyqa: 0.7, gsm8k: 0.1}"), 600, "auto")
