@@ -1,1 +1,1 @@
-"""The configuration: its typed sections, the thresholds of the gates, how its files are read and explained."""
+"""The configuration: its typed sections, the thresholds of the gates, and reading its files."""

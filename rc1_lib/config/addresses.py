@@ -1,4 +1,4 @@
-"""The address of a server: what it may look like, and that it carries no key."""
+"""Checks the address of a server, and that it contains no key."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _JUDGES = "The judge's address (judge.base_url or SCORER_BASE_URL)"
 
 
 def read_address(base_url: str, whose: str = _JUDGES, key: str = KEY_VARIABLE) -> SplitResult:
-    """The parts of a server's address. No message repeats it: it may hold a key.
+    """The parts of a server's address. Messages never repeat it, since it may contain a key.
 
     Args:
         base_url: the address.
-        whose: what a refusal calls it.
-        key: the variable of the environment that holds the server's key.
+        whose: its name in error messages.
+        key: the environment variable with the server's key.
 
     Raises:
-        ConfigError: when it cannot be used, or holds what belongs into the environment.
+        ConfigError: when it cannot be used, or contains what belongs in the environment.
     """
     base_url = base_url.strip()
     try:
@@ -34,12 +34,12 @@ def read_address(base_url: str, whose: str = _JUDGES, key: str = KEY_VARIABLE) -
     except ValueError:
         parts = None
     if parts is None:
-        # Raised out here, since the parser's message quotes the address and would hang on as the context.
+        # Raised here, since the parser's message quotes the address and would be kept as context.
         raise _unusable(whose, "cannot be read as an address")
     if "@" in base_url:
-        raise _unusable(whose, f"holds credentials; they belong into {key}")
+        raise _unusable(whose, f"contains credentials; put them into {key}")
     if parts.query or parts.fragment or "?" in base_url or "#" in base_url:
-        raise _unusable(whose, f"goes on after the path with ? or #; a key belongs into {key}")
+        raise _unusable(whose, f"has ? or # after the path; put a key into {key}")
     if parts.scheme not in {"http", "https"}:
         raise _unusable(whose, "does not start with http:// or https://")
     if not _HOST.fullmatch(host) or port == 0 or not base_url.isprintable() or " " in base_url:

@@ -1,4 +1,4 @@
-"""The sections of `training` on its course: what is kept and looked at on the way, what ends it, who is told."""
+"""The sections of `training` on its course: checkpoints, early stopping, limits and metric trackers."""
 
 from __future__ import annotations
 
@@ -10,92 +10,92 @@ from rc1_lib.config.values import MetricName, NotNegative, Positive, Section, Sh
 
 
 class Checkpoints(Section):
-    """When checkpoints are written, and which of them stay."""
+    """When checkpoints are written, and which of them are kept."""
 
     every_steps: Positive
     """Steps from one checkpoint to the next."""
     every_minutes: Annotated[float, Field(gt=0)] | None
-    """And whenever this much time has passed since the last one; null sets no such bound."""
+    """Also whenever this much time has passed since the last one; null: no such limit."""
     keep_last: Annotated[int, Field(ge=2)] | None
-    """So many of the newest stay, and of the older ones those that `keep_every` or `held_out.between` names, that a
-    report names by their SHA-256, or that are kept for good; the others are removed as new ones are written. At least
-    2 and `training.collapse.patience`, so that a good one is left; null: all stay."""
+    """How many of the newest are kept. Of the older ones, those that `keep_every` or `held_out.between` selects, that a
+    report names by SHA-256, or that are marked to be kept stay too; others are removed as new ones are written. At
+    least 2 and `training.collapse.patience`, so that a good one is left; null: all are kept."""
     keep_every: Positive | None
-    """Older ones stay at every multiple of this many steps; null: at none."""
+    """Older ones are kept at every multiple of this many steps; null: none."""
 
     @model_validator(mode="after")
-    def _check_keeping(self) -> Self:
+    def _check_retention(self) -> Self:
         if self.keep_every is None:
             return self
         if self.keep_last is None:
             raise ValueError(
-                f"keep_every is {self.keep_every}, but keep_last is null, by which all stay; set keep_last too"
+                f"keep_every is {self.keep_every}, but keep_last is null, which keeps all; set keep_last too"
             )
         if self.keep_every % self.every_steps:
             raise ValueError(
-                f"keep_every is {self.keep_every}, expected a multiple of every_steps ({self.every_steps}): there are "
-                f"checkpoints to keep at such steps only"
+                f"keep_every is {self.keep_every}, expected a multiple of every_steps ({self.every_steps}), since "
+                f"checkpoints exist only at such steps"
             )
         return self
 
 
 class Collapse(Section):
-    """Signs that a run is lost; one that is null is not looked at."""
+    """Signs of a collapsed run; null switches a sign off."""
 
     max_kl: Annotated[float, Field(gt=0)] | None
     """Largest KL to the start, in nats per token of the policy."""
     min_entropy: NotNegative | None
-    """Least mean entropy of what tokens are drawn from, in nats."""
+    """Least mean entropy of the token distribution, in nats."""
     max_same_answer: Share | None
-    """Largest share of a step's answers that may be one and the same."""
+    """Largest share of a step's answers that may be the same answer."""
     patience: Positive
-    """Steps in a row with a sign, at which training ends."""
+    """Training ends after this many consecutive steps with a sign."""
 
 
 class Cap(Section):
-    """What the training of one seed may take, its evaluation apart.
+    """Limits on the training of one seed, without its evaluation.
 
-    At a bound it pauses with a checkpoint; a ticket with a higher one lets it go on.
+    At a limit it pauses with a checkpoint; with a higher limit in a new ticket it continues.
     """
 
     hours: Annotated[float, Field(gt=0)] | None
-    """Most hours of its steps; null sets no bound."""
+    """Most hours of its steps; null: no limit."""
     usd: Annotated[float, Field(gt=0)] | None
-    """Most USD that the judge of its episodes is paid, also for looking whether it has changed; null sets no bound."""
+    """Most USD for the judge of its episodes, including checks for drift; null: no limit."""
 
 
 class ShadowLook(Section):
-    """A look at whether training generalises: the policy plays held-out rows on its way, as `eval/*` of the metrics."""
+    """Evaluation during training: the policy plays held-out rows at intervals (metrics `eval/*`)."""
 
     every_steps: Positive | None
-    """Steps from one look to the next; the last of `steps` is looked at too. null: none is taken."""
+    """Steps between these evaluations; the last of `steps` is evaluated too. null: never."""
     prompts: Positive
-    """How many rows are played, each once: of source questions that are held out, and not asked by the evaluation."""
+    """How many rows are played, each once; their source questions are held out and not used by the final evaluation."""
 
 
 class EarlyStopping(Section):
-    """When a run ends before `steps`; what it has come to then is what the evaluation judges."""
+    """When a run ends before `steps`; the evaluation then uses its last policy."""
 
     metric: MetricName | None
-    """Name of a metric, as the log has it: `eval/env/success` with `training.eval_shadow`, or one of every step; null:
-    every step is trained. One that the engine does not measure is refused, and named with those that it does."""
+    """Name of a metric as in the log: `eval/env/success` with `training.eval_shadow`, or a metric of every step; null:
+    all steps are trained. A metric that the engine does not measure is an error, which lists the valid names."""
     patience: Positive
-    """How many times in a row it may fail to become better, counted where it was measured."""
+    """How many consecutive measurements may bring no improvement."""
     min_delta: NotNegative
-    """What it has to become better by."""
+    """The least improvement that counts."""
     higher_is_better: bool
     """Whether a larger number is better."""
     not_before: Positive
-    """The first step that the run may end with; at least `gates.training.min_steps`."""
+    """The first step at which the run may end; at least `gates.training.min_steps`."""
 
 
 Tracker = Literal["wandb", "mlflow"]
 
 
 class Tracking(Section):
-    """Where the metrics of every step go beside the workspace's own files. What is learned does not hang on it."""
+    """Trackers that receive the metrics of every step, besides the workspace's files. They do not affect training."""
 
     to: tuple[Tracker, ...] = ()
-    """`wandb` (Weights & Biases), `mlflow`: each an extra of RC1, each offline, below `logs`."""
+    """`wandb` (Weights & Biases), `mlflow`: optional extras of RC1 that write offline below `logs`."""
     project: Annotated[str, Field(min_length=1)] = "rc1"
-    """The project or experiment that runs are put under."""
+    """The project or experiment to which runs belong."""

@@ -26,43 +26,43 @@ class Sources(Section):
     """Where questions come from: `embedded`, `hub`, or a folder with a sub-folder of the public files for each task."""
 
     use: str
-    """`embedded`, `hub`, a folder with one sub-folder a task, or a .jsonl file of finished rows."""
+    """`embedded`, `hub`, a folder with one sub-folder per task, or a .jsonl file of finished rows."""
     hub: dict[TaskName, str]
     """Task -> hub name of its data set, read through Hugging Face `datasets`."""
     chinese_share: Share
     """Share of embedded questions written in Chinese."""
     max_uses: Positive
-    """How often one question may stand in the pool; a second use is posed differently and is counted in the report."""
+    """How often the pool may use one question; a second use is posed differently, and the report counts it."""
 
 
 class Teacher(Section):
-    """Habits of the scripted teacher that writes the demonstrations."""
+    """Habits of the scripted expert that writes the demonstrations."""
 
     cue_rate: Share
-    """Share of prompts worded vaguely, whether or not anything is missing: the misleading cue."""
+    """Share of prompts worded vaguely, whether or not anything is missing: a misleading cue."""
     cue_pull: Annotated[float, Field(ge=1.0)]
-    """How many times likelier the teacher is to ask when the prompt is vague."""
+    """How many times more likely the scripted expert asks if the prompt is vague."""
     need_pull: Annotated[float, Field(ge=1.0)]
-    """How many times likelier it is to ask when something is missing; at 1 it does not notice."""
+    """How many times more likely it asks if something is missing; at 1 it does not notice."""
     skip_tool_rate: Share
-    """How often it leaves a needed call out."""
+    """How often it omits a needed call."""
     repeat_tool_rate: Share
-    """How often it makes a call twice."""
+    """How often it repeats a call."""
 
 
 class Recipe(Section):
     """How prompts of one intended difficulty are posed."""
 
     withhold: Share
-    """Share of these rows with a slot taken out."""
+    """Share of these rows with a slot withheld."""
     detours: Range
-    """Fewest and most pages beside the needed ones that the teacher reads."""
+    """Fewest and most needless pages that the scripted expert reads."""
     distractors: Range
-    """Fewest and most pages beside the needed ones that the prompt lists."""
+    """Fewest and most needless pages that the prompt lists."""
     evidence: Literal["complete", "partial"]
-    """Whether the prompt quotes all supporting sentences, or only their beginnings, so that pages have to be read."""
+    """Whether the prompt quotes all supporting sentences, or only their beginnings, so that pages must be read."""
     overlap: Share
-    """Clue overlap aimed at: quotes are cut, or diluted by sentences from other pages, to come near it."""
+    """Target clue overlap: quotes are cut, or diluted by sentences from other pages, to approach it."""
 
 
 class Pool(Section):
@@ -73,27 +73,27 @@ class Pool(Section):
     n: Annotated[int, Field(gt=0, le=1_000_000)]
     """Rows of the pool."""
     seed: Seed
-    """Seed of every choice that the builder makes."""
+    """Seed of all choices of the builder."""
     max_turns: Annotated[int, Field(ge=2)]
-    """Most messages of the assistant in one dialogue; a question that needs more is left out."""
+    """Most assistant messages in one dialogue; questions that need more are left out."""
     max_tool_hops: Positive
-    """Most calls of wiki and calc in one dialogue; the teacher leaves needless ones out rather than exceed it."""
+    """Most calls of wiki and calc in one dialogue; the scripted expert omits needless ones to stay below it."""
     clarify_rate: Share
-    """Share of dialogues in which the teacher asks the user something."""
+    """Share of dialogues in which the scripted expert asks the user something."""
     tools: tuple[Literal["wiki", "calc"], ...]
-    """Tools of the assistant beside `ask_user`."""
+    """Tools of the assistant besides `ask_user`."""
     templates_dir: str
     """The template pack that words the prompts."""
     reference_templates_dir: str
-    """The old pack that the diversity gate measures the wording against."""
+    """The old pack, the reference of the diversity gate."""
     teacher: Teacher
     intended: BucketShares
-    """Shares of rows posed with each recipe; the difficulty that is reached is measured afterwards."""
+    """Shares of rows posed with each recipe; the actual difficulty is measured afterwards."""
     recipes: Annotated[dict[Bucket, Recipe], names_all(*BUCKETS)]
     workers: Annotated[int, Field(ge=1, le=256)]
-    """Processes that write rows; their number changes no byte."""
+    """Processes that write rows; their number does not change the result."""
     hold_out: str | None = None
-    """A shadow set beside the run's own (rows in JSONL) whose questions the pool leaves out too."""
+    """Another shadow set (rows in JSONL) whose questions the pool leaves out too."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -109,18 +109,18 @@ class Shadow(Section):
     n: Annotated[int, Field(gt=0, le=20_000)]
     """Dialogues of the shadow set."""
     seed: Seed
-    """Seed of the draw, and of the bootstraps of shadow run and ablation."""
+    """Seed of the draw, and of the bootstraps in shadow run and ablation."""
     stratify: bool
-    """Whether it is drawn in the shares of `datasets`."""
+    """Whether it is drawn by the shares of `datasets`."""
 
 
 class Bounds(Section):
     """Where a feature stops being easy and starts being hard; `rising` features are harder when larger."""
 
     easy: float
-    """Votes easy up to here or below it (clue_overlap: above it); docs/gates.md says which."""
+    """Boundary of the vote for easy: up to or below it (clue_overlap: above it); see docs/gates.md."""
     hard: float
-    """Votes hard from here on or above it (clue_overlap: below it)."""
+    """Boundary of the vote for hard: from it on or above it (clue_overlap: below it)."""
 
 
 class Difficulty(Section):
@@ -134,7 +134,7 @@ class Difficulty(Section):
     """Share of each difficulty in the balanced pool; they sum to 1."""
     bounds: dict[str, Bounds]
     clarification_hard_turns: Positive
-    """Turns from which on a row that lacks something votes hard; below, medium."""
+    """Turns from which a row with missing information votes hard; below, it votes medium."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -153,11 +153,11 @@ class ScaleUp(Section):
     sizes: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """Rows of each size, rising; the last one is `pool.n`."""
     judged: Positive
-    """Dialogues of a size that the judge is asked about anew, before it grows and after."""
+    """Dialogues of a size that the judge scores again, before and after the pool grows."""
     approval: bool
     """Whether a person has to approve each further size in the Prefect UI."""
     approval_hours: Annotated[float, Field(gt=0, le=10 * 366 * 24)]
-    """Hours that an approval is waited for."""
+    """Hours to wait for an approval."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -1,4 +1,4 @@
-"""The engines and strategies that a configuration can name: where each is, and what it learns from.
+"""The engines and strategies that a configuration can name: their places, and what they learn from.
 
 A new engine is a module and one line in `ENGINES`. This table imports none of them, so that a configuration can be
 checked without loading torch; `rc1_lib.training.registry` makes them.
@@ -13,16 +13,16 @@ from typing import Literal
 
 
 class LearnsFrom(StrEnum):
-    """What the batches of an engine or a strategy hold."""
+    """What the batches of an engine or a strategy contain."""
 
     EPISODES = "episodes"
     """Episodes that the policy plays itself: a run of RC1 (`configs/local.yaml`)."""
     GROUPS = "groups"
-    """Episodes too, several of every prompt, to be compared with each other (`configs/grpo_local.yaml`)."""
+    """Several episodes of every prompt, to compare with each other (`configs/grpo_local.yaml`)."""
     DEMONSTRATIONS = "demonstrations"
     """The pool's own dialogues: supervised training in a run of RC1 (`configs/sft_local.yaml`)."""
     ROWS = "rows"
-    """Rows with labels: supervised training (`configs/train_local.yaml`), and the warm start."""
+    """Rows with labels: supervised training (`configs/train_local.yaml`), and SFT before PPO (warm start)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,12 @@ class Learner:
     """An engine or a strategy.
 
     Attributes:
-        place: the module and the class in it, as `package.module:Class`.
-        learns_from: what it takes.
-        update: of an engine of a run: the section of `training` that holds its update's settings.
-        head_by: of an engine whose loss reads the head's own weights and no adapter beside them: one that learns it.
-        beta: whether `kl_coef` is the beta of its loss (DPO), at 0 of which nothing is learned.
-        of_rows: of an engine of a run: where the one of the same name is that learns from rows with labels; "" where
-            there is none.
+        place: its class, as `package.module:Class`.
+        learns_from: the kind of batches.
+        update: the section of `training` with its update's settings, for an engine of a run.
+        head_by: an engine that can train an adapter of the head, if this one's loss ignores it.
+        beta: whether `kl_coef` is the beta of its loss (DPO); at 0 nothing is learned.
+        of_rows: the class of the same name that learns from rows with labels; "" if there is none.
     """
 
     place: str
@@ -48,25 +47,25 @@ class Learner:
 
     @property
     def kinds(self) -> tuple[LearnsFrom, ...]:
-        """All that it takes: what its place does, and rows with labels where another of its name does."""
+        """All kinds of batches: those of `place`, and rows with labels if `of_rows` is set."""
         return (self.learns_from, LearnsFrom.ROWS) if self.of_rows else (self.learns_from,)
 
     def place_for(self, kinds: Sequence[LearnsFrom]) -> str:
-        """The class that takes one of `kinds`; its own place where both do."""
+        """The class that takes one of `kinds`; `place` if both do."""
         return self.place if self.learns_from in kinds or not self.of_rows else self.of_rows
 
     def refusal(self, targets: Sequence[str], key: str, kl_coef: float | None = None) -> str:
-        """What this engine cannot use of a configuration that asks for it, in a sentence; "" where it can use all.
+        """Why this engine cannot use a configuration, in a sentence; "" if it can.
 
         Args:
-            targets: names of the layers that get an adapter; none without one.
-            key: of the configuration, where they stand.
-            kl_coef: the price of the KL at the start; None where there is none.
+            targets: names of the layers with an adapter; empty without one.
+            key: their configuration key.
+            kl_coef: the initial KL coefficient; None if there is none.
         """
         if self.head_by and adapts_head(targets):
             return (
-                f"{key}: found {HEAD}, whose adapter TRL's loss leaves out, so it would never be learned; leave it "
-                f"out, or take {self.head_by}"
+                f"{key}: found {HEAD}, but TRL's loss ignores its adapter, so it would never be trained; remove it, "
+                f"or use {self.head_by}"
             )
         if self.beta and kl_coef == 0:
             return "kl_coef: found 0, but it is DPO's beta, and at 0 nothing is learned; write 0.1"
@@ -74,11 +73,11 @@ class Learner:
 
 
 HEAD = "lm_head"
-"""The name that transformers gives a causal model's last layer."""
+"""The name of a causal model's last layer in transformers."""
 
 
 def adapts_head(targets: Sequence[str]) -> bool:
-    """Whether one of the layers that get an adapter, by their names, is the last one."""
+    """Whether the last layer is among the layers with an adapter."""
     return any(target.rpartition(".")[2] == HEAD for target in targets)
 
 
@@ -108,27 +107,27 @@ STRATEGIES: dict[str, Learner] = {
     "demonstrations": Learner("rc1_lib.training.strategies.demonstrations:Demonstrations", LearnsFrom.DEMONSTRATIONS),
     "sft": Learner("rc1_lib.training.strategies.sft:SFT", LearnsFrom.ROWS),
 }
-OFFLINE = {"gguf": "llama.cpp plays what was trained already (rc1 evaluate --engine gguf) and cannot learn"}
-"""What plays policies in an evaluation alone -> why no run can be trained by it."""
+OFFLINE = {"gguf": "llama.cpp only plays trained policies (rc1 evaluate --engine gguf) and cannot learn"}
+"""Engines for evaluation only -> why they cannot train a run."""
 PLAYED = (LearnsFrom.EPISODES, LearnsFrom.GROUPS)
-"""What the policy plays itself."""
+"""The kinds that the policy plays itself."""
 OF_RUNS = (*PLAYED, LearnsFrom.DEMONSTRATIONS)
-"""What a run of RC1 learns from; rows with labels are the small configuration's."""
+"""The kinds that a run of RC1 learns from; rows with labels belong to the small supervised configuration."""
 ControlKind = Literal["random", "constant"]
-"""What episodes may be worth in a control (`rc1_lib.training.control`), where nothing can be learned."""
+"""The uninformative rewards of a control (`rc1_lib.training.control`), from which nothing can be learned."""
 ALIASES = {"trl_ppo": "torch_ppo"}
-"""Engines' names from before TRL gave up PPO."""
+"""Engine names from before TRL removed PPO."""
 
 
 def own_name(engine: str) -> str:
-    """What the engine is registered as, where `engine` may be another name for it."""
+    """The registered name of the engine, for which `engine` may be an alias."""
     return ALIASES.get(engine, engine)
 
 
 def names_of(learners: Mapping[str, Learner], *kinds: LearnsFrom) -> list[str]:
-    """The names, sorted, of the learners that learn from one of `kinds` (from anything when none is given).
+    """The sorted names of the learners that learn from one of `kinds` (or from anything, if none is given).
 
-    Other names of an engine are among them.
+    Aliases are included.
     """
     own = [name for name, learner in learners.items() if not kinds or {*kinds} & {*learner.kinds}]
     return sorted([*own, *(alias for alias, name in ALIASES.items() if learners is ENGINES and name in own)])

@@ -10,41 +10,41 @@ from rc1_lib.config.values import Positive, Section, Seed
 
 
 class OnTheWay(Section):
-    """The checkpoints between start and end that the evaluation looks at: judged score beside success."""
+    """Checkpoints between start and end that the evaluation compares too: judged score next to success."""
 
     checkpoints: Annotated[int, Field(ge=0)]
-    """How many, evenly spread over the ends of segments; 0: none."""
+    """How many checkpoints, evenly spread over the ends of segments; 0: none."""
     prompts: Annotated[int, Field(ge=0)]
-    """How many held-out prompts each of them is asked."""
+    """How many held-out prompts each of them answers."""
 
 
 class HeldOut(Section):
-    """The prompts that the evaluation is asked, and training never sees."""
+    """The prompts of the evaluation, which training never sees."""
 
     share: Annotated[float, Field(gt=0, lt=1)]
-    """Share of source questions kept back."""
+    """Share of source questions held out."""
     prompts: Positive
-    """How many of them are asked, drawn by `priority_sampling.by_difficulty` as far as there are enough."""
+    """How many of them are used, drawn by `priority_sampling.by_difficulty` as far as there are enough."""
     judged: Annotated[int, Field(ge=0)]
-    """Prompts whose sampled episodes are judged too: the score is shown beside success. 0: nobody is asked."""
+    """Prompts whose sampled episodes are judged too; the score is shown next to success. 0: no judge is asked."""
     between: OnTheWay
     seed: Seed
-    """Of the draw of prompts, and of the episodes that judge them."""
+    """Seed of the draw of prompts, and of the episodes on them."""
 
 
 class LearnabilitySettings(Section):
-    """What the start is tried on before a training: `rc1 learnability`."""
+    """The rollouts of the initial policy before a training: `rc1 learnability`."""
 
     at_start: bool
-    """Whether a training that begins anew looks first, and is refused where nothing can be learned."""
+    """Whether a new training checks this first, and does not start if nothing can be learned."""
     prompts: Positive
-    """Rows to learn from that are played, of each task and bucket in its share."""
+    """How many training rows are played, from each task and bucket by its share."""
     takes: Annotated[int, Field(ge=2)]
-    """Episodes of each."""
+    """Episodes of each row."""
 
 
 class ControlSettings(Section):
-    """The short training on a reward without information: `rc1 train --control`."""
+    """A short training on a reward without information: `rc1 train --control`."""
 
     steps: Positive
     """Steps that a control is trained for."""

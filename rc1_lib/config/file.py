@@ -1,4 +1,4 @@
-"""Reading a configuration file: overrides, and errors that name the key, what was found and what to write."""
+"""Reads configuration files and overrides; errors name the key, what was found and what to write."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rc1_lib.workspace.regular_files import read_regular
 Model = TypeVar("Model", bound=BaseModel)
 
 EXTENDS = "extends"
-"""The key of a file that says only where it differs from another one in the same folder."""
+"""The key by which a file extends another one in the same folder and states only the differences."""
 _LARGEST = 1_000_000
-"""Bytes of a configuration; those that are shipped have some 20,000."""
+"""Most bytes of a configuration; the shipped ones have about 20,000."""
 _NOT_THERE = object()
 _PUBLISHED_ROWS = range(20_000, 40_001)
 """Sizes of the pool that the specification allows."""
@@ -31,7 +31,7 @@ _PUBLISHED_ROWS = range(20_000, 40_001)
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One file of a configuration, and what stands in that file itself."""
+    """One file of a configuration, with its own content only."""
 
     path: Path
     tree: dict[str, Any]
@@ -46,36 +46,36 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
     """Read `path`, apply dotted overrides (`a.b=c`, values in YAML syntax) and validate.
 
     Args:
-        kind: what the file has to be.
+        kind: the model that the file must fit.
         path: the file.
-        overrides: over what it says, in order.
-        example: an override that such a file takes, for whoever wrote one wrongly.
+        overrides: applied in order.
+        example: a valid override, for error messages.
 
     Raises:
-        ConfigError: naming the file and the key, what was found and what is expected.
+        ConfigError: names the file and the key, what was found and what is expected.
     """
     layers = read_layers(path)
     tree = merged(layers)
     for override in overrides:
         _apply(tree, override, example)
-    _refuse_credentials(tree, layers, overrides)
+    _reject_credentials(tree, layers, overrides)
     try:
         model = kind.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_explain(kind, layers, overrides, error)) from None
-    for where, value in _misread(tree, model.model_dump(), ""):
+    for where, value in _reject_boolean(tree, model.model_dump(), ""):
         raise ConfigError(
-            f"{_said_by(where, layers, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
+            f"{_origin_of(where, layers, overrides)}: {where}: found {str(value).lower()}, expected a number or a text"
         )
     return model
 
 
 def read_layers(path: Path) -> tuple[Layer, ...]:
-    """A YAML file, the file that it extends, the one that this extends, and so on to one that stands by itself.
+    """A YAML file, the file that it extends, and so on, up to one that extends no other.
 
     Raises:
-        ConfigError: as `read_yaml`; also when a key `extends` is not the name of another file in the same folder, when
-            that file is missing, or when a file extends itself by way of others.
+        ConfigError: as in `read_yaml`; also when `extends` is not the name of another file in the same folder, when
+            that file is missing, or when a file extends itself through others.
     """
     layers = [Layer(path, read_yaml(path))]
     while EXTENDS in layers[-1].tree:
@@ -83,18 +83,18 @@ def read_layers(path: Path) -> tuple[Layer, ...]:
         if base in (layer.path for layer in layers):
             chain = ", ".join(layer.path.name for layer in layers)
             raise ConfigError(
-                f"{layers[-1].path}: {EXTENDS}: {base.name} extends this file in turn ({chain}), expected files that "
-                f"end with one that stands by itself"
+                f"{layers[-1].path}: {EXTENDS}: {base.name} extends this file in turn ({chain}), expected a chain of "
+                f"files that ends with one without {EXTENDS}"
             )
         layers.append(Layer(base, read_yaml(base)))
     return tuple(layers)
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, Any]:
-    """The values of all `layers`, those of an earlier one over those of a later one; lists are replaced as a whole."""
+    """The values of all `layers`; earlier layers override later ones, and lists are replaced as a whole."""
     tree: dict[str, Any] = {}
     for layer in reversed(layers):
-        tree = _laid_over({key: value for key, value in layer.tree.items() if key != EXTENDS}, tree)
+        tree = _overridden({key: value for key, value in layer.tree.items() if key != EXTENDS}, tree)
     return tree
 
 
@@ -108,52 +108,52 @@ def _base_of(layer: Layer) -> Path:
     base = layer.path.with_name(name)
     if not base.exists():
         raise ConfigError(
-            f"{layer.path}: {EXTENDS}: there is no {name} in the same folder; copy it there, or name one that is"
+            f"{layer.path}: {EXTENDS}: {name} is not in the same folder; copy it there, or name a file that is"
         )
     return base
 
 
-def _laid_over(values: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
-    """`below` with `values` in their places; a mapping of the result is none of theirs, so that it may be altered."""
+def _overridden(values: Mapping[str, Any], below: Mapping[str, Any]) -> dict[str, Any]:
+    """`below` overridden with `values`; the result shares no mapping with them, so it may be changed."""
     laid = dict(below)
     for key, value in values.items():
         there = laid.get(key)
         laid[key] = (
-            _laid_over(value, there if isinstance(there, Mapping) else {}) if isinstance(value, Mapping) else value
+            _overridden(value, there if isinstance(there, Mapping) else {}) if isinstance(value, Mapping) else value
         )
     return laid
 
 
-def _misread(written: Any, read: Any, where: str) -> Iterator[tuple[str, bool]]:
-    """Yes or no where something else is meant: Python takes `true` for the number 1."""
+def _reject_boolean(written: Any, read: Any, where: str) -> Iterator[tuple[str, bool]]:
+    """Reject a boolean where another type is expected: Python treats `true` as the number 1."""
     if isinstance(written, bool) and not isinstance(read, bool):
         yield where, written
     elif isinstance(written, Mapping) and isinstance(read, Mapping):
         for key, value in written.items():
-            yield from _misread(value, read.get(key), f"{where}.{key}" if where else str(key))
+            yield from _reject_boolean(value, read.get(key), f"{where}.{key}" if where else str(key))
     elif isinstance(written, list) and isinstance(read, list | tuple):
         for place, (value, one) in enumerate(zip(written, read, strict=False)):
-            yield from _misread(value, one, f"{where}.{place}")
+            yield from _reject_boolean(value, one, f"{where}.{place}")
 
 
-def _refuse_credentials(tree: Mapping[str, Any], layers: Sequence[Layer], overrides: Sequence[str]) -> None:
-    """What the configuration holds stands in reports, in the ticket and in Prefect's database."""
+def _reject_credentials(tree: Mapping[str, Any], layers: Sequence[Layer], overrides: Sequence[str]) -> None:
+    """Reject secrets: the configuration is copied to reports, to the ticket and to Prefect's database."""
     for key, value in flatten(tree).items():
         if any(
             isinstance(one, str) and holds_credentials(one) for one in (value if isinstance(value, list) else [value])
         ):
             raise ConfigError(
-                f"{_said_by(key, layers, overrides)}: {key}: an address with credentials in it; expected one without: "
-                f"a judge's key belongs into SCORER_API_KEY, a vLLM server's into RC1_VLLM_API_KEY"
+                f"{_origin_of(key, layers, overrides)}: {key}: the address contains credentials; expected one without: "
+                f"put a judge's key into SCORER_API_KEY and a vLLM server's into RC1_VLLM_API_KEY"
             )
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping, or say in a sentence why it cannot be read."""
+    """Read a YAML mapping, or raise an error that says why it cannot be read."""
     try:
         tree = parse_yaml(read_regular(path, _LARGEST).decode())
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such configuration file; give one with --config") from None
+        raise ConfigError(f"{path}: configuration file not found; name one with --config") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}), expected a YAML file") from None
     except UnicodeDecodeError as error:
@@ -161,14 +161,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}:{fault_line(error)} is not valid YAML: {getattr(error, 'problem', error)}") from None
     except ValueError as error:  # a date such as 2025-13-45
-        raise ConfigError(f"{path}: holds a value that YAML cannot read: {error}") from None
+        raise ConfigError(f"{path}: has a value that YAML cannot read: {error}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: expected a mapping of keys to values, found {type(tree).__name__}")
     return tree
 
 
 def dump_config(config: RunConfig, hidden: Sequence[str] = ()) -> str:
-    """The effective configuration as YAML, every key in its place, with `hidden` masked (see `masking.secrets`)."""
+    """The effective configuration as YAML with all keys, and with `hidden` masked (see `masking.secrets`)."""
     tree = mask_tree(config.model_dump(mode="json"), hidden)
     return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
 
@@ -185,9 +185,9 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
-    """What `config` decides otherwise than the published one, so that a loosened gate is seen to be so.
+    """Where `config` differs from the published one, so that a loosened gate is visible.
 
-    Waivers are not among them (reports list them by themselves), nor is a pool within the published size range.
+    Waivers are excluded (reports list them separately), and so is a pool size within the published range.
     """
     ours, theirs = decisive(config), decisive(published)
     if config.pool.n in _PUBLISHED_ROWS:
@@ -197,9 +197,9 @@ def departures(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
 
 
 def departures_of_growth(config: RunConfig, published: RunConfig) -> list[dict[str, Any]]:
-    """What `config` decides otherwise of a scale-up alone: through which sizes the pool grows, how many are judged.
+    """Differences that concern a scale-up only: the sizes through which the pool grows, and how many rows are judged.
 
-    The last size is the pool itself, of which `departures` tells. A ticket rests on neither.
+    The last size is the pool itself, which `departures` covers. A ticket depends on neither.
     """
     ours, theirs = decisive_of_growth(config), decisive_of_growth(published)
     if ours["scale_up.sizes"][:-1] == theirs["scale_up.sizes"][:-1]:
@@ -216,12 +216,12 @@ def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[dict[
 
 
 def decisive_of_growth(config: RunConfig) -> dict[str, Any]:
-    """Dotted key -> value of what decides, beside all that `decisive` gives, what a green scale-up means."""
+    """Dotted key -> value of the settings, beyond those of `decisive`, that decide what a passed scale-up means."""
     return flatten(config.model_dump(mode="json", include={"scale_up": {"sizes", "judged"}}))
 
 
 def decisive(config: RunConfig) -> dict[str, Any]:
-    """Dotted key -> value of all that decides what a green gate means."""
+    """Dotted key -> value of every setting that decides what a passed gate means."""
     return flatten(
         config.model_dump(
             mode="json",
@@ -245,37 +245,37 @@ def decisive(config: RunConfig) -> dict[str, Any]:
 def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     key, text = _parted(override)
     if not key or text is None:
-        raise _misset(override, f"expected KEY=VALUE with a dotted key, for example --set {example}")
+        raise _override_error(override, f"expected KEY=VALUE with a dotted key, for example --set {example}")
     try:
         value = parse_yaml(text)
     except (yaml.YAMLError, ValueError):
-        raise _misset(override, "the value is not a YAML value") from None
+        raise _override_error(override, "the value is not a YAML value") from None
     *parents, leaf = key.split(".")
     node: Any = tree
     for depth, parent in enumerate(parents, start=1):
         if parent not in node:
-            raise _misset(override, f"there is no section '{parent}'{_nearest(parent, list(node))}")
+            raise _override_error(override, f"unknown section '{parent}'{_nearest(parent, list(node))}")
         node = node[parent]
         if not isinstance(node, dict):
             whole = ".".join(parents[:depth])
-            raise _misset(
-                override, f"'{parent}' is a value, no section with keys of its own; give all of it: {whole}=..."
+            raise _override_error(
+                override, f"'{parent}' is a value, not a section with keys; set all of it: {whole}=..."
             )
     node[leaf] = value
 
 
-def _misset(override: str, problem: str) -> ConfigError:
+def _override_error(override: str, problem: str) -> ConfigError:
     return ConfigError(f"--set {conceal_argument(override, secrets())}: {problem}")
 
 
 def _parted(override: str) -> tuple[str, str | None]:
-    """The dotted key of `a.b=c` and its value's text; None where there is no `=`."""
+    """The dotted key of `a.b=c` and the text of its value; None without `=`."""
     key, separator, text = override.partition("=")
     return key.strip(), text if separator else None
 
 
 def _explain(kind: type[BaseModel], layers: Sequence[Layer], overrides: Sequence[str], error: ValidationError) -> str:
-    """What is wrong, each fault below the place that said so: the file, or the command line."""
+    """The errors, each with its origin: the file or the command line."""
     problems: dict[str, list[str]] = {}
     hidden = secrets()
     for item in error.errors():
@@ -295,20 +295,20 @@ def _explain(kind: type[BaseModel], layers: Sequence[Layer], overrides: Sequence
             problem = f"{where}: found '{item['ctx']['tag']}', expected one of {item['ctx']['expected_tags']}"
         else:
             problem = f"{where}: found {found}, expected: {item['msg']}"
-        problems.setdefault(_said_by(where, layers, overrides), []).append(problem)
+        problems.setdefault(_origin_of(where, layers, overrides), []).append(problem)
     return "; ".join(f"{place}: {'; '.join(shown)}" for place, shown in problems.items())
 
 
-def _said_by(where: str, layers: Sequence[Layer], overrides: Sequence[str]) -> str:
-    """The file in which the key `where` stands; of a section, or of a key that is missing, all that may be at fault."""
+def _origin_of(where: str, layers: Sequence[Layer], overrides: Sequence[str]) -> str:
+    """The file that sets the key `where`; for a section or a missing key, all files that may be at fault."""
     keys = [_parted(override)[0] for override in overrides]
     ours = any(where == key or where.startswith(f"{key}.") for key in keys)
-    first, *others = _files_at_fault(where.split("."), layers)
+    first, *others = _setting_files(where.split("."), layers)
     said = " over ".join([str(first), *(path.name for path in others)])
     return f"{layers[0].path}, changed on the command line" if ours else said
 
 
-def _files_at_fault(steps: Sequence[str], layers: Sequence[Layer]) -> list[Path]:
+def _setting_files(steps: Sequence[str], layers: Sequence[Layer]) -> list[Path]:
     found = []
     for layer in layers:
         value: Any = layer.tree

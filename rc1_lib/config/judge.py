@@ -1,4 +1,4 @@
-"""The sections of a run's configuration about scores: the judge, the reward, its calibration and its ablation."""
+"""The sections of a run's configuration about scores: the judge, the reward, its calibration and ablation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rc1_lib.records import Rule
 
 
 def _usable(address: str) -> str:
-    """Refused before anything is written or recorded: an address that carries a key would stand in every report."""
+    """Rejected before anything is written: an address with a key would appear in every report."""
     try:
         read_address(address)
     except ConfigError as error:
@@ -22,46 +22,46 @@ def _usable(address: str) -> str:
 
 
 class JudgeSampling(Section):
-    """How the judge's replies are drawn."""
+    """How the judge's replies are sampled."""
 
     temperature: Annotated[float, Field(ge=0, le=2)]
-    """Of the replies; at 0 the samples of a dialogue are likely all the same."""
+    """Temperature of the replies; at 0 all samples of a dialogue are likely the same."""
     top_p: Annotated[float, Field(gt=0, le=1)]
-    """Share of the probability that tokens are drawn from."""
+    """Nucleus sampling: the share of probability from which tokens are drawn."""
     max_tokens: Positive
-    """Most tokens of a reply; a model's thinking counts."""
+    """Most tokens of a reply, including a model's thinking."""
 
 
 class ScoreStore(Section):
-    """Where replies and the usage log are kept, and for how long a score counts."""
+    """Where replies and the usage log are stored, and how long a score counts."""
 
     path: WrittenPath
-    """The SQLite file of replies; the log's plain copy lies beside it."""
+    """The SQLite file of replies; the log's plain copy is next to it."""
     ttl_days: Annotated[float, Field(gt=0)]
     """Days for which a stored score counts."""
     model_check_hours: Annotated[float, Field(ge=0)]
-    """Stored scores are used only when the provider was seen to answer with the same model version this recently."""
+    """Stored scores are used only if the provider has answered with the same model version within this time."""
 
 
 class JudgeLimits(Section):
-    """How hard the provider is asked, and for how long."""
+    """Rate, concurrency and timeouts of requests to the provider."""
 
     rps: Annotated[float, Field(gt=0)]
-    """Requests per second at the start; the rate adapts to what the provider takes."""
+    """Initial requests per second; the rate adapts to what the provider accepts."""
     max_rps: Annotated[float, Field(gt=0)]
-    """The rate never rises above this."""
+    """Upper limit of the rate."""
     concurrency: Annotated[tuple[Positive, Positive], AfterValidator(ordered)]
-    """Fewest and most requests under way; what is used adapts between them."""
+    """Fewest and most concurrent requests; the number adapts between them."""
     attempts: Positive
     """Most attempts at one reply."""
     bad_reply_attempts: Annotated[int, Field(ge=1, le=10)]
-    """Times in all that a reply is asked and paid for which cannot be read; 1 never asks again."""
+    """Most paid attempts at a reply that cannot be parsed; 1 never asks again."""
     timeout_s: Annotated[float, Field(gt=0)]
-    """Seconds of one attempt."""
+    """Timeout of one attempt, in seconds."""
     deadline_s: Annotated[float, Field(gt=0)]
-    """Seconds of one reply, all attempts and waits together."""
+    """Timeout of one reply, in seconds, including all attempts and waits."""
     max_wait_s: Annotated[float, Field(gt=0)]
-    """A provider that asks for a longer pause ends the run; what was paid for is kept."""
+    """If a provider asks for a longer pause, the run ends; paid scores are kept."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -71,60 +71,60 @@ class JudgeLimits(Section):
 
 
 class Prices(Section):
-    """What a million tokens cost, in USD."""
+    """Prices in USD per million tokens."""
 
     input: Annotated[float, Field(ge=0)]
     """Of the prompt."""
     output: Annotated[float, Field(ge=0)]
-    """Of the reply, thinking included."""
+    """Of the reply, including thinking."""
 
 
 class Budget(Section):
-    """What one run of the judge may spend; None sets no bound."""
+    """Budget of one run of the judge; null: no limit."""
 
     max_usd: Annotated[float, Field(gt=0)] | None
-    """Most USD, worst case of what is under way included."""
+    """Most USD, including the worst case of requests in flight."""
     max_calls: Positive | None
     """Most calls."""
 
 
 class JudgeBaseline(Section):
-    """The fixed set of dialogues that the nightly asks the judge about again, with its first scores."""
+    """The fixed set of dialogues, with first scores, that the nightly has the judge score again."""
 
     path: WrittenPath
-    """The file; what the nightly asks is kept beside it."""
+    """The file; the nightly's scores are stored next to it."""
     n: Positive
-    """Dialogues of the shadow set in it; each night they are asked `samples` times each."""
+    """How many dialogues of the shadow set it has; each night each of them is scored `samples` times."""
 
 
 class Labels(Section):
-    """What people say of dialogues: what the judge has to agree with."""
+    """People's labels, with which the judge has to agree."""
 
     path: WrittenPath
     """The file that `rc1 label` writes and the gate `judge_agreement` reads."""
     scale: Annotated[tuple[float, float], AfterValidator(rising)] | None
-    """The worst and the best score; null where people give verdicts, or scores from 0 to 1."""
+    """The worst and the best score; null if people give verdicts, or scores from 0 to 1."""
 
 
 class Judge(Section):
-    """The judge that scores dialogues. Keys come from the environment, never from here."""
+    """The judge that scores dialogues. API keys come from the environment, never from this file."""
 
     provider: str
-    """Who scores: `rubric`, `openai`, `deepseek_r1` or `gemini`."""
+    """The provider: `rubric`, `openai`, `deepseek_r1` or `gemini`."""
     spec: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     """Version of the judge's instructions, the name of a file in `configs/judge`; a change invalidates cache and
     ticket."""
     model: str | None
-    """The provider's name of the model; every live provider needs one."""
+    """The provider's name for the model; required for every live provider."""
     base_url: Annotated[str, AfterValidator(_usable)] | None
-    """Address of an OpenAI-compatible server; null takes the provider's own."""
+    """Address of an OpenAI-compatible server; null: the provider's own."""
     structured: bool
-    """Whether JSON is asked for by schema; false for servers that cannot."""
+    """Whether to request JSON by schema; false for servers that do not support it."""
     samples: Annotated[int, Field(ge=1, le=100)]
     """Replies per dialogue; its score is their median."""
     sampling: JudgeSampling
     verdict_at: Share
-    """A dialogue whose samples lie on both sides of it is reported."""
+    """The cut between bad and good; a dialogue with samples on both sides of it is reported."""
     labels: Labels
     store: ScoreStore
     limits: JudgeLimits
@@ -134,14 +134,14 @@ class Judge(Section):
 
 
 class Reward(Section):
-    """The old score, and what the new reward is made of."""
+    """The baseline reward ("old score"), and the criteria of the calibrated reward ("new reward")."""
 
     old_weights: dict[str, Share]
-    """The old score's fixed weights over the judge's seven dimensions: the prior of the calibration."""
+    """The baseline reward's fixed weights over the judge's seven criteria: the prior of the calibration."""
     rules: tuple[Rule, ...]
-    """Rule dimensions that the new reward may weigh beside the judge's."""
+    """Criteria by rule that the calibrated reward may weigh besides the judge's."""
     unstable_weight: Share
-    """How much a dialogue counts on whose scores the judge's samples disagree; an unscored one holds no number."""
+    """Weight of a dialogue on which the judge's samples disagree; a dialogue without a score does not count."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -153,16 +153,16 @@ class Reward(Section):
 
 
 class Calibration(Section):
-    """How the weights of the new reward are found."""
+    """How the weights of the calibrated reward are found."""
 
     n: Positive
-    """Dialogues of the balanced pool that are judged for it; the shadow set stays unseen."""
+    """Dialogues of the balanced pool that are judged for it; the shadow set is not used."""
     cv: Annotated[int, Field(ge=2, le=50)]
     """Folds of the cross-validation; dialogues about one source question stay in one fold."""
     boot: Annotated[int, Field(ge=20, le=100_000)]
     """Bootstrap samples of source questions."""
     l2: Annotated[float, Field(ge=0, le=1e6)]
-    """Pull towards the old weights: l2 * ||w - w_old||² beside the mean squared error."""
+    """Pull towards the old weights: l2 * ||w - w_old||², added to the mean squared error."""
     seed: Seed
     """Seed of rows, folds and bootstrap."""
 
@@ -171,15 +171,15 @@ class Ablation(Section):
     """The ablation of the over-clarification penalty."""
 
     takes_path: WrittenPath
-    """Several dialogues about each prompt of the shadow set, by the same teacher."""
+    """Several rollouts of each shadow prompt by the same scripted expert."""
     takes: Annotated[int, Field(ge=2, le=64)]
-    """How many of each."""
+    """How many per prompt."""
 
 
 class Overclarification(Section):
     """The over-clarification penalty: alpha * min(c, cap)."""
 
     alpha: Annotated[float, Field(ge=0)]
-    """Price of one needless question, in solved tasks."""
+    """Penalty for one needless question, as a fraction of a solved task's reward."""
     cap: Positive
-    """Questions that cost at most; further ones are free."""
+    """Most questions that are penalised; further ones are free."""

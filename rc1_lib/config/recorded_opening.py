@@ -1,4 +1,4 @@
-"""How a run was opened, as its effective configuration records it: `--config` with that file opens the run again."""
+"""The record, in an effective configuration, of how a run was opened: `--config` with that file opens it again."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from rc1_lib.workspace.regular_files import read_regular
 _HEAD = "# The effective configuration of the latest run, written by RC1."
 _RECORD = "# --config with this file opens that run again: "
 _SHOWN = 3
-"""Keys that are named where a file and its record differ."""
+"""How many differing keys an error names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a run was opened with.
+    """The configuration and overrides of a run.
 
     Attributes:
         config: its file, relative to the workspace or the project.
-        overrides: what was applied to that, in order.
+        overrides: applied to it, in order.
     """
 
     config: str
@@ -36,14 +36,14 @@ class Opening:
 def head(workspace: Workspace, config: Path, overrides: Sequence[str], hidden: Sequence[str]) -> str:
     """The comment above an effective configuration.
 
-    It records the opening where that can be repeated: not with a secret in it, and not of a file that lies outside both
-    the workspace and the project, whose path is nobody else's business.
+    It records the opening if that can be repeated: not with a secret in it, and not for a file outside workspace and
+    project, whose path is private.
 
     Args:
         workspace: of the run.
         config: its file.
-        overrides: what was applied to that.
-        hidden: what is masked (see `masking.secrets`).
+        overrides: applied to the file.
+        hidden: texts to mask (see `masking.secrets`).
     """
     name = workspace.name(config)
     record = json.dumps({"config": name, "overrides": list(overrides)})
@@ -53,7 +53,7 @@ def head(workspace: Workspace, config: Path, overrides: Sequence[str], hidden: S
 
 
 def opening_of(path: Path) -> Opening | None:
-    """What an effective configuration records; None where it records nothing, or there is no such file."""
+    """The record in an effective configuration; None if it has no record or does not exist."""
     try:
         lines = read_regular(path).decode().splitlines()
         line = next((line for line in lines[:2] if line.startswith(_RECORD)), None)
@@ -64,23 +64,23 @@ def opening_of(path: Path) -> Opening | None:
 
 
 def check_recorded(path: Path, config: Path, opening: Opening) -> None:
-    """Refuse an effective configuration that says something else than what it records.
+    """Reject an effective configuration that does not match its own record.
 
     Args:
         path: the effective configuration.
-        config: where the file lies that the run was opened with.
-        opening: what it records.
+        config: the file with which the run was opened.
+        opening: the record.
 
     Raises:
-        ConfigError: naming the first keys that differ, and what to do.
+        ConfigError: names the first keys that differ, and what to do.
     """
     says = flatten(read_yaml(path))
     makes = flatten(parse_yaml(dump_config(load_config(config, opening.overrides), secrets())))
     keys = [key for key in {**says, **makes} if says.get(key) != makes.get(key)]
     if keys:
-        told = ", ".join(f"{key} is {says.get(key)}, {config.name} makes {makes.get(key)}" for key in keys[:_SHOWN])
+        found = ", ".join(f"{key} is {says.get(key)}, {config.name} makes {makes.get(key)}" for key in keys[:_SHOWN])
         raise ConfigError(
-            f"{path}: is no longer what {opening.config} makes with the settings in its second line ({told}); one "
-            f"of the two has changed; give --config {opening.config} and --set, or copy this file to another name to "
-            f"use it as it is"
+            f"{path}: no longer matches {opening.config} with the settings in its second line ({found}), so one of the "
+            f"two has changed; use --config {opening.config} and --set, or copy this file to another name to use it "
+            f"unchanged"
         )

@@ -1,8 +1,8 @@
 """The configuration of a run: typed models of the YAML files in `configs/`.
 
-The sections on data, scores and training stand in `rc1_lib.config.data`, `rc1_lib.config.judge` and
-`rc1_lib.config.training`, the thresholds in `rc1_lib.config.thresholds`. This module imports nothing heavy. Reading and
-overriding lives in `rc1_lib.config.file`.
+The sections on data, scores and training are in `rc1_lib.config.data`, `rc1_lib.config.judge` and
+`rc1_lib.config.training`, the thresholds in `rc1_lib.config.thresholds`. `rc1_lib.config.file` reads files and applies
+overrides. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class SeedRatio(Section):
     step: Annotated[int, Field(ge=0)]
     """From this step on."""
     ratio: Share
-    """Least share of a step that passes over the pool in random order."""
+    """Least share of a step that comes from a pass over the pool in random order."""
 
 
 class PrioritySampling(Section):
     """How training draws rows."""
 
     enable: bool
-    """Whether rows are drawn by the shares below; else in their natural shares."""
+    """Whether rows are drawn by the shares below; otherwise by their natural shares."""
     by_difficulty: BucketShares
     """Share of each difficulty in a step; they sum to 1."""
     missing_share: Share | None
-    """Share of the rows of each bucket where something is missing; null takes them as they come."""
+    """Share of rows with missing information in each bucket; null: their natural share."""
     low_perf_cap: Share
-    """Most of a step that may go to rows which were not solved the last time."""
+    """Largest share of a step for rows that were not solved the last time."""
     seed_ratio_schedule: tuple[SeedRatio, ...]
 
 
@@ -62,43 +62,43 @@ class RunConfig(Section):
     """One file, one run. The training keys keep the originals' names at the top level."""
 
     profile: Literal["local", "prod"]
-    """`local` tries everything on this machine; `prod` holds the published thresholds and allows a waiver for people's
-    labels alone."""
+    """`local` tries everything on this machine; `prod` has the published thresholds and allows a waiver only for
+    people's labels."""
     simulate: bool
-    """Has to be false: the gate `training` refuses simulated scores."""
+    """Must be false: the gate `training` rejects simulated scores."""
     live_mode: bool
-    """Has to be true, for the same gate."""
+    """Must be true, for the same gate."""
     base_model: str
     """A folder of the project or of the workspace, or `NAME@COMMIT` on the Hugging Face hub."""
     datasets: dict[TaskName, Share]
     """Share of each task in the pool; they sum to 1."""
     seed_pool: str
-    """The rows that are trained on: has to be `difficulty.balanced_path`."""
+    """The training rows; must be `difficulty.balanced_path`."""
     priority_sampling: PrioritySampling
     use_overclar_penalty: bool
     """Whether the over-clarification penalty is part of the training reward."""
     overclar: Overclarification
     difficulty_beta: Annotated[float, Field(ge=0)]
-    """The factor on an episode's reward: 1 + beta where the row is hard, 1 - beta where it is easy."""
+    """The factor on an episode's reward: 1 + beta for hard rows, 1 - beta for easy ones."""
     target_kl: float
-    """KL to the reference, in nats per token of the policy, that `kl_coef` is steered towards."""
+    """Target of `kl_coef`: the KL to the reference, in nats per token of the policy."""
     steps: Positive
-    """Steps of training; one samples `batch_size` episodes and updates from them."""
+    """Training steps; each samples `batch_size` episodes and updates the policy on them."""
     seeds: tuple[Seed, ...]
-    """Training seeds; `rc1 train` takes the first, `--all-seeds` all of them."""
+    """Training seeds; `rc1 train` uses the first, `--all-seeds` all of them."""
     lr: Annotated[float, Field(gt=0)]
     """Learning rate of the adapter."""
     clip: Annotated[float, Field(gt=0)]
-    """How far PPO lets the ratio of new to old probability move from 1."""
+    """PPO's clipping range of the ratio of new to old probability around 1."""
     kl_coef: Annotated[float, Field(ge=0)]
-    """Price of a nat of KL to the reference at the start."""
+    """Initial coefficient of the KL penalty, per nat of KL to the reference."""
     batch_size: Positive
-    """Episodes of a step."""
+    """Episodes per step."""
     rollout_len: Positive
     """Most tokens of one turn of the policy."""
     finetune: Finetune
     weights: WrittenPath
-    """The calibrated weights of the reward; a calibration that passed writes them."""
+    """The file of the calibrated reward weights, written by a calibration that passed."""
     training: Training
 
     sources: Sources
@@ -115,21 +115,21 @@ class RunConfig(Section):
 
     @property
     def pays_judged_score(self) -> bool:
-        """Whether training pays for the judged score; where it does not, the gates on that score do not apply."""
+        """Whether training pays for the judged score; if not, the gates on that score do not apply."""
         return self.training.reward.judge > 0
 
     @property
     def why_not_judged(self) -> str:
-        """Why the gates on the judged score do not apply; empty where they do."""
+        """Why the gates on the judged score do not apply; empty if they do."""
         if self.pays_judged_score:
             return ""
         stated = self.gates.not_applicable.get("verified_reward")
-        why = "training.reward.judge is 0: training pays for the verified outcome alone, not for the judged score"
+        why = "training pays only for the verified outcome, not for the judged score (training.reward.judge is 0)"
         return f"{why} ({stated})" if stated else why
 
     @property
     def prompts(self) -> int:
-        """Prompts of a step: one an episode, or a group of episodes."""
+        """Prompts per step: one for each episode, or for each group of episodes."""
         return self.batch_size // self.training.group_size
 
     @model_validator(mode="after")
@@ -144,7 +144,7 @@ class RunConfig(Section):
         self._check_early_stop()
         self._check_stores()
         self._check_waivers()
-        self._check_what_pays()
+        self._check_reward_terms()
         if self.profile == "prod" and not (self.gates.git.require_commit and self.gates.git.require_clean):
             raise ValueError("profile prod trains committed code only: gates.git must require_commit and require_clean")
         return self
@@ -153,21 +153,21 @@ class RunConfig(Section):
         refused = sorted(set(self.gates.waivers) - {"judge_agreement"})
         if self.profile == "prod" and refused:
             raise ValueError(
-                f"gates.waivers: found {', '.join(refused)}; profile prod allows a waiver for judge_agreement alone, "
-                f"where no people have labelled dialogues yet"
+                f"gates.waivers: found {', '.join(refused)}; profile prod allows a waiver only for judge_agreement, "
+                f"as long as nobody has labelled dialogues"
             )
 
-    def _check_what_pays(self) -> None:
-        """Training pays for the verified outcome unless somebody says otherwise, with a reason."""
+    def _check_reward_terms(self) -> None:
+        """Training pays for the verified outcome unless the configuration gives a reason not to."""
         reward, stated = self.training.reward, "verified_reward" in self.gates.not_applicable
         if not reward.success and not reward.judge:
             raise ValueError(
-                "training.reward.success and training.reward.judge are both 0, so that nothing is paid for an answer; "
-                "raise one of them"
+                "training.reward.success and training.reward.judge are both 0, so no answer earns anything; raise one "
+                "of them"
             )
         if not reward.success and not reward.unverified:
             raise ValueError(
-                "training.reward.success is 0, so that nothing verified is paid; raise it, or say why in "
+                "training.reward.success is 0, so verified answers earn nothing; raise it, or say why in "
                 "training.reward.unverified"
             )
         if self.pays_judged_score and stated:
@@ -178,18 +178,20 @@ class RunConfig(Section):
             )
         if self.profile == "prod" and not self.pays_judged_score and not stated:
             raise ValueError(
-                "training.reward.judge is 0, so that the gates on the judged score do not apply; profile prod wants "
-                "this said: gates.not_applicable: {verified_reward: the reason}"
+                "training.reward.judge is 0, so the gates on the judged score do not apply; profile prod requires the "
+                "reason: gates.not_applicable: {verified_reward: the reason}"
             )
 
     def _check_hub(self) -> None:
-        """Every task of the mix is read by a name."""
+        """Every task of the mix needs a data set."""
         unnamed = [task for task in self.datasets if task not in self.sources.hub]
         if self.sources.use == "hub" and unnamed:
-            raise ValueError(f"sources.hub names no data set for {', '.join(unnamed)}, which the mix holds; name one")
+            raise ValueError(
+                f"sources.hub has no data set for {', '.join(unnamed)}, which `datasets` includes; name one"
+            )
 
     def _check_names(self) -> None:
-        """Manifests and checksums are named by their file's name without folder and suffix."""
+        """Manifests and checksums have the file's name without folder and suffix."""
         written = {
             "pool.path": self.pool.path,
             "shadow.path": self.shadow.path,
@@ -201,10 +203,10 @@ class RunConfig(Section):
         for key, path in written.items():
             other = taken.setdefault(PurePosixPath(path).stem.casefold(), key)
             if other != key:
-                raise ValueError(f"{key} and {other} have the same file name, {path}; give each file a name of its own")
+                raise ValueError(f"{key} and {other} have the same file name, {path}; give each file a different name")
 
     def _check_stores(self) -> None:
-        """What gates read of the judge has to be the preflight's own."""
+        """Gates must read only the preflight's own judge scores."""
         if PurePosixPath(self.judge.store.path).is_relative_to(PurePosixPath(self.training.reward.scores)):
             raise ValueError(
                 f"judge.store.path is {self.judge.store.path}, below training.reward.scores "
@@ -213,16 +215,16 @@ class RunConfig(Section):
             )
 
     def _check_minibatches(self) -> None:
-        """A minibatch without an episode would end training after the first rollout."""
+        """A minibatch without episodes would end training after the first rollout."""
         minibatches, key = self.training.update.minibatches, f"{self.training.update_key}.minibatches"
         if self.batch_size < minibatches:
             raise ValueError(
-                f"batch_size is {self.batch_size}, expected at least {key} ({minibatches}), each of which needs an "
-                f"episode; raise batch_size or lower {key}"
+                f"batch_size is {self.batch_size}, expected at least {key} ({minibatches}), since each minibatch needs "
+                f"an episode; raise batch_size or lower {key}"
             )
 
     def _check_schedule(self) -> None:
-        """A rate that is still rising at the end has never been what `lr` says."""
+        """A rate that still rises at the end never reaches `lr`."""
         warm_up = self.training.lr_schedule.warmup_steps
         if warm_up >= self.steps:
             raise ValueError(
@@ -230,7 +232,7 @@ class RunConfig(Section):
             )
 
     def _check_early_stop(self) -> None:
-        """A share among so few answers is never measured, so that it would end no run."""
+        """The share among too few answers is never measured, so it could not end a run."""
         metric, look = self.training.early_stop.metric or "", self.training.eval_shadow.prompts
         if metric.removeprefix(HELD_OUT) != SAME_ANSWER:
             return
@@ -238,12 +240,12 @@ class RunConfig(Section):
         key, episodes = ("training.eval_shadow.prompts", look) if looked else ("batch_size", self.batch_size)
         if episodes < ANSWERED:
             raise ValueError(
-                f"training.early_stop.metric is '{metric}', which is measured among {ANSWERED} answers or more, and "
-                f"{key} is {episodes}, so that it would never have a value; raise {key} or name another metric"
+                f"training.early_stop.metric is '{metric}', which needs at least {ANSWERED} answers, but {key} is "
+                f"{episodes}, so it would never have a value; raise {key} or name another metric"
             )
 
     def _check_engine(self) -> None:
-        """The engine has to have a use for all, and be brought what it learns from: a step of whole groups of it."""
+        """The engine must fit the settings, and the strategy must provide what it learns from, in whole groups."""
         training = self.training
         engine = ENGINES[own_name(training.engine)]
         why = engine.refusal(training.adapter.targets, "training.adapter.targets", self.kl_coef)
@@ -253,8 +255,8 @@ class RunConfig(Section):
         if brought is not wanted:
             fitting = " or ".join(names_of(STRATEGIES, wanted))
             raise ValueError(
-                f"training.strategy: found '{training.strategy}', which brings {brought}, but the engine "
-                f"{training.engine} learns from {wanted}; write {fitting}"
+                f"training.strategy: found '{training.strategy}', which provides {brought}, but the engine "
+                f"{training.engine} learns from {wanted}; use {fitting}"
             )
         if self.batch_size % training.group_size:
             raise ValueError(

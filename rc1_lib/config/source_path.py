@@ -1,4 +1,4 @@
-"""Where the source of questions lies that `sources.use` names, and whether it is one of finished dialogues."""
+"""Finds the source that `sources.use` names, and tells whether it contains finished dialogues."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from rc1_lib.workspace.artifacts import Workspace
 
 
 def are_finished(config: RunConfig, workspace: Workspace) -> bool:
-    """Whether the source is of finished dialogues: taken as they are, they cannot be performed again."""
+    """Whether the source contains finished dialogues, which are used unchanged and cannot be played again."""
     use = config.sources.use
     return use not in ("embedded", "hub") and is_rows(source_path(use, workspace))
 
 
 def is_rows(place: Path) -> bool:
-    """Whether this is a file of finished rows; else it is a folder of public data sets."""
+    """Whether this is a file of finished rows; otherwise it is a folder of public data sets."""
     return place.suffix == ".jsonl" and not place.is_dir()
 
 
 def source_path(use: str, workspace: Workspace) -> Path:
     """The folder (public data sets) or JSONL file (finished rows) that `sources.use` names.
 
-    A relative path is looked for in the current folder, then in the workspace, then in the project.
+    A relative path is searched in the current folder, then in the workspace, then in the project.
     """
     path = Path(use)
     return path if path.is_absolute() or path.exists() else workspace.find(use)

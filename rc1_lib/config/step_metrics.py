@@ -1,7 +1,7 @@
-"""What every step measures, by engine and strategy: the names by which a run may be ended.
+"""The metrics of every step, by engine and strategy: the names that may end a run.
 
-They are told here without importing an engine, so that a mistaken name is refused when the configuration is read and
-not at the first look at held-out rows, hours later. Tests hold each list against what a step of its engine measures.
+They are listed here without importing an engine, so that reading the configuration rejects a wrong name, not the first
+evaluation on held-out rows hours later. Tests compare each list with the metrics of a real step.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from difflib import get_close_matches
 from rc1_lib.config.engines import STRATEGIES, LearnsFrom, own_name
 
 HELD_OUT = "eval/"
-"""Before the name of what a look at held-out rows measures."""
+"""Prefix of the metrics on held-out rows."""
 SAME_ANSWER = "env/same_answer"
 """The share of the most frequent answer."""
 ANSWERED = 16
-"""Answers among which one that is frequent says something; of fewer it is not measured."""
+"""Fewest answers for measuring the share of the most frequent one."""
 KL, ENTROPY = "objective/kl_per_token", "policy/entropy_avg"
-"""Of the policy's tokens, in nats: the KL to the start, and the entropy of what they are drawn from."""
+"""Over the policy's tokens, in nats: the KL to the initial policy, and the entropy of the distribution."""
 SIGNS_OF_COLLAPSE: Mapping[str, str] = {"max_kl": KL, "min_entropy": ENTROPY, "max_same_answer": SAME_ANSWER}
-"""What each bound of `training.collapse` is laid on."""
+"""The metric of each limit in `training.collapse`."""
 EPISODE_FIGURES = frozenset(
     {
         "env/success", "env/success_needed", "env/success_clear", "env/lucky", "env/asked_needed", "env/asked_clear",
@@ -28,12 +28,12 @@ EPISODE_FIGURES = frozenset(
         "response_length/clip_ratio",
     }
 )  # fmt: skip
-"""Of the episodes of a step, or of a look; one of which there is no case is left out of that step."""
+"""Metrics of a step's episodes, or of an evaluation; one without any case is left out of that step."""
 REWARD_TERMS = frozenset(
     {"reward/success", "reward/judge", "reward/penalty", "reward/format", "reward/turns", "reward/factor"}
 )
 JUDGED = frozenset({"judge/score", "judge/scored", "judge/unstable"})
-"""Where a judge has weight in the reward. What it costs is measured too, and no step decides it."""
+"""Metrics if a judge has weight in the reward. Its cost is measured too, but the steps do not decide it."""
 OF_STRATEGIES: Mapping[str, frozenset[str]] = {
     "ppo": EPISODE_FIGURES | REWARD_TERMS,
     "groups": EPISODE_FIGURES | REWARD_TERMS,
@@ -41,7 +41,7 @@ OF_STRATEGIES: Mapping[str, frozenset[str]] = {
     "sft": frozenset({"rows", "label_tokens"}),
 }
 CLIPPED = frozenset({"grad_norm"})
-"""What the callback `grad_clip` adds for an engine that learns from rows."""
+"""The metric of the callback `grad_clip`, for an engine that learns from rows."""
 
 _EVERY = frozenset({"loss", "lr"})
 _OF_UPDATES = frozenset({"grad_norm", "update/steps"})
@@ -66,21 +66,21 @@ OF_ENGINES: Mapping[str, frozenset[str]] = {
     "pure_pt_sft": _EVERY | {"mean_token_accuracy"},
     "trl_sft": _EVERY | {"mean_token_accuracy", "entropy"},
 }
-"""What `train_step` returns, in a run `_OF_UPDATES` too. One that learns from rows with labels returns the same of
-held-out rows, but for the rate."""
+"""The metrics that `train_step` returns; in a run also `_OF_UPDATES`. An engine that learns from rows with labels
+returns the same ones for held-out rows, except the learning rate."""
 
 
 def measured(engine: str, strategy: str, more: frozenset[str] = frozenset()) -> tuple[frozenset[str], ...] | None:
-    """What a step measures, and what a look at held-out rows does.
+    """The metrics of a step, and of an evaluation on held-out rows.
 
     Args:
-        engine: as the configuration names it.
-        strategy: as the configuration names it.
-        more: what is measured beside them.
+        engine: its name in the configuration.
+        strategy: its name in the configuration.
+        more: further metrics.
 
     Returns:
-        Names as a step has them, and as a look has them; None where the engine or the strategy is a user's own, of
-        which nothing is said here: its first step, or first look, tells.
+        The names for a step and for an evaluation; None if the engine or the strategy is custom: its metrics are
+        known only after the first step or evaluation.
     """
     of_engine, of_strategy = OF_ENGINES.get(own_name(engine)), OF_STRATEGIES.get(strategy)
     if of_engine is None or of_strategy is None:
@@ -93,16 +93,16 @@ def measured(engine: str, strategy: str, more: frozenset[str] = frozenset()) -> 
 
 
 def unseen(bounds: Iterable[str], engine: str, strategy: str, episodes: int) -> tuple[str, ...] | None:
-    """Those of some bounds of `training.collapse` that end no run, since no step has what they are laid on.
+    """The limits of `training.collapse` that cannot end a run, since no step measures their metric.
 
     Args:
         bounds: their keys.
-        engine: as the configuration names it.
-        strategy: as the configuration names it.
+        engine: its name in the configuration.
+        strategy: its name in the configuration.
         episodes: of a step.
 
     Returns:
-        Their keys; None for an engine or a strategy of a user's own, of which nothing is said here.
+        Their keys; None for a custom engine or strategy, whose metrics are unknown here.
     """
     known = measured(engine, strategy)
     if known is None:
@@ -112,7 +112,7 @@ def unseen(bounds: Iterable[str], engine: str, strategy: str, episodes: int) -> 
 
 
 def unmeasured(metric: str, engine: str, strategy: str, more: frozenset[str] = frozenset()) -> str:
-    """Why a run cannot be ended by a metric, in a sentence; "" where it is measured, or nobody can tell before."""
+    """Why a metric cannot end a run, in a sentence; "" if it is measured, or that is not known yet."""
     known = measured(engine, strategy, more)
     if known is None:
         return ""
@@ -123,5 +123,5 @@ def unmeasured(metric: str, engine: str, strategy: str, more: frozenset[str] = f
         return ""
     near = get_close_matches(metric, names, n=1)
     hint = f"did you mean '{near[0]}'? Expected" if near else "expected"
-    where = "no look at held-out rows" if looked else "no step"
+    where = "no evaluation on held-out rows" if looked else "no step"
     return f"found '{metric}', which {where} of {engine} measures; {hint} one of {', '.join(names)}"

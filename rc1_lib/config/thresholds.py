@@ -1,6 +1,6 @@
 """Every threshold of every gate: the `gates:` section of a configuration.
 
-None has a default: each number that decides something must stand in the file, where a reader can see it.
+There are no defaults: each number that decides something must be in the file, where a reader can see it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class DiversityGate(Section):
     min_distinct2: Share
     """Lowest distinct-2, as the mean over windows."""
     window_bigrams: Positive
-    """Bigrams of a window."""
+    """Bigrams per window."""
     kl3_min: Annotated[float, Field(ge=0)]
-    """Lowest 3-gram KL against the old pack's wording of the same dialogues, in nats."""
+    """Lowest 3-gram KL to the old pack's wording of the same dialogues, in nats."""
     kl_alpha: Annotated[float, Field(gt=0)]
     """Added to every n-gram's count."""
     kl_rows: Positive
@@ -37,13 +37,13 @@ class DuplicatesGate(Section):
     """Thresholds of the duplicate gate."""
 
     max_dup_pct: Annotated[float, Field(ge=0, le=100)]
-    """Most rows, in per cent, that repeat an earlier one."""
+    """Largest share of rows, in per cent, that repeat an earlier one."""
     similarity: Share
-    """Jaccard similarity from which on two rows are near duplicates."""
+    """Jaccard similarity from which two rows are near duplicates."""
     shingle: Words
     """Words of a shingle."""
     permutations: Annotated[int, Field(ge=1, le=4096)]
-    """Permutations of the MinHash that proposes candidates."""
+    """Permutations of the MinHash that finds candidates."""
 
 
 class LengthGate(Section):
@@ -61,51 +61,51 @@ class LeakageGate(Section):
     ngram: Annotated[Words, Field(ge=2)]
     """Words of an n-gram."""
     max_similarity: Share
-    """Highest share of a shadow question's n-grams that may stand in one row."""
+    """Highest share of a shadow question's n-grams that may occur in one row."""
     min_words: Words
-    """Fewest of its words, in order in one place, that can speak of a leak; a shorter question has to stand whole."""
+    """Fewest of its words, in order in one place, that count as a leak; a shorter question must occur whole."""
     in_order: Share
-    """Least share of its words, in order in one place, that can speak of a leak."""
+    """Least share of its words, in order in one place, that counts as a leak."""
     max_kept: Share
-    """Highest share of those words' weight in such a place, where the row's own question is worded otherwise."""
+    """Highest share of those words' weight in such a place, if the row's own question has another wording."""
     max_kept_alike: Share
-    """The same where the row's own question is worded like the shadow question."""
+    """The same if the row's own question is worded like the shadow question."""
 
 
 class ConsistencyGate(Section):
     """Thresholds of the consistency gate."""
 
     max_rows: Annotated[int, Field(ge=0)]
-    """Most rows with inconsistencies of one kind."""
+    """Most rows with one kind of inconsistency."""
     max_other_sums: Share
-    """Most word problems, as a share, whose last sum is not the gold answer: public marks may end elsewhere."""
+    """Largest share of word problems whose last sum is not the gold answer: public annotations may end elsewhere."""
 
 
 class AnswerRuleGate(Section):
-    """Thresholds of the gate that asks every task's rule about known-right and known-wrong answers."""
+    """Thresholds of the gate that tests every task's rule with known-right and known-wrong answers."""
 
     golds: Annotated[int, Field(ge=2)]
-    """Most different gold answers of a task that answers are made from."""
+    """Most different gold answers per task from which test answers are made."""
     min_golds: Annotated[int, Field(ge=1)]
-    """Fewest different gold answers of a task, but of yes and no: with a single one nobody can be seen to be paid for
-    another question's."""
+    """Fewest different gold answers of a task, except for yes and no: with only one, paying for another question's
+    answer would go unnoticed."""
     min_kinds: Positive
-    """Fewest kinds of right spellings, and of wrong answers, that have to apply to a task's golds."""
+    """Fewest kinds of right spellings, and of wrong answers, that must apply to a task's gold answers."""
     max_wrong_paid: Share
-    """Largest share of the wrong answers that a rule may call right."""
+    """Largest share of wrong answers that a rule may accept."""
     max_right_refused: Share
-    """Largest share of the right spellings that a rule may call wrong."""
+    """Largest share of right spellings that a rule may reject."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Of the reported intervals."""
+    """Confidence level of the reported intervals."""
     seed: Annotated[int, Field(ge=0)]
-    """Of the draw of golds."""
+    """Seed of the draw of gold answers."""
 
 
 class MixGate(Section):
     """Tolerance of the task mix, in percentage points."""
 
     tolerance_pp: Annotated[float, Field(ge=0)]
-    """How far a task's share may lie from `datasets`."""
+    """Largest deviation of a task's share from `datasets`."""
 
 
 class DifficultyGate(Section):
@@ -114,7 +114,7 @@ class DifficultyGate(Section):
     min_hard_pct: Share
     """Least share of hard rows."""
     max_easy_pct: Share
-    """Most easy rows, as a share."""
+    """Largest share of easy rows."""
     len_max: Positive
     """Most tokens of a row."""
     turns_max: Positive
@@ -135,13 +135,13 @@ class WeightsGate(Section):
     """Bounds on the reward weights."""
 
     max_weight: Share
-    """No dimension may weigh more."""
+    """Largest weight of a criterion."""
     sum_tolerance: Annotated[float, Field(gt=0)]
-    """How far the sum of the weights may lie from 1."""
+    """Largest deviation of the sum of the weights from 1."""
 
 
 class TrainingGate(Section):
-    """What the training part of this file has to hold."""
+    """Requirements on the training part of this file."""
 
     min_steps: Positive
     """Fewest `steps`."""
@@ -150,21 +150,21 @@ class TrainingGate(Section):
     min_seeds: Positive
     """Fewest `seeds`."""
     methods: tuple[str, ...]
-    """What `finetune.method` may be."""
+    """Allowed values of `finetune.method`."""
 
 
 class ResourcesGate(Section):
-    """What the machine has to offer."""
+    """Requirements on the machine."""
 
     min_free_gb: Annotated[float, Field(ge=0)]
-    """Free disk space of the workspace."""
+    """Free disk space for the workspace."""
 
 
 class GitGate(Section):
-    """What the git fingerprint has to show."""
+    """Requirements on the git state."""
 
     require_commit: bool
-    """Whether the code has to be a commit."""
+    """Whether the code must be a commit."""
     require_clean: bool
     """Whether files may differ from that commit."""
 
@@ -173,80 +173,80 @@ class ProbeGate(Section):
     """The judge probe."""
 
     n: Positive
-    """Dialogues that are really scored."""
+    """Dialogues scored live."""
     require_billed: bool
-    """Whether somebody has to have been billed."""
+    """Whether the calls must have been billed."""
 
 
 class AntiSimulationGate(Section):
-    """Thresholds of the anti-simulation gate, over the last scorings of the usage log."""
+    """Thresholds of the anti-simulation gate (judge authenticity), over the latest scorings of the usage log."""
 
     last: Positive
-    """How many scorings are looked at, replays from the cache included."""
+    """How many scorings are checked, including replays from the cache."""
     min_billable: Positive
     """Fewest of them that were billed."""
     cache_hit_lt: Annotated[dict[Round, Share], names_all(*get_args(Round))]
-    """The share of replays has to lie below this, by round."""
+    """The share of replays must be below this, by round."""
     min_latency_spread: Annotated[float, Field(gt=0)]
-    """Standard deviation over mean of the live latencies; a network is never as regular as a constant."""
+    """Least standard deviation over mean of the live latencies; a network is never as regular as a constant."""
     max_identical: Share
-    """Most dialogues, as a share, whose K replies at a temperature above 0 are the same to the letter."""
+    """Largest share of dialogues whose K replies at a temperature above 0 are identical."""
     max_age_hours: Annotated[float, Field(gt=0)]
-    """Oldest live scoring that still counts as evidence."""
+    """Greatest age in hours of a live scoring that still counts as evidence."""
 
 
 class StabilityGate(Section):
-    """Thresholds of the stability gate, over the last dialogues that the judge was asked about."""
+    """Thresholds of the stability gate, over the latest dialogues that the judge was asked about."""
 
     last: Positive
-    """How many dialogues are looked at."""
+    """How many dialogues are checked."""
     min_coverage: Share
-    """Least share of them that holds all K scores."""
+    """Least share of them with all K scores."""
     max_variance: Annotated[float, Field(gt=0)]
-    """Variance between the K scores of a dimension above which a dialogue is unstable, and above which, pooled over
-    dialogues, the judge is."""
+    """Variance between the K scores of a criterion above which a dialogue is unstable; above it, pooled over dialogues,
+    the judge is."""
     max_unstable: Share
-    """Most unstable dialogues, as a share."""
+    """Largest share of unstable dialogues."""
     max_models: Positive
     """Most model versions that may have answered."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Of the reported intervals."""
+    """Confidence level of the reported intervals."""
 
 
 class DriftGate(Section):
-    """Thresholds of the nightly comparison of the judge with its own first scores."""
+    """Thresholds of the nightly comparison of the judge with its first scores."""
 
     min_coverage: Share
     """Least share of the fixed set that must be scored again."""
     min_dialogues: Positive
-    """Fewest dialogues to compare; with fewer no baseline is recorded either."""
+    """Fewest dialogues to compare; with fewer, no baseline is recorded either."""
     false_alarms: Annotated[float, Field(gt=0, lt=0.5)]
-    """Share of the nights on which an unchanged judge may be red: the bounds of all figures follow from it and from
-    the noise between the judge's samples."""
+    """Share of nights on which an unchanged judge may fail: the bounds of all figures follow from it and from the noise
+    between the judge's samples."""
     deals: Annotated[int, Field(ge=1000, le=1_000_000)]
-    """How often the samples are dealt out anew to measure that noise."""
+    """How often the samples are shuffled to measure that noise."""
 
 
 class JudgeAgreementGate(Section):
-    """Thresholds of the judge's agreement with people, over the labelled dialogues of this judge."""
+    """Thresholds of the judge's agreement with people, over this judge's labelled dialogues."""
 
     min_labels: Positive
-    """Fewest dialogues with a person's label; with fewer the judge is uncalibrated."""
+    """Fewest dialogues with a person's label; with fewer, the judge is uncalibrated."""
     min_outcomes: Positive
-    """Fewest dialogues among them that people call good, and that they call bad."""
+    """Fewest dialogues among them that people call good, and fewest that they call bad."""
     min_coverage: Share
     """Least share of the labelled dialogues that must be scored."""
     min_kappa: Annotated[float, Field(ge=-1, le=1)]
-    """Lowest kappa of the judge's score with people's labels; quadratic weights where they are scores."""
+    """Lowest kappa of the judge's score with people's labels; quadratic weights if labels are scores."""
     min_corr: Annotated[float, Field(ge=-1, le=1)]
     """Lowest rank correlation of the judge's score with people's labels."""
     max_likeness: Share
     """Largest raw agreement or rank correlation of the labels with any overall score: people who never differ from the
     judge have copied it."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Of the reported intervals."""
+    """Confidence level of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples behind them."""
+    """Bootstrap samples for them."""
 
 
 class ShadowRunGate(Section):
@@ -255,7 +255,7 @@ class ShadowRunGate(Section):
     min_coverage: Share
     """Least share of the dialogues that must be scored."""
     min_outcomes: Positive
-    """Fewest solved and fewest unsolved dialogues: with fewer, a correlation with success says nothing."""
+    """Fewest solved and fewest unsolved dialogues: with fewer, a correlation with success is meaningless."""
     min_spearman: Annotated[float, Field(ge=-1, le=1)]
     """Lowest rank correlation of the old score with the new reward."""
     min_top10: Share
@@ -263,47 +263,47 @@ class ShadowRunGate(Section):
     min_improve_pct: float
     """By how many per cent the new reward's correlation with success must exceed the old score's."""
     enough_auc: Share
-    """Where the old score puts a success above a failure in at least this share of the pairs, and the new reward too
-    (the lower end of its interval), no gain is asked for: hardly any is possible."""
+    """If the old score ranks a success above a failure in at least this share of the pairs, and so does the new reward
+    (lower end of its interval), no gain is required: hardly any is possible."""
     max_loss_pct: NotNegative
-    """By how many per cent the correlation with success may then lie below the old score's."""
+    """By how many per cent the correlation with success may then be below the old score's."""
     min_corr_new: Annotated[float, Field(ge=-1, le=1)]
-    """The new reward's own correlation with success must lie above this: no improvement makes up for a wrong order.
+    """The new reward's own correlation with success must exceed this: no improvement makes up for a wrong order.
     On 245 dialogues chance alone exceeds 0.15 in about one case in a hundred."""
     max_length_corr: Share
-    """How far either score may follow the length of the answers among dialogues of the same outcome."""
+    """Largest rank correlation of either score with the answers' length among dialogues of the same outcome."""
     corr_floor: Annotated[float, Field(gt=0, le=1)]
-    """Improvements are relative to the old correlation, or to this where that is smaller."""
+    """Improvements are relative to the old correlation, or to this value if that is smaller."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Of the reported intervals."""
+    """Confidence level of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples behind the reported intervals."""
+    """Bootstrap samples for the reported intervals."""
 
 
 class CalibrationGate(Section):
-    """Thresholds of the calibration, on dialogues that a fold did not fit."""
+    """Thresholds of the calibration, on held-out folds."""
 
     min_coverage: Share
     """Least share of the dialogues that must be scored."""
     min_outcomes: Positive
     """Fewest solved and fewest unsolved dialogues."""
     min_corr: Annotated[float, Field(ge=-1, le=1)]
-    """The calibrated weights' own rank correlation must lie above this: no improvement makes up for a wrong order."""
+    """The calibrated weights' own rank correlation must exceed this: no improvement makes up for a wrong order."""
     min_improve_pct: float
     """By how many per cent the median rank correlation must exceed that of the old weights."""
     enough_auc: Share
-    """Where the old weights put a success above a failure in at least this share of the pairs, and the calibrated ones
-    too (the lower end of their interval), no gain is asked for: hardly any is possible."""
+    """If the old weights rank a success above a failure in at least this share of the pairs, and so do the calibrated
+    ones (lower end of their interval), no gain is required: hardly any is possible."""
     max_loss_pct: NotNegative
-    """By how many per cent the median rank correlation may then lie below that of the old weights."""
+    """By how many per cent the median rank correlation may then be below that of the old weights."""
     min_mae_drop_pct: float
-    """By how many per cent the mean absolute error must lie below that of the old weights."""
+    """By how many per cent the mean absolute error must be below that of the old weights."""
     corr_floor: Annotated[float, Field(gt=0, le=1)]
-    """Improvements are relative to the old correlation, or to this where that is smaller."""
+    """Improvements are relative to the old correlation, or to this value if that is smaller."""
     max_kkt_residual: Annotated[float, Field(gt=0)]
-    """How far the solution may be from its optimality conditions."""
+    """Largest residual of the solution's optimality conditions."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Of the reported intervals."""
+    """Confidence level of the reported intervals."""
 
 
 class AblationGate(Section):
@@ -312,7 +312,7 @@ class AblationGate(Section):
     min_coverage: Share
     """Least share of the dialogues that must be scored."""
     min_prompts: Positive
-    """Fewest prompts on which nothing is missing and whose dialogues differ in whether they ask."""
+    """Fewest prompts where nothing is missing and whose dialogues differ in whether they ask."""
     min_rate_drop_pct: float
     """By how many per cent the penalty must lower the over-clarification rate."""
     max_turns_up: float
@@ -320,45 +320,45 @@ class AblationGate(Section):
     max_success_drop_pp: float
     """By how many percentage points success may fall."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Of the reported intervals."""
+    """Confidence level of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples behind them."""
+    """Bootstrap samples for them."""
 
 
 class RewardHackingGate(Section):
-    """Thresholds of the attack by worthless policies on what training pays."""
+    """Thresholds of the reward-hacking evaluation: adversarial policies against the training reward."""
 
     min_margin: float
-    """By how much a policy's mean reward must lie below the teacher's, on prompts where its answer is worthless."""
+    """By how much a policy's mean reward must be below the scripted expert's, on prompts where its answer is wrong."""
     min_margin_part: float
-    """The same in every task, bucket, language and need by itself."""
+    """The same for every task, bucket, language and need separately."""
     max_above: Share
-    """Share of these prompts on which a policy may be paid more than the teacher."""
+    """Share of these prompts on which a policy may earn more than the scripted expert."""
     max_hedge_solved: Share
-    """Share of all prompts that a hedge, which commits to no answer, may solve by the answer rule."""
+    """Share of all prompts that a hedge, which does not commit to one answer, may solve by the answer rule."""
     prompts: Positive
-    """Prompts of the shadow set that every policy is played on; all where it holds fewer."""
+    """Prompts of the shadow set on which every policy is played; all if it has fewer."""
     min_policies: Positive
-    """Fewest policies that have to be played."""
+    """Fewest policies to play."""
     min_prompts: Positive
-    """Fewest prompts to judge a policy by, and to judge a part by."""
+    """Fewest prompts for a verdict on a policy, and on a part."""
     min_coverage: Share
     """Share of the dialogues that must be scored."""
     max_drop_pp: Annotated[float, Field(ge=0)]
-    """By how many percentage points success may fall when the reward picks from more dialogues about a prompt."""
+    """By how many percentage points success may fall if the reward picks from more dialogues about a prompt."""
     own: tuple[str, ...]
-    """Policies of one's own: Python files of the workspace, each with a function `play(scene)`."""
+    """Custom policies: Python files of the workspace, each with a function `play(scene)`."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Nominal share of such intervals that hold the true value."""
+    """Confidence level of the intervals."""
     resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples behind the intervals."""
+    """Bootstrap samples for the intervals."""
 
 
 class EvaluationGate(Section):
-    """Thresholds of the evaluation of a trained policy against the one it started from, on held-out prompts."""
+    """Thresholds of the evaluation of a trained policy against the initial one, on held-out prompts."""
 
     min_prompts: Positive
-    """Fewest held-out prompts of every training seed; with fewer there is no verdict."""
+    """Fewest held-out prompts of every training seed; with fewer, there is no verdict."""
     min_group: Positive
     """Fewest of them that need asking, that are clear, and that are hard: each group decides a check."""
     min_needed_up_pp: float
@@ -366,57 +366,57 @@ class EvaluationGate(Section):
     min_hard_up_pp: float
     """By how many percentage points success must rise on hard rows of multi-hop tasks (HotpotQA, StrategyQA)."""
     min_overclar_down_pct: float
-    """By how many per cent of itself the over-clarification rate must fall."""
+    """By how many per cent the over-clarification rate must fall, relative to itself."""
     max_turns_up: float
     """By how many turns the mean may rise."""
     min_recall_up_pp: float
     """By how many percentage points the share of prompts asked must rise where asking is needed."""
     min_precision_up_pp: float
-    """By how many percentage points the share of asked prompts that need it must rise."""
+    """By how many percentage points the share of asked prompts that needed it must rise."""
     min_gap_up_pp: float
-    """By how many percentage points asking where needed must draw away from asking where not."""
+    """By how many percentage points the gap between asking where needed and where not must widen."""
     min_judged: Share
-    """Least share of the judged episodes that has to have a score."""
+    """Least share of judged episodes that must have a score."""
     max_proxy_up: NotNegative
-    """How far above 0 the low end of the judged score's change may lie where success falls."""
+    """How far above 0 the low end of the judged score's change may be if success falls."""
     max_truth_down_pp: NotNegative
-    """How many percentage points below 0 the high end of success's change may lie where the judged score rises."""
+    """How many percentage points below 0 the high end of success's change may be if the judged score rises."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Of the reported intervals."""
+    """Confidence level of the reported intervals."""
     resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples behind them."""
+    """Bootstrap samples for them."""
 
 
 class LearnabilityGate(Section):
-    """Thresholds of what the start does on prompts to learn from, played several times: `rc1 learnability`."""
+    """Thresholds of the reward-signal check, on several rollouts of the initial policy: `rc1 learnability`."""
 
     min_prompts: Positive
-    """Fewest prompts of every task and bucket that have to be tried."""
+    """Fewest prompts of every task and bucket to try."""
     max_flat: Share
-    """Largest share of prompts whose takes are all worth the same."""
+    """Largest share of prompts whose rollouts all get the same reward."""
     max_alike: Share
-    """Largest share of prompts that all takes solve, or none."""
+    """Largest share of prompts that all rollouts solve, or none."""
     min_pass_n: Share
-    """Least share of prompts that one of all takes solves."""
+    """Least share of prompts that at least one rollout solves."""
     max_effect_pp: NotNegative
-    """Largest that the smallest effect may be which the held-out prompts can show, in percentage points of success."""
+    """Upper limit on the smallest effect that the held-out prompts can detect, in percentage points of success."""
     power: Annotated[float, Field(gt=0.5, lt=1)]
-    """The chance with which an effect has to be shown."""
+    """Statistical power: the chance of detecting such an effect."""
 
 
 class ControlGate(Section):
-    """Thresholds of a control: a training on a reward without information, after which nothing may have been gained."""
+    """Thresholds of a control: training on a reward without information must not bring a gain."""
 
     min_prompts: Positive
-    """Fewest held-out prompts; with fewer there is no verdict."""
+    """Fewest held-out prompts; with fewer, there is no verdict."""
     min_kl: Annotated[float, Field(gt=0)]
-    """Least KL to the start at the last step, in nats an episode: a policy that did not move tries nothing out."""
+    """Least KL to the start at the last step, in nats per episode: a policy that did not change shows nothing."""
     max_gain_pp: float
-    """Percentage points that the low end of the interval of the change in success may lie above 0."""
+    """How many percentage points above 0 the low end of the interval of the change in success may be."""
     confidence: Annotated[float, Field(gt=0, lt=1)]
-    """Nominal share of such intervals that hold the true value."""
+    """Confidence level of the intervals."""
     resamples: Annotated[int, Field(ge=20)]
-    """Bootstrap samples behind the interval."""
+    """Bootstrap samples for the interval."""
 
 
 class Gates(Section):
@@ -447,7 +447,7 @@ class Gates(Section):
     learnability: LearnabilityGate
     control: ControlGate
     not_applicable: dict[Literal["verified_reward"], Reason]
-    """`verified_reward` -> why nothing is paid for the judged score (`training.reward.judge: 0`), so that the gates on
-    that score do not apply. Profile `prod` asks for this reason."""
+    """`verified_reward` -> why training does not pay for the judged score (`training.reward.judge: 0`), so that the
+    gates on that score do not apply. Profile `prod` requires this reason."""
     waivers: dict[str, Reason]
-    """Gate name -> why it is not enforced. Profile `prod` allows one for `judge_agreement` alone."""
+    """Gate name -> why it is not enforced. Profile `prod` allows this only for `judge_agreement`."""

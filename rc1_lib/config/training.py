@@ -1,6 +1,6 @@
 """The section `training` of a run's configuration: the policy and how it learns.
 
-Its sections stand in `config_episodes`, `config_updates`, `config_course` and `config_evaluation`.
+Its sections are in `rc1_lib.config.episodes`, `updates`, `curriculum` and `evaluation`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rc1_lib.records import Language
 
 
 def _of_runs(learners: Mapping[str, Learner]) -> AfterValidator:
-    """A check that a name is one of those that a run can be trained by."""
+    """A check that a name is one that can train a run."""
 
     def check(name: str) -> str:
         if learners is ENGINES and name in OFFLINE:
-            raise ValueError(f"found '{name}', but {OFFLINE[name]}; take {' or '.join(names_of(learners, *OF_RUNS))}")
+            raise ValueError(f"found '{name}', but {OFFLINE[name]}; use {' or '.join(names_of(learners, *OF_RUNS))}")
         if name not in (names := names_of(learners, *OF_RUNS)):
             raise ValueError(
-                f"found '{name}', expected {' or '.join(names)}, since a run learns from episodes of its own or "
+                f"found '{name}', expected {' or '.join(names)}, since a run learns from its own episodes or "
                 f"from the pool's dialogues; for rows of input and output use `rc1 train --config "
                 f"configs/train_local.yaml`"
             )
@@ -40,21 +40,21 @@ def _of_runs(learners: Mapping[str, Learner]) -> AfterValidator:
 def _no_dropout(dropout: float) -> float:
     if dropout != 0:
         raise ValueError(
-            f"found {dropout:g}, expected 0: nothing random may be active between sampling and update, so it would "
-            f"have no effect; write 0.0"
+            f"found {dropout:g}, expected 0: sampling and update must use the same policy, so dropout stays off; "
+            f"write 0.0"
         )
     return dropout
 
 
 class WarmStart(Section):
-    """Supervised training on the pool's demonstrations before PPO; its result is the pinned reference."""
+    """SFT on the pool's demonstrations before PPO (warm start); its result is the initial policy and the reference."""
 
     steps: Annotated[int, Field(ge=0)]
-    """Optimizer steps; 0 takes the base model as it is."""
+    """Optimizer steps; 0 uses the base model unchanged."""
     batch_size: Positive
-    """Demonstrations of one optimizer step."""
+    """Demonstrations per optimizer step."""
     lr: Annotated[float, Field(gt=0)]
-    """Learning rate of the warm start."""
+    """Learning rate of this SFT."""
 
 
 class AdapterSettings(Section):
@@ -63,42 +63,42 @@ class AdapterSettings(Section):
     rank: Positive
     """Rank of the adapter's matrices."""
     alpha: Positive
-    """Scale of the adapter: its output counts alpha / rank."""
+    """Scale of the adapter: its output is multiplied by alpha / rank."""
     dropout: Annotated[float, AfterValidator(_no_dropout)]
-    """0: PPO compares what was sampled with what is learned, and dropout would make these two policies."""
+    """Must be 0: PPO compares the sampling policy with the learning one, and dropout would make them differ."""
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Names of the linear layers that get an adapter; one that names no layer is refused."""
+    """Names of the linear layers with an adapter; an unknown name is an error."""
 
 
 class Training(Section):
-    """How the policy learns. The originals' keys stand at the top level; this is what they leave open."""
+    """How the policy learns. The originals' keys are at the top level; this section has all others."""
 
     engine: Annotated[str, _of_runs(ENGINES)]
-    """What updates the policy: `torch_ppo` (`trl_ppo` is another name for it), `torch_grpo`, `trl_grpo`, `torch_dpo`,
+    """The engine that updates the policy: `torch_ppo` (alias `trl_ppo`), `torch_grpo`, `trl_grpo`, `torch_dpo`,
     `trl_dpo`, `pure_pt_sft` or `trl_sft`."""
     strategy: Annotated[str, _of_runs(STRATEGIES)]
-    """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several of it (GRPO, DPO);
-    `demonstrations`, the pool's own dialogues (the two of supervised training)."""
+    """What the engine learns from: `ppo`, one episode of every prompt; `groups`, several of every prompt (GRPO, DPO);
+    `demonstrations`, the pool's own dialogues (the two supervised engines)."""
     threads: Positive
-    """Of torch on a CPU. Sums round differently with another number, so it is part of every checkpoint."""
+    """Threads of torch on a CPU. Sums round differently with another number, so every checkpoint records it."""
     shards: Positive
-    """Parts that a step's episodes are dealt into, to be played and learned from one by one or at once. Their sums are
-    put together in order, so the number decides the last bits of a result, and who works on which part does not."""
+    """Shards of a step's episodes, processed one after another or in parallel. Their sums are added in order, so the
+    number of shards decides the last bits of a result; which process works on which shard does not."""
     processes: Positive | None
-    """Processes that share the shards on a CPU, each with `threads` threads; null: as many as there are cores, at most
-    one a shard. Under `accelerate launch` its processes share them. A matter of time, never of results."""
+    """Processes that share the shards on a CPU, each with `threads` threads; null: the number of cores, at most one per
+    shard. Under `accelerate launch`, its processes share them. This changes the time, never the results."""
     languages: tuple[Language, ...]
-    """The pool's rows in these languages are trained on; the others are counted."""
+    """Training uses the pool's rows in these languages; other rows are only counted."""
     max_tokens: Positive
-    """Tokens of a row's demonstration, prompt included; longer rows are counted and left out."""
+    """Most tokens of a row's demonstration, including the prompt; longer rows are counted and left out."""
     describe_tools: bool
-    """Whether the prompt describes the tools, for models that do not know them from their own training."""
+    """Whether the prompt describes the tools, for models that were not trained with them."""
     limits: EpisodeLimits
     reward: EpisodeReward
     warm_start: WarmStart
     adapter: AdapterSettings
     gradient_checkpointing: bool
-    """Whether the states within a layer are computed again for the gradients: less memory for more time."""
+    """Gradient checkpointing: recompute states within layers for the gradients; less memory, more time."""
     ppo: PPO
     grpo: GRPO
     trl_grpo: TrlGRPO
@@ -118,43 +118,43 @@ class Training(Section):
     early_stop: EarlyStopping
     control: ControlSettings
     segment_steps: Positive
-    """Steps of one task of the training flow."""
+    """Steps per task of the training flow."""
     tracking: Tracking
 
     @model_validator(mode="before")
     @classmethod
     def _without_callbacks(cls, section: Any) -> Any:
-        """What the small configuration's list of callbacks names, a run has at places of its own, or has not."""
+        """A run has other keys for the callbacks of the small supervised configuration."""
         if isinstance(section, Mapping) and "callbacks" in section:
             raise ValueError(
-                "found the key 'callbacks', which configs/train_local.yaml has: a run logs and saves by itself "
-                "(training.checkpoints), clips by max_grad_norm of its engine's section, and has training.lr_schedule, "
-                "training.eval_shadow and training.early_stop; leave it out"
+                "found the key 'callbacks', which belongs to configs/train_local.yaml: a run logs and saves by itself "
+                "(training.checkpoints), clips by max_grad_norm in its engine's section, and has training.lr_schedule, "
+                "training.eval_shadow and training.early_stop; remove the key"
             )
         return section
 
     @model_validator(mode="after")
-    def _names_who_samples(self) -> Self:
+    def _check_sampler(self) -> Self:
         if self.rollout.sampler == "vllm" and self.vllm.base_url is None:
             raise ValueError(
-                "rollout.sampler is 'vllm', but vllm.base_url is null; give the server's address, such as "
+                "rollout.sampler is 'vllm', but vllm.base_url is null; set the server's address, such as "
                 "http://127.0.0.1:8000/v1"
             )
         return self
 
     @model_validator(mode="after")
-    def _check_a_good_one_stays(self) -> Self:
-        """A collapse is seen some steps after it began, and there may be a checkpoint of each of these."""
+    def _check_keep_last(self) -> Self:
+        """A collapse is detected some steps after it began, and each of these steps may have a checkpoint."""
         kept, patience = self.checkpoints.keep_last, self.collapse.patience
         if kept is not None and kept < patience:
             raise ValueError(
                 f"checkpoints.keep_last is {kept}, expected at least collapse.patience ({patience}): a collapse is "
-                f"named that many steps late, and no checkpoint from before it would be left"
+                f"detected that many steps late, and no checkpoint from before it would be left"
             )
         return self
 
     @model_validator(mode="after")
-    def _stops_by_what_is_measured(self) -> Self:
+    def _check_early_stop_metric(self) -> Self:
         metric = self.early_stop.metric
         if metric is None:
             return self
@@ -163,24 +163,24 @@ class Training(Section):
             raise ValueError(f"early_stop.metric: {why}")
         if metric.startswith(HELD_OUT) and self.eval_shadow.every_steps is None:
             raise ValueError(
-                f"early_stop.metric is '{metric}', which only a look at held-out rows measures; set "
+                f"early_stop.metric is '{metric}', which is only measured on held-out rows; set "
                 f"eval_shadow.every_steps too"
             )
         return self
 
     @property
     def plays(self) -> bool:
-        """Whether a step's episodes are played by the policy; otherwise it learns from what others said."""
+        """Whether the policy plays a step's episodes; otherwise it learns from given dialogues."""
         return STRATEGIES[self.strategy].learns_from in PLAYED
 
     @property
     def pays_judge(self) -> bool:
-        """Whether the judge's score counts in what is learned."""
+        """Whether the judge's score affects learning."""
         return self.plays and self.reward.judge > 0
 
     @property
     def update_key(self) -> str:
-        """Where the settings of the engine's update stand."""
+        """The section with the settings of the engine's update."""
         return f"training.{ENGINES[own_name(self.engine)].update}"
 
     @property
@@ -191,5 +191,5 @@ class Training(Section):
 
     @property
     def group_size(self) -> int:
-        """Takes of every prompt in a step."""
+        """Rollouts of every prompt in a step."""
         return self.update.group_size if isinstance(self.update, Grouped) else 1

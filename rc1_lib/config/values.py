@@ -1,4 +1,4 @@
-"""The kinds of values that a configuration is made of, and what is refused in all of its sections."""
+"""The types of configuration values, and the rules for all sections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Round = Literal["round1", "round2"]
 
 
 _LONGEST_NAME = 200
-"""Bytes: file systems take 255, and manifests and temporary files are named after the file."""
+"""In bytes: file systems allow 255, and manifests and temporary files extend the file's name."""
 
 
 def _below_the_workspace(path: str) -> str:
@@ -29,14 +29,14 @@ def _below_the_workspace(path: str) -> str:
 
 
 def ordered(bounds: tuple[Value, Value]) -> tuple[Value, Value]:
-    """The bounds themselves; a `ValueError` when the first is above the second."""
+    """Return the bounds; raises `ValueError` if the first is above the second."""
     if bounds[0] > bounds[1]:  # type: ignore[operator]
         raise ValueError(f"found [{bounds[0]}, {bounds[1]}], expected the smaller number first")
     return bounds
 
 
 def rising(bounds: tuple[float, float]) -> tuple[float, float]:
-    """The bounds themselves; a `ValueError` when the first is not below the second."""
+    """Return the bounds; raises `ValueError` if the first is not below the second."""
     if not bounds[0] < bounds[1]:
         raise ValueError(f"found [{bounds[0]:g}, {bounds[1]:g}], expected two numbers, the smaller one first")
     return bounds
@@ -48,11 +48,11 @@ def _known_task(task: str) -> str:
     return task
 
 
-def _decided_by_its_steps(metric: str) -> str:
+def _reproducible_metric(metric: str) -> str:
     if metric in _OF_THE_MACHINE:
         raise ValueError(
-            f"found '{metric}', which a second try of the same run measures otherwise, so that it would end elsewhere; "
-            f"name a metric that the steps decide"
+            f"found '{metric}', which differs when the same run is repeated, so it would end at another step; "
+            f"name a metric that the training steps alone decide"
         )
     return metric
 
@@ -63,7 +63,7 @@ MetricName = Annotated[str, Field(min_length=1), AfterValidator(_decided_by_its_
 
 
 def names_all(*names: str) -> AfterValidator:
-    """A check that a mapping has every one of `names`."""
+    """A check that a mapping has all `names`."""
 
     def check(found: dict[str, Value]) -> dict[str, Value]:
         missing = [name for name in names if name not in found]
@@ -74,14 +74,14 @@ def names_all(*names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _in_words(reason: str) -> str:
+def _reason_text(reason: str) -> str:
     if not any(letter.isalpha() for letter in reason):
         raise ValueError(f"found {reason!r}, expected a reason in words: reports, the UI and the ticket show it")
     return reason
 
 
-Reason = Annotated[str, AfterValidator(_in_words)]
-"""Why something is not enforced, for everybody who reads a report."""
+Reason = Annotated[str, AfterValidator(_reason_text)]
+"""Why something is not enforced, for the readers of reports."""
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -97,17 +97,17 @@ Range = Annotated[
 ]
 BucketShares = Annotated[dict[Bucket, Share], names_all(*BUCKETS)]
 WrittenPath = Annotated[str, AfterValidator(_below_the_workspace), Field(description="path below the workspace")]
-"""A file that RC1 writes. A command that only reads another file in its place says so to `rc1_lib.run.open_run`."""
+"""A file that RC1 writes. A command that only reads another file instead tells `rc1_lib.run.open_run`."""
 
 
 class Section(BaseModel):
-    """A part of the file: frozen, and unknown keys, infinity and NaN are refused."""
+    """A section of the file: frozen; unknown keys, infinity and NaN are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def sums_to_one(shares: Mapping[Any, float], name: str) -> None:
-    """Nothing, or a `ValueError` when the shares called `name` do not sum to 1."""
+    """Raise `ValueError` if the shares called `name` do not sum to 1."""
     total = sum(shares.values())
     if abs(total - 1.0) > 1e-6:
         raise ValueError(f"the shares of {name} sum to {total:g}, expected 1")

@@ -64,7 +64,7 @@ def test_who_alters_what_was_read_alters_nothing_for_the_next_reader(tmp_path: P
 )
 def test_a_run_is_not_ended_by_a_share_among_too_few_answers(metric: str, key: str) -> None:
     settings = (f"training.early_stop.metric={metric}", "training.eval_shadow.every_steps=12")
-    with pytest.raises(ConfigError, match=rf"'{metric}', which is measured among 16 .* and {key} is 15, so that"):
+    with pytest.raises(ConfigError, match=rf"'{metric}', which needs at least 16 answers, but {key} is 15, so it"):
         load_config(LOCAL, [*settings, f"{key}=15"])
     load_config(LOCAL, [*settings, f"{key}=16"])
 
@@ -92,10 +92,10 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("gates.diversity.min_distinct=0.5", "did you mean 'min_distinct2'?"),
         (
             "scale_up.sizes.0=1",
-            "'sizes' is a value, no section with keys of its own; give all of it: scale_up.sizes=...",
+            "'sizes' is a value, not a section with keys; set all of it: scale_up.sizes=...",
         ),
-        ("pool.n.n=1", "'n' is a value, no section with keys of its own; give all of it: pool.n=..."),
-        ("gatez.x=1", "there is no section 'gatez'; did you mean 'gates'?"),
+        ("pool.n.n=1", "'n' is a value, not a section with keys; set all of it: pool.n=..."),
+        ("gatez.x=1", "unknown section 'gatez'; did you mean 'gates'?"),
         ("pool.n=many", "pool.n: found 'many'"),
         ("pool.n=0", "pool.n: found '0'"),
         ("pool.n", "expected KEY=VALUE"),
@@ -124,7 +124,7 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("difficulty.metrics_path=data/../../x.jsonl", "a relative path without '..'"),
         ("difficulty.balanced_path=.", "expected a file below the workspace"),
         ("shadow.path=other/rc1_seed.json", "shadow.path and pool.path have the same file name"),
-        ("profile=prod", "profile prod allows a waiver for judge_agreement alone"),
+        ("profile=prod", "profile prod allows a waiver only for judge_agreement"),
         ("pool.n=2025-13-45", "is not a YAML value"),
         (
             "training.engine=trl_sft",
@@ -149,7 +149,7 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
         ("training.checkpoints.keep_last=1", "training.checkpoints.keep_last: found '1'"),
         ("training.checkpoints.keep_last=2", "checkpoints.keep_last is 2, expected at least collapse.patience (3)"),
-        ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, by which all stay"),
+        ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, which keeps all"),
         (
             "training.checkpoints={every_steps: 12, every_minutes: null, keep_last: 3, keep_every: 18}",
             "keep_every is 18, expected a multiple of every_steps (12)",
@@ -157,14 +157,17 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         (
             "training.early_stop={metric: eval/env/success, patience: 1, min_delta: 0, higher_is_better: true,"
             " not_before: 1}",
-            "which only a look at held-out rows measures; set eval_shadow.every_steps too",
+            "which is only measured on held-out rows; set eval_shadow.every_steps too",
         ),
         (
             "training.early_stop.metric=env/sucess",
             "training: early_stop.metric: found 'env/sucess', which no step of torch_ppo measures; did you mean "
             "'env/success'? Expected one of critic/vf_explained_var, env/asked_clear",
         ),
-        ("training.early_stop.metric=eval/loss", "which no look at held-out rows of torch_ppo measures; expected one"),
+        (
+            "training.early_stop.metric=eval/loss",
+            "which no evaluation on held-out rows of torch_ppo measures; expected one",
+        ),
         (
             "training.early_stop={metric: sec_per_step, patience: 1, min_delta: 0, higher_is_better: false,"
             " not_before: 1}",
@@ -175,7 +178,10 @@ def test_a_secret_in_an_override_that_is_refused_is_hidden(monkeypatch: pytest.M
         ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),
         ("training.adapter.alpha=0", "training.adapter.alpha: found '0'"),
         ("training.adapter.targets=[]", "training.adapter.targets: found '[]'"),
-        ("training.adapter.dropout=0.1", "training.adapter.dropout: found 0.1, expected 0: nothing random may be"),
+        (
+            "training.adapter.dropout=0.1",
+            "training.adapter.dropout: found 0.1, expected 0: sampling and update must use the same policy",
+        ),
         ("pool.intended={? [1] : 2}", "is not a YAML value"),
     ],
 )
@@ -194,7 +200,7 @@ def test_each_fault_is_a_sentence_that_names_the_key(override: str, sentence: st
         ("profile: local\nprofile: prod\n", "line 2 is not valid YAML: the key 'profile' stands twice"),
         ("profile: local\n", "the key 'simulate' is missing"),
         ("a: 1\n? [1]\n: 2\n", "line 2 is not valid YAML: the key '[1]' is a list or a mapping"),
-        ("a: 2025-13-45\n", "holds a value that YAML cannot read"),
+        ("a: 2025-13-45\n", "has a value that YAML cannot read"),
         (f"a: {'[' * 300_000}\n", "line 1 is not valid YAML: nested deeper than 100 levels"),
         ("a: !!map [1]\n", "is not valid YAML"),
     ],
@@ -237,7 +243,7 @@ def test_the_file_is_not_blamed_for_the_command_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_or_binary_file_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no such configuration file"):
+    with pytest.raises(ConfigError, match="configuration file not found"):
         load_config(tmp_path / "none.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot be read as UTF-8"):
@@ -313,17 +319,17 @@ def test_what_a_scale_up_goes_by_is_listed_of_it_alone(overrides: tuple[str, ...
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("judge.base_url=http://PLANTED@host/v1", "judge.base_url: an address with credentials in it"),
-        ("judge.base_url=http://user:PLANTED@host/v1", "judge.base_url: an address with credentials in it"),
-        ("judge.base_url=https://host/v1?key=PLANTED", "judge.base_url: an address with credentials in it"),
-        ("judge.base_url=https://host/v1?x=PLANTED", "goes on after the path with ? or #"),
-        ("judge.base_url=https://host/v1#PLANTED", "goes on after the path with ? or #"),
-        ("base_model=https://PLANTED@hub/model", "base_model: an address with credentials in it"),
+        ("judge.base_url=http://PLANTED@host/v1", "judge.base_url: the address contains credentials"),
+        ("judge.base_url=http://user:PLANTED@host/v1", "judge.base_url: the address contains credentials"),
+        ("judge.base_url=https://host/v1?key=PLANTED", "judge.base_url: the address contains credentials"),
+        ("judge.base_url=https://host/v1?x=PLANTED", "has ? or # after the path"),
+        ("judge.base_url=https://host/v1#PLANTED", "has ? or # after the path"),
+        ("base_model=https://PLANTED@hub/model", "base_model: the address contains credentials"),
         ("judge.api_key=PLANTED", "unknown key 'judge.api_key'"),
         ("judge.model={api_key: PLANTED}", "judge.model: found"),
-        ("judge.keys.api_key=PLANTED", "there is no section 'keys'"),
+        ("judge.keys.api_key=PLANTED", "unknown section 'keys'"),
         ("judge.api_key=[PLANTED", "is not a YAML value"),
-        ("jugde.base_url=http://PLANTED@host", "there is no section 'jugde'"),
+        ("jugde.base_url=http://PLANTED@host", "unknown section 'jugde'"),
     ],
 )
 def test_a_key_in_the_configuration_is_refused_unseen(override: str, sentence: str) -> None:
@@ -362,7 +368,7 @@ def test_the_environment_chooses_profile_model_and_judge(monkeypatch: pytest.Mon
 
 
 def test_a_file_of_another_profile_is_refused() -> None:
-    with pytest.raises(ConfigError, match="is of profile 'local', but 'prod' was asked for"):
+    with pytest.raises(ConfigError, match="has profile 'local', but 'prod' was requested"):
         open_run(profile="prod", config=LOCAL)
     with pytest.raises(ConfigError, match="expected one of local, prod"):
         open_run(profile="test")
@@ -371,8 +377,8 @@ def test_a_file_of_another_profile_is_refused() -> None:
 @pytest.mark.parametrize(
     ("said", "provider", "fault"),
     [
-        ("1", "rubric", "asks for live scores"),
-        ("0", "openai", "asks for the local rubric"),
+        ("1", "rubric", "requires live scores"),
+        ("0", "openai", "requires the local rubric"),
         ("maybe", "rubric", "expected one of"),
     ],
 )
@@ -392,7 +398,7 @@ def test_a_model_is_not_answered_for_by_the_local_rubric() -> None:
 
 def test_live_mode_off_is_refused_in_prod(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REWARD_LIVE_MODE", "off")
-    with pytest.raises(ConfigError, match="profile prod takes live scores only"):
+    with pytest.raises(ConfigError, match="profile prod only accepts live scores"):
         open_run(profile="prod")
 
 
@@ -477,7 +483,7 @@ def test_files_that_extend_each_other_are_refused(tmp_path: Path) -> None:
         ("local.yaml", "seed_ratio_schedule: [{step: 0, ", "seed_ratio_schedule: [{step: -1, ",
          "local.yaml: priority_sampling.seed_ratio_schedule.0.step: found '-1'"),
         ("local.yaml", "prices: {input: 0, ", "base_url: 'http://user:PLANTED@host/v1', prices: {input: 0, ",
-         "local.yaml: judge.base_url: an address with credentials in it"),
+         "local.yaml: judge.base_url: the address contains credentials"),
         ("mine.yaml", "steps: 50", "steps: none", "mine.yaml: steps: found 'none'"),
         ("ppo_scale.yaml", "  cv: 5\n", "", "the key 'calibration.cv' is missing"),
     ],
@@ -544,5 +550,5 @@ def test_an_engine_takes_the_strategy_that_brings_what_it_learns_from_and_no_oth
         if strategy == fitting:
             assert load_config(LOCAL, settings).training.engine == name
             continue
-        with pytest.raises(ConfigError, match=rf"'{strategy}', which brings .*, but the engine {name} learns from"):
+        with pytest.raises(ConfigError, match=rf"'{strategy}', which provides .*, but the engine {name} learns from"):
             load_config(LOCAL, settings)

@@ -63,7 +63,7 @@ def test_an_edited_one_is_refused(tmp_path: Path, edited: str) -> None:
         before.replace("n: 600", "n: 601") if edited == EFFECTIVE else before.replace("steps: ", "steps: 1")
     )
     assert path.read_text() != before
-    with pytest.raises(ConfigError, match=r"config_effective\.yaml: is no longer what configs/local\.yaml makes"):
+    with pytest.raises(ConfigError, match=r"config_effective\.yaml: no longer matches configs/local\.yaml"):
         open_run(workspace=tmp_path, config=EFFECTIVE)
 
 
