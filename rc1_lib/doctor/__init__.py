@@ -1,1 +1,1 @@
-"""What a run would stumble over, looked for before it starts; nothing is written, and nobody is asked for a score."""
+"""Checks the environment before a run starts; it writes nothing and asks no judge."""

@@ -1,4 +1,4 @@
-"""The base as it lies on this machine: whether its files are whole, and the shapes of its weights. None is loaded."""
+"""The base on this machine: checks that its files are complete, and reads the shapes of its weights without loading."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 _CONFIG, _WEIGHTS, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _TOKENIZER = "tokenizer.json"
 _LENGTH = 8
-"""Bytes at the start of a safetensors file that say how long its header is."""
+"""Bytes at the start of a safetensors file that contain the length of its header."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaseFiles:
-    """A whole base.
+    """A complete base.
 
     Attributes:
-        folder: where it lies.
+        folder: its folder.
         shapes: name of a weight -> its shape.
         hidden_size: width of the model's states.
     """
@@ -40,14 +40,14 @@ class BaseFiles:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the weights are."""
+        """The number of parameters."""
         return sum(prod(shape) for shape in self.shapes.values())
 
     def configuration(self) -> PretrainedConfig:
-        """The base's own configuration, as transformers reads it.
+        """The base's configuration, as read by transformers.
 
         Raises:
-            ConfigError: when its config.json is none.
+            ConfigError: when its config.json is not valid.
         """
         from rc1_lib.training.base_model import config_of
 
@@ -63,7 +63,7 @@ def read_base(run: Run) -> BaseFiles:
     folder = _folder(run)
     lacking = [name for name in (_CONFIG, _TOKENIZER) if not (folder / name).is_file()]
     if lacking:
-        raise ConfigError(f"base_model: {folder} lacks {', '.join(lacking)}; build or download the base anew")
+        raise ConfigError(f"base_model: {folder} lacks {', '.join(lacking)}; build or download the base again")
     shapes: dict[str, tuple[int, ...]] = {}
     for name in _weight_files(folder):
         shapes |= _shapes(folder / name)
@@ -82,7 +82,7 @@ def _folder(run: Run) -> Path:
     found = try_to_load_from_cache(name, _CONFIG, revision=commit)
     if not isinstance(found, str):
         raise ConfigError(
-            f"base_model: {name} is not on this machine, and training would begin with its download; fetch it now: "
+            f"base_model: {name} is not on this machine, so training would start with its download; fetch it now: "
             f"hf download {name} --revision {commit}"
         )
     return Path(found).parent
@@ -94,11 +94,11 @@ def _weight_files(folder: Path) -> list[str]:
     try:
         return sorted(set(read_json(folder / _INDEX)["weight_map"].values()))
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        raise ConfigError(f"base_model: {folder / _INDEX} names no files of weights; download the base anew") from None
+        raise ConfigError(f"base_model: {folder / _INDEX} lists no weight files; download the base again") from None
 
 
 def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shapes that the header of a safetensors file names; its length has to be what the header says."""
+    """The shapes in the header of a safetensors file, whose length must match the header."""
     try:
         with path.open("rb") as stream:
             length = int.from_bytes(stream.read(_LENGTH), "little")
@@ -109,15 +109,15 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
         whole = size == _LENGTH + length + end
         shapes = {name: tuple(entry["shape"]) for name, entry in header.items()}
     except FileNotFoundError:
-        raise ConfigError(f"base_model: {path} is missing; build or download the base anew") from None
+        raise ConfigError(f"base_model: {path} is missing; build or download the base again") from None
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise ConfigError(
-            f"base_model: {path} cannot be read as safetensors ({error}); build or download the base anew"
+            f"base_model: {path} cannot be read as safetensors ({error}); build or download the base again"
         ) from None
     if not whole:
         raise ConfigError(
-            f"base_model: {path} has {size:,} bytes, expected {_LENGTH + length + end:,} by its header: it was cut off "
-            f"or written into; build or download the base anew"
+            f"base_model: {path} has {size:,} bytes, but its header says {_LENGTH + length + end:,}: it was truncated "
+            f"or altered; build or download the base again"
         )
     return shapes
 
@@ -127,4 +127,4 @@ def _hidden_size(path: Path) -> int:
         body = read_json(path)
         return int(body.get("text_config", body)["hidden_size"])
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ConfigError(f"base_model: {path} names no hidden_size ({error}); take a causal model") from None
+        raise ConfigError(f"base_model: {path} has no hidden_size ({error}); use a causal model") from None

@@ -1,4 +1,4 @@
-"""How large a checkpoint of a configuration becomes, from the shapes of what is trained."""
+"""The size of a configuration's checkpoints, from the shapes of the trained weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rc1_lib.doctor.base_files import BaseFiles
 from rc1_lib.errors import ConfigError
 
 FLOAT = 4
-"""Bytes of a trained number, of its two moments in AdamW, and of a weight of the warm start: all are fp32."""
+"""Bytes of a trained number, of each of its two AdamW moments, and of a weight of the warm start: all are fp32."""
 _MOMENTS = 2
 _REST = 192 * 2**10
 """Bytes for everything else of a checkpoint (at the shipped size 80,000 to 130,000): names, the optimizer's plan,
@@ -16,7 +16,7 @@ positions in the pool, the states of generators, the manifest."""
 
 
 def trained_parameters(config: RunConfig, base: BaseFiles) -> int:
-    """How many numbers are trained: two matrices of LoRA for each layer that is named, and PPO's value head.
+    """How many numbers are trained: two LoRA matrices for each target layer, and PPO's value head.
 
     Raises:
         ConfigError: when a target names no layer of the base.
@@ -32,7 +32,7 @@ def trained_parameters(config: RunConfig, base: BaseFiles) -> int:
 
 
 def _layers(base: BaseFiles, target: str) -> list[tuple[int, ...]]:
-    """The shapes of the layers that a target names. A head that is the embedding too has no weight in the files."""
+    """The shapes of the layers that a target names. A head tied to the embedding has no weight in the files."""
     found = [shape for name, shape in base.shapes.items() if f".{name}".endswith(f".{target}.weight")]
     if found or not adapts_head([target]):
         return found
@@ -41,5 +41,5 @@ def _layers(base: BaseFiles, target: str) -> list[tuple[int, ...]]:
 
 
 def checkpoint_bytes(config: RunConfig, base: BaseFiles) -> int:
-    """A checkpoint: what is trained, its optimizer's moments, and the little beside them."""
+    """Bytes of a checkpoint: the trained numbers, their optimizer's moments, and a small rest."""
     return trained_parameters(config, base) * FLOAT * (1 + _MOMENTS) + _REST

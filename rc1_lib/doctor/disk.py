@@ -1,4 +1,4 @@
-"""Disk: room for every checkpoint that the configuration keeps, for every one of its seeds."""
+"""Disk space for all checkpoints that the configuration keeps, for all its seeds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rc1_lib.workspace.free_space import free_bytes
 
 
 def look_at_disk(run: Run) -> Finding:
-    """Whether everything that training keeps has room beside what is there."""
+    """Whether the disk has room for everything that training will keep."""
     config, base = run.config, read_base(run)
-    one, count = checkpoint_bytes(config, base), most_at_once(config) + 1  # and one kept for good
-    missing = max(0, bytes_kept(run, base) - _bytes_there(run))
+    one, count = checkpoint_bytes(config, base), most_at_once(config) + 1  # plus one kept permanently
+    missing = max(0, bytes_kept(run, base) - _existing_bytes(run))
     least = config.gates.resources.min_free_gb * 2**30
     free = free_bytes(run.workspace.root)
     found = (
         f"{gib(free)} free; {len(config.seeds)} seeds x {count:,} checkpoints of {one / 2**20:,.1f} MiB: "
-        f"{gib(missing)} still to be written; the gate resources wants more than {gib(least)} free"
+        f"{gib(missing)} still to be written; the gate resources requires more than {gib(least)} free"
     )
     if free > max(missing, least):
         return Finding(found)
@@ -32,13 +32,13 @@ def look_at_disk(run: Run) -> Finding:
 
 
 def bytes_kept(run: Run, base: BaseFiles) -> int:
-    """All checkpoints of all seeds, one of each kept for good, and the warm start's weights."""
+    """All checkpoints of all seeds, one of each kept permanently, and the warm start's weights."""
     config = run.config
     checkpoints = len(config.seeds) * (most_at_once(config) + 1) * checkpoint_bytes(config, base)
     return checkpoints + (base.parameters * FLOAT if config.training.warm_start.steps else 0)
 
 
-def _bytes_there(run: Run) -> int:
+def _existing_bytes(run: Run) -> int:
     folders = [run.workspace.path(paths_of(run, seed).checkpoints) for seed in run.config.seeds]
     return sum(
         path.lstat().st_size

@@ -1,4 +1,4 @@
-"""Who has to be reached: the servers of judge, Prefect and vLLM. Nothing of a run is sent to any of them."""
+"""Checks that the servers of judge, Prefect and vLLM are reachable. It sends them nothing of a run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SECRET = "rc1-scorer-api-key"
 
 
 def look_at_keys(run: Run) -> Finding:
-    """Whether the environment holds the keys that this run needs; which, and never what they are.
+    """Whether the environment has the keys that this run needs; names them, never shows them.
 
-    What a Prefect server keeps in blocks is not asked for: it would be a secret in a process that has no use for it.
+    Secrets in Prefect blocks are not read: this process does not need them.
     """
     there = [name for name in (KEY_VARIABLE, TICKET_KEY, _WEBHOOK) if os.environ.get(name)]
     found = f"set: {', '.join(there) or 'none'}; needed by the judge {run.config.judge.provider}: "
@@ -41,17 +41,17 @@ def look_at_keys(run: Run) -> Finding:
     except RC1Error as error:
         return Finding(
             f"{found}what is missing from this environment",
-            f"{error} A flow that finds none takes the Prefect secret {_SECRET}: where you keep it there this is no "
-            f"fault, and nobody can tell from here, since the doctor reads the environment alone and asks no server",
+            f"{error} A flow without a key uses the Prefect secret {_SECRET}. If you keep the key there, ignore "
+            f"this: the doctor only reads the environment and asks no server",
         )
     return Finding(f"{found}{'nothing more' if run.config.judge.provider in LIVE else 'none'}")
 
 
 def look_at_judge(run: Run) -> Finding:
-    """Whether the judge's server answers at all."""
+    """Whether the judge's server answers."""
     judge = run.config.judge
     if judge.provider not in LIVE:
-        return Finding(f"none: {judge.provider} is asked in this process")
+        return Finding(f"none: {judge.provider} runs in this process")
     address = address_of(judge.provider, judge.base_url)
     host = read_address(address).hostname
     why = unreachable(address)
@@ -59,15 +59,15 @@ def look_at_judge(run: Run) -> Finding:
         return Finding(f"{judge.provider} at {host} answers")
     return Finding(
         f"{judge.provider} at {host}: {why}",
-        "start the server, correct judge.base_url (SCORER_BASE_URL), or let this machine through to it",
+        "start the server, correct judge.base_url (SCORER_BASE_URL), or allow this machine to connect",
     )
 
 
 def look_at_prefect(_: Run) -> Finding:
-    """Whether the Prefect server answers that deployments would be started on."""
+    """Whether the Prefect server for deployments answers."""
     named = os.environ.get(_PREFECT, "")
     if not named:
-        return Finding(f"{_PREFECT} names none: a command starts its own where none serves the workspace")
+        return Finding(f"{_PREFECT} is not set: commands start their own server if none serves the workspace")
     why = unreachable(f"{named.rstrip('/')}/health")
     if not why:
         return Finding(f"the server of {_PREFECT} answers")
@@ -75,9 +75,9 @@ def look_at_prefect(_: Run) -> Finding:
 
 
 def look_at_vllm(run: Run) -> Finding:
-    """Whether the vLLM server answers where one samples, and is started as it has to be, as far as it tells.
+    """Whether the vLLM server, if one samples, answers and has the right options, as far as it reports them.
 
-    Whether what it serves is the policy that training starts from is looked at by the first rollout.
+    The first rollout checks whether it serves the initial policy.
     """
     training = run.config.training
     if training.rollout.sampler != "vllm":
@@ -97,33 +97,33 @@ def look_at_vllm(run: Run) -> Finding:
     except VLLMError as error:
         return Finding(
             str(error).removesuffix(f". {GO_ON}"),
-            f"start it (docs/how-to/vllm.md), correct training.vllm.base_url, or set {VLLM_KEY} if it wants a key",
+            f"start it (docs/how-to/vllm.md), correct training.vllm.base_url, or set {VLLM_KEY} if it requires a key",
         )
     found = read_base(run)
     base, longest = found.folder, longest_dialogue(training, found.configuration())
     faults = []
     if served.context < longest:
         faults.append(
-            f"a dialogue may have {longest:,} tokens (training.max_tokens + training.limits.tokens, or all that the "
-            f"policy reads): start it with --max-model-len {longest} or more"
+            f"a dialogue may have {longest:,} tokens (training.max_tokens + training.limits.tokens, or the policy's "
+            f"context): start it with --max-model-len {longest} or more"
         )
     if not loads:
         faults.append(
-            f"it loads no adapters: start it with --enable-lora, --max-lora-rank {training.adapter.rank} or more, and "
-            f"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment"
+            f"it does not load adapters: start it with --enable-lora, --max-lora-rank {training.adapter.rank} or more, "
+            f"and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment"
         )
     if training.warm_start.steps and served.root in (str(base), str(base.resolve()), run.config.base_model):
-        faults.append(f"that is base_model, but training starts from {SFT}, which the warm start makes of it: serve it")
+        faults.append(f"that is base_model, but training starts from {SFT}, the result of the warm start: serve that")
     left = [name for name in served.adapters if name.startswith(PREFIX)]
     return Finding(
         f"{access.host} serves '{quoted(served.root)}', {served.context:,} tokens long"
-        + (f"; {len(left)} adapters of other runs, or of one that was killed, are loaded" if left else ""),
+        + (f"; {len(left)} adapters of other or killed runs are loaded" if left else ""),
         "; ".join(faults),
     )
 
 
 def unreachable(address: str) -> str:
-    """Why nobody answers there in time; "" where anybody does, whatever it says. The address is not repeated."""
+    """Why no server answers there in time; "" if one does, whatever it says. The address is not repeated."""
     try:
         with urllib.request.urlopen(address, timeout=_TIMEOUT_S):
             return ""

@@ -1,4 +1,4 @@
-"""What one look found: well, or red with what to do."""
+"""The result of one check: fine, or failed with advice."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rc1_lib.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found, and where it is red, what to do.
+    """What was found, and, if it failed, what to do.
 
     Attributes:
         found: in words.
-        advice: what to do; "" where all is well.
+        advice: what to do; "" if all is well.
     """
 
     found: str
@@ -22,7 +22,7 @@ class Finding:
 
     @property
     def red(self) -> bool:
-        """Whether something has to be done."""
+        """Whether it failed."""
         return bool(self.advice)
 
 

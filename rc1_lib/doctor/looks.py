@@ -1,4 +1,4 @@
-"""Every look, in the order in which a run would come to it."""
+"""All checks, in the order in which a run would meet them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
 
 
 def examined(run: Run) -> dict[str, Finding]:
-    """What every look found. What a run would be refused for is a finding, in the refusal's own words."""
+    """The findings of all checks. An error that would stop a run is a finding with the same words."""
     found, refusals = dict[str, Finding](), dict[str, str]()
     for name, look in LOOKS.items():
         try:

@@ -1,4 +1,4 @@
-"""The machine: folders that can be written, what an engine needs of it, and the versions that were tested."""
+"""The machine: writable folders, what the engine needs, and tested package versions."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _SHOWN = 4
 
 
 def look_at_folders(run: Run) -> Finding:
-    """Whether everything that a run writes to can be written."""
-    faults = {name: fault for name in _WRITTEN if (fault := _unwritable(run.workspace.path(name)))}
+    """Whether all folders that a run writes to are writable."""
+    faults = {name: fault for name in _WRITTEN if (fault := _why_not_writable(run.workspace.path(name)))}
     if not faults:
         return Finding(f"{', '.join(_WRITTEN)} below {run.workspace.root}")
     return Finding(
         "; ".join(f"{name}: {fault}" for name, fault in faults.items()),
-        "move the file away or give yourself the right to write there, or name another --workspace",
+        "move the file away or change the permissions, or name another --workspace",
     )
 
 
-def _unwritable(path: Path) -> str:
+def _why_not_writable(path: Path) -> str:
     place = nearest(path)
     if not place.is_dir():
-        return f"{place} is no folder"
+        return f"{place} is not a folder"
     return "" if os.access(place, os.W_OK | os.X_OK) else f"{place} cannot be written"
 
 
 def look_at_engine(run: Run) -> Finding:
-    """Whether the engine can train this base as the configuration has it, on this device."""
+    """Whether the engine can train this base with this configuration on this device."""
     from rc1_lib.training.device import get_device
     from rc1_lib.training.usable import check_usable
 
@@ -49,7 +49,7 @@ def look_at_engine(run: Run) -> Finding:
     metric = training.early_stop.metric
     ends = "" if metric is None else f"; ends early by {metric}"
     if metric is not None and measured(training.engine, training.strategy) is None:
-        ends += ", and what an engine of your own measures is known at its first step alone"
+        ends += ", but the metrics of a custom engine are known only after its first step"
     return Finding(
         f"{training.engine} on {device.type}: an adapter of {', '.join(training.adapter.targets)}; decoder "
         f"{training.rollout.decoder}{ends}{_collapse(run)}"
@@ -57,17 +57,17 @@ def look_at_engine(run: Run) -> Finding:
 
 
 def _collapse(run: Run) -> str:
-    """By what a lost run is seen. A bound on what no step measures looks like a guard, and is none."""
+    """The signs that detect a collapse. A limit on a metric that no step measures has no effect."""
     training, batch_size = run.config.training, run.config.batch_size
     bounds = [name for name in SIGNS_OF_COLLAPSE if getattr(training.collapse, name) is not None]
     blind = unseen(bounds, training.engine, training.strategy, batch_size)
     if blind is None:
-        return "; by what a collapse is seen, the first step of an engine of your own tells"
+        return "; the signs of a collapse are known after the first step of a custom engine"
     seen = ", ".join(name for name in bounds if name not in blind) or "nothing"
     if not blind:
-        return f"; a collapse is seen by {seen}"
+        return f"; a collapse is detected by {seen}"
     return (
-        f"; a collapse is seen by {seen}, not by {', '.join(blind)}, which a step of {batch_size} by "
+        f"; a collapse is detected by {seen}, but not by {', '.join(blind)}, which a step of {batch_size} with "
         f"{training.engine} does not measure"
     )
 
@@ -86,7 +86,7 @@ def look_at_memory(run: Run) -> Finding:
         check_warm_start(shape, device)
     parts = check_memory(run.config, shape, device, processes)
     free = free_bytes(device)
-    room = "how much is free cannot be known" if free is None else f"{gib(free)} free"
+    room = "free memory unknown" if free is None else f"{gib(free)} free"
     return Finding(
         f"{room} ({device.type}); at least {gib(sum(parts.values()))} needed by each of {processes} process"
         f"{'es' if processes > 1 else ''}; dialogues take more"
@@ -94,9 +94,9 @@ def look_at_memory(run: Run) -> Finding:
 
 
 def look_at_versions(_: Run) -> Finding:
-    """Whether what is installed is what the code was tested with."""
+    """Whether the installed packages are the tested versions."""
     pinned = _pins(PROJECT_ROOT / _CONSTRAINTS)
-    told = (one.metadata for one in distributions())  # read once: each look at a name or a version parses it anew
+    told = (one.metadata for one in distributions())  # read once: each access to a name or version parses it again
     installed = {_normal(one["Name"]): one["Version"] for one in told}
     with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
         needed = [_normal(re.split(r"[\[=<>~! ]", one)[0]) for one in tomllib.load(stream)["project"]["dependencies"]]
@@ -104,11 +104,11 @@ def look_at_versions(_: Run) -> Finding:
     if not faults:
         return Finding(f"{sum(name in installed for name in pinned)} packages as {_CONSTRAINTS} has them")
     shown = "; ".join(faults[:_SHOWN]) + (f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else "")
-    return Finding(shown, f"install what was tested: pip install -e . -c {_CONSTRAINTS} (make setup)")
+    return Finding(shown, f"install the tested versions: pip install -e . -c {_CONSTRAINTS} (make setup)")
 
 
 def version_faults(pinned: Mapping[str, str], installed: Mapping[str, str], needed: Iterable[str]) -> list[str]:
-    """What is missing or another version than the pinned one; `2.13.0+cpu` is a build of 2.13.0 (PEP 440)."""
+    """Packages that are missing or not the pinned version; `2.13.0+cpu` is a build of 2.13.0 (PEP 440)."""
     faults = [f"{name} is missing" for name in needed if name not in installed]
     for name, version in pinned.items():
         found = installed.get(name, version)

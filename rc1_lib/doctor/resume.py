@@ -1,4 +1,4 @@
-"""Which checkpoint a run would go on from, as far as that can be told without preparing the run."""
+"""The checkpoint from which a run would resume, as far as that is known without preparing the run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where a seed's run would go on.
+    """Where a seed's run would resume.
 
     Attributes:
-        step: of the checkpoint; 0 for the start.
-        damaged: what is wrong with newer ones.
-        others: newer ones of another run -> what differs.
+        step: of the checkpoint; 0 for the beginning.
+        damaged: what is wrong with newer checkpoints.
+        others: newer checkpoints of another run -> what differs.
     """
 
     step: int
@@ -30,14 +30,16 @@ class Resume:
 
     @property
     def words(self) -> str:
-        """As a sentence's part."""
+        """As part of a sentence."""
         begins = f"from step {self.step}" if self.step else "from the start"
-        replaced = [f"step {step} is of another run ({', '.join(names)} differ)" for step, names in self.others.items()]
+        replaced = [
+            f"step {step} is from another run ({', '.join(names)} differ)" for step, names in self.others.items()
+        ]
         return "; ".join([begins, *([f"{replaced[0]} and will be replaced"] if replaced else [])])
 
 
 def resume_of(run: Run, seed: int) -> Resume:
-    """Look at a seed's checkpoints, the newest first, until one is whole and of this configuration, code and pool."""
+    """Check a seed's checkpoints, newest first, until one is intact and matches this configuration, code and pool."""
     folder, ledger = run.workspace.path(paths_of(run, seed).checkpoints), run.workspace.path(LEDGER)
     facts = configured_facts(run, seed)
     pool = run.workspace.path(run.config.seed_pool)

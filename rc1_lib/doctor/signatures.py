@@ -1,4 +1,4 @@
-"""Whether what is called by name can be called as it will be: engine, strategy, and policies of the workspace."""
+"""Checks that engine, strategy and custom policies, which are called by name, have the right signatures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAY = "play"
 
 
 def look_at_signatures(run: Run) -> Finding:
-    """The engine and the strategy that this run names, and every file of `gates.reward_hacking.own`."""
+    """Check the run's engine and strategy, and every file of `gates.reward_hacking.own`."""
     from rc1_lib.training.api import Engine, Strategy
 
     training = run.config.training
@@ -31,7 +31,7 @@ def look_at_signatures(run: Run) -> Finding:
     ]
     if faults:
         return Finding(
-            "; ".join(faults), "give them the calls that docs/how-to/own-engine.md and docs/reward.md describe"
+            "; ".join(faults), "implement the methods described in docs/how-to/own-engine.md and docs/reward.md"
         )
     return Finding(f"engine {engine}, strategy {strategy}, policies of the workspace: {len(own)}")
 
@@ -46,7 +46,7 @@ def _faults(what: str, learner: Learner, seam: type, names: tuple[str, ...]) -> 
 
 
 def misfits(found: Any, seam: type, names: tuple[str, ...]) -> list[str]:
-    """What of `found` cannot be called as `seam` has it: by position, each argument of it."""
+    """The methods of `found` that cannot be called like those of `seam`, with each argument by position."""
     faults = []
     for name in names:
         wanted = inspect.signature(getattr(seam, name))
@@ -62,13 +62,13 @@ def misfits(found: Any, seam: type, names: tuple[str, ...]) -> list[str]:
 
 
 def policy_fault(path: Path) -> str:
-    """Why a file is no policy of one's own; "" where it is one. It is read, and not run."""
+    """Why a file is not a custom policy; "" if it is one. The file is parsed, not run."""
     try:
         module = ast.parse(path.read_bytes())
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     except (SyntaxError, ValueError) as error:
-        return f"is no Python ({error})"
+        return f"is not valid Python ({error})"
     plays = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == _PLAY]
     if not plays:
         return f"has no function {_PLAY}(scene)"

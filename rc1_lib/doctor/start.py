@@ -1,4 +1,4 @@
-"""What a training would begin with: its ticket, its base, and the checkpoint that it would go on from."""
+"""What a training would start from: its ticket, its base, and the checkpoint to resume."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rc1_lib.training.run_paths import paths_of
 
 
 def look_at_ticket(run: Run) -> Finding:
-    """Whether the ticket opens a training of this very configuration."""
+    """Whether the ticket allows training with this configuration."""
     ticket = verify_ticket(run)
     left = (datetime.fromisoformat(ticket["expires"]) - datetime.now(UTC)).total_seconds() / 3600
     return Finding(f"valid, of profile {ticket['profile']}, for {left:.1f} h more")
 
 
 def look_at_base(run: Run) -> Finding:
-    """Whether the base is there and whole."""
+    """Whether the base exists and is complete."""
     base = read_base(run)
-    return Finding(f"{run.config.base_model}: {base.parameters:,} parameters in {len(base.shapes)} weights, whole")
+    return Finding(f"{run.config.base_model}: {base.parameters:,} parameters in {len(base.shapes)} weights, complete")
 
 
 def look_at_resume(run: Run) -> Finding:
-    """The step that every seed would go on from; a checkpoint that is damaged is none to rely on."""
+    """The step from which every seed would resume; damaged checkpoints do not count."""
     if not any(run.workspace.path(paths_of(run, seed).checkpoints).is_dir() for seed in run.config.seeds):
         return Finding(f"from the start: no seed of {', '.join(map(str, run.config.seeds))} has a checkpoint")
     from rc1_lib.doctor.resume import resume_of
@@ -33,5 +33,5 @@ def look_at_resume(run: Run) -> Finding:
     found = {seed: resume_of(run, seed) for seed in run.config.seeds}
     damaged = [fault for one in found.values() for fault in one.damaged]
     words = "; ".join(f"seed {seed}: {one.words}" for seed, one in found.items())
-    advice = f"{'; '.join(damaged)}. It would be trained again from the one before; move it away to be sure"
+    advice = f"{'; '.join(damaged)}. Training would resume from the one before; move the damaged one away"
     return Finding(words, advice if damaged else "")

@@ -88,7 +88,7 @@ def test_all_is_well_where_a_training_could_begin_and_nothing_is_written(opened:
         (revoked, {"ticket"}, "it was revoked"),
         (a_file_for_the_logs, {"folders"}, "logs is no folder"),
         # What is told from the base cannot be told any more, and the ticket vouches for it.
-        (a_torn_base, {"ticket", "base", "engine", "disk", "memory"}, "was cut off or written into"),
+        (a_torn_base, {"ticket", "base", "engine", "disk", "memory"}, "was truncated or altered"),
         (no_tokenizer, {"ticket", "base", "engine", "disk", "memory"}, "lacks tokenizer.json"),
         (a_vocabulary_of_a_list, {"ticket", "engine", "memory"}, "cannot be loaded (Strict"),
         (states_of_no_width, {"ticket", "engine", "memory"}, "no model can be built by the config.json"),
@@ -179,7 +179,7 @@ def test_keys_are_named_and_never_shown(opened: Run, monkeypatch: pytest.MonkeyP
     lacking = LOOKS["keys"](run)
     assert lacking.red and "set SCORER_API_KEY" in lacking.advice
     assert "takes the Prefect secret rc1-scorer-api-key" in lacking.advice
-    assert "nobody can tell from here" in lacking.advice
+    assert "the doctor only reads the environment" in lacking.advice
     monkeypatch.setenv("SCORER_API_KEY", "sk-very-secret")
     there = LOOKS["keys"](run)
     assert not there.red and "set: SCORER_API_KEY" in there.found
@@ -280,7 +280,7 @@ def test_the_step_to_resume_from_is_the_newest_whole_one_of_this_run(own: Run) -
     assert "seed 20250820: from step 3; seed 20250821: from the start" in LOOKS["resume"](own).found
     saved(own, 4, seed=1)
     found = LOOKS["resume"](own)
-    assert not found.red and "from step 3; step 4 is of another run (seed differ) and will be replaced" in found.found
+    assert not found.red and "from step 3; step 4 is from another run (seed differ) and will be replaced" in found.found
     (path / "adapter.safetensors").write_bytes(b"torn")
     torn = LOOKS["resume"](own)
     assert torn.red and "from step 2" in torn.found and folder_name(3) in torn.advice
@@ -386,7 +386,7 @@ def test_what_cannot_be_called_as_the_trainer_calls_it_is_named() -> None:
         ('def plays(scene):\n    """No."""', "no function play"),
         ('def play():\n    """No."""', "does not take one scene"),
         ('def play(scene, *, more):\n    """No."""', "does not take one scene"),
-        ("def play(scene:", "is no Python"),
+        ("def play(scene:", "is not valid Python"),
         ("raise SystemExit  # it is read, not run", "no function play"),
     ],
 )
