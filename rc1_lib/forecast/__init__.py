@@ -1,1 +1,1 @@
-"""What a training will take and can be expected to learn, found out by trying a little of it before."""
+"""Estimates what a training will cost and can learn, by trying a little of it first."""

@@ -1,7 +1,7 @@
-"""The bill of a training before it starts: hours, GPU-hours, calls of the judge and USD, each with an interval.
+"""The cost of a training before it starts: hours, GPU-hours, judge calls and USD, each with an interval.
 
-A pilot's steps stand for all of them. What they cannot know is how the policy changes: one that learns to say more
-takes longer steps. The intervals tell how the pilot's own steps vary, and no more.
+The pilot's steps represent all steps. They cannot predict how the policy changes: one that learns to say more takes
+longer steps. The intervals only show how the pilot's own steps vary.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What something takes.
+    """The cost of something.
 
     Attributes:
         hours: of the clock.
-        gpu_hours: the same for each GPU that the pilot held, summed, whether it is busy or waits for the judge; 0 on a
-            CPU. A vLLM server's GPUs are not counted: who runs it knows how many they are.
-        judge_calls: sent to a judge who is paid.
-        usd: for them.
+        gpu_hours: the sum over the pilot's GPUs, whether busy or waiting for the judge; 0 on a CPU. A vLLM server's
+            GPUs are not counted, since their number is not known here.
+        judge_calls: to a paid judge.
+        usd: for these calls.
     """
 
     hours: Estimate
@@ -46,26 +46,26 @@ class Bill:
         )
 
     def __mul__(self, times: float) -> Bill:
-        """So many of it."""
+        """The cost multiplied by a number."""
         return Bill(self.hours * times, self.gpu_hours * times, self.judge_calls * times, self.usd * times)
 
 
 def training_bill(run: Run, pilot: Pilot, rates: JudgeRates) -> Bill:
-    """Of the steps of one seed, and of its looks at held-out rows, as fast as a step's episodes are played.
+    """The cost of one seed's steps and of its evaluations on held-out rows, at the speed of a step's episodes.
 
-    The judge is asked about its baseline beside them, once before every segment unless it looks changed.
+    The judge is also asked about its baseline, once before every segment unless it seems to have changed.
     """
     steps, samples = run.config.steps, run.config.judge.samples
     seconds = mean_of([step.seconds for step in pilot.steps])
     dialogues = mean_of([float(step.dialogues) for step in pilot.steps])
-    hours = seconds * (steps / _HOUR) + _playing(run, pilot) * (_looked_at(run) / _HOUR)
+    hours = seconds * (steps / _HOUR) + _playing(run, pilot) * (_evaluation_episodes(run) / _HOUR)
     segments = math.ceil(steps / run.config.training.segment_steps)
     asked = dialogues * (steps * samples) + exactly(segments * run.config.judge.baseline.n * samples)
     return _bill(hours, pilot, asked, rates)
 
 
 def evaluation_bill(run: Run, seeds: int, pilot: Pilot, rates: JudgeRates) -> Bill:
-    """Of judging the runs of so many seeds on the held-out prompts, as fast as a step's episodes are played."""
+    """The cost of evaluating runs of this many seeds on the held-out prompts, at the speed of a step's episodes."""
     asked = exactly(judged_episodes(run, seeds) * run.config.judge.samples)
     return _bill(_playing(run, pilot) * (played_episodes(run, seeds) / _HOUR), pilot, asked, rates)
 
@@ -75,8 +75,8 @@ def _playing(run: Run, pilot: Pilot) -> Estimate:
     return mean_of([step.playing / run.config.batch_size for step in pilot.steps])
 
 
-def _looked_at(run: Run) -> int:
-    """How many episodes the looks of `training.eval_shadow` play: every n-th step's, and the last one's."""
+def _evaluation_episodes(run: Run) -> int:
+    """How many episodes `training.eval_shadow` plays: at every n-th step and at the last one."""
     look = run.config.training.eval_shadow
     return 0 if look.every_steps is None else math.ceil(run.config.steps / look.every_steps) * look.prompts
 
@@ -88,11 +88,11 @@ def _bill(hours: Estimate, pilot: Pilot, replies: Estimate, rates: JudgeRates) -
 
 @dataclass(frozen=True, slots=True)
 class CapVerdict:
-    """Where a bound of the cap lies to what the training of a seed is expected to take.
+    """A limit of the cap compared with the expected cost of a seed's training.
 
     Attributes:
         words: a sentence.
-        certain: whether even the least that is expected reaches it.
+        certain: whether even the lowest expected cost reaches it.
     """
 
     words: str
@@ -100,7 +100,7 @@ class CapVerdict:
 
 
 def beside_cap(bill: Bill, steps: int, cap: Cap) -> list[CapVerdict]:
-    """Every bound of the cap that the training of a seed may reach."""
+    """Every limit of the cap that the training of a seed may reach."""
     found = []
     for name, most, expected in (("hours", cap.hours, bill.hours), ("usd", cap.usd, bill.usd)):
         if most is None or expected.high < most:

@@ -1,4 +1,4 @@
-"""A figure with its interval, and what can be reckoned with it."""
+"""A figure with its interval, and arithmetic with such figures."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 
 CONFIDENCE = 0.95
-"""Nominal share of such intervals that hold the true mean."""
+"""Confidence level of the intervals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and the ends of its interval; none is below 0."""
+    """A value and the ends of its interval, all at least 0."""
 
     value: float
     low: float
     high: float
 
     def __mul__(self, factor: float | Estimate) -> Estimate:
-        """So many times as much; of two estimates the ends are multiplied, which is wide rather than narrow."""
+        """The product; for two estimates the ends are multiplied, which makes the interval rather too wide."""
         if isinstance(factor, Estimate):
             return Estimate(self.value * factor.value, self.low * factor.low, self.high * factor.high)
         return Estimate(self.value * factor, self.low * factor, self.high * factor)
 
     def __add__(self, other: Estimate) -> Estimate:
-        """Both together; the ends are added, which is wide rather than narrow."""
+        """The sum; the ends are added, which makes the interval rather too wide."""
         return Estimate(self.value + other.value, self.low + other.low, self.high + other.high)
 
 
@@ -34,13 +34,13 @@ NOTHING = Estimate(0.0, 0.0, 0.0)
 
 
 def exactly(value: float) -> Estimate:
-    """A figure that is known."""
+    """A known figure."""
     return Estimate(value, value, value)
 
 
 def mean_of(values: Sequence[float]) -> Estimate:
-    """The mean of what at least two looks gave, with Student's interval ("The Probable Error of a Mean", 1908)."""
-    assert len(values) >= 2, "one look tells nothing of the next"
+    """The mean of at least two observations, with Student's interval ("The Probable Error of a Mean", 1908)."""
+    assert len(values) >= 2, "one observation has no spread"
     from scipy.stats import t
 
     mean = fmean(values)
@@ -49,12 +49,12 @@ def mean_of(values: Sequence[float]) -> Estimate:
 
 
 def share_of(hits: Sequence[bool]) -> Estimate:
-    """The share of hits among at least one look, with Wilson's interval.
+    """The share of hits among at least one observation, with Wilson's interval.
 
-    It has a width also where all were hits, or none. Source: Wilson, "Probable Inference, the Law of Succession, and
+    It has a width even if all were hits, or none. Source: Wilson, "Probable Inference, the Law of Succession, and
     Statistical Inference" (1927), equation 4.
     """
-    assert hits, "no look tells nothing"
+    assert hits, "a share needs an observation"
     n, share, z = len(hits), fmean(hits), NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     middle, shrunk = share + z * z / (2 * n), 1 + z * z / n
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))

@@ -1,4 +1,4 @@
-"""What a call of the judge costs, and how often a reply takes more than one: from the usage log of episodes."""
+"""The cost of a judge call, and calls per reply, from the usage log of episodes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rc1_lib.scoring.usage_lines import ANSWERED, AttemptOutcome
 from rc1_lib.training.episode_judge import REPLIES
 
 _LAST = 2000
-"""Paid replies that are looked at: prices and habits of a model change."""
+"""How many recent paid replies count: prices and habits of a model change."""
 _FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRates:
-    """Of the judge that is configured.
+    """Rates of the configured judge.
 
     Attributes:
-        calls: for a reply that can be read.
-        usd: of a call.
+        calls: per valid reply.
+        usd: per call.
     """
 
     calls: Estimate
@@ -33,10 +33,10 @@ class JudgeRates:
 
 
 def judge_rates(run: Run) -> JudgeRates:
-    """The rates of the configured judge; of one that nobody pays they are 0.
+    """The rates of the configured judge; 0 for a free one.
 
     Raises:
-        RC1Error: when a live judge has not been paid for a reply about an episode yet.
+        RC1Error: when a live judge has no paid replies about episodes yet.
     """
     judge = run.config.judge
     if judge.provider not in LIVE or not run.config.training.pays_judge:
@@ -49,7 +49,7 @@ def judge_rates(run: Run) -> JudgeRates:
 
 
 def rates_of(paid: pl.DataFrame) -> JudgeRates:
-    """The rates in lines of replies that were paid for.
+    """The rates in lines of paid replies.
 
     Raises:
         RC1Error: when there are too few.
@@ -57,7 +57,7 @@ def rates_of(paid: pl.DataFrame) -> JudgeRates:
     good = paid.filter(pl.col("outcome") == AttemptOutcome.OK.value).height
     if paid.height < _FEWEST or not good:
         raise RC1Error(
-            f"the usage log has {paid.height} replies about episodes by the configured judge, {good} of them read, "
-            f"wanted at least {_FEWEST}: its cost cannot be known; run the pilot while the judge answers"
+            f"the usage log has {paid.height} replies about episodes by the configured judge, {good} of them valid, "
+            f"expected at least {_FEWEST}, so its cost is unknown; run the pilot while the judge answers"
         )
     return JudgeRates(exactly(paid.height / good), mean_of(paid["cost_usd"].to_list()))

@@ -1,7 +1,7 @@
-"""Learnability: the start plays prompts several times before anything is trained; is there anything to learn from?
+"""Learnability (reward-signal check): before training, the initial policy plays prompts several times.
 
-An update compares takes: where all takes of a prompt are worth the same, and where none is ever solved, it has nothing
-to go by, however long it goes on.
+An update compares rollouts. If all rollouts of a prompt get the same reward, or none is ever solved, there is no
+signal, however long training lasts.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ REPORT = "reports/learnability.json"
 
 
 def run_learnability(prepared: Prepared) -> GateReport:
-    """Let the start play a sample of the rows to learn from, judge what came of it, and write the report.
+    """Let the initial policy play a sample of the training rows, check the results, and write the report.
 
     Raises:
-        RC1Error: when the judge that has weight in the reward cannot be asked.
+        RC1Error: when the judge has weight in the reward and cannot be asked.
     """
     run, settings = prepared.run, prepared.run.config.training.learnability
     rows = sample(prepared.selection.train, settings.prompts, run.config.training.held_out.seed)
@@ -55,10 +55,10 @@ def run_learnability(prepared: Prepared) -> GateReport:
 
 
 def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> None:
-    """Look before a training that begins anew, where the configuration says so.
+    """Run this check before a new training, if the configuration says so.
 
     Raises:
-        RC1Error: when the gate is red.
+        RC1Error: when the gate fails.
     """
     run = prepared.run
     begun = any(steps(run.workspace.path(paths_of(run, seed).checkpoints)) for seed in seeds)
@@ -66,15 +66,15 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> None:
         return
     found = run_learnability(prepared)
     if not found.passed:
-        red = "; ".join(f"{check.name} is {check.value:.3g}" for check in found.gate.failures)
+        failed = "; ".join(f"{check.name} is {check.value:.3g}" for check in found.gate.failures)
         raise RC1Error(
-            f"learnability is red, so nothing was trained: {red}. {found.report} has what to do; "
-            f"training.learnability.at_start false trains all the same"
+            f"learnability failed, so nothing was trained: {failed}. {found.report} says what to do; "
+            f"training.learnability.at_start=false skips this check"
         )
 
 
 def sample(rows: Sequence[MeasuredRow], count: int, seed: int) -> list[MeasuredRow]:
-    """So many rows, of each task and bucket in its share of all; the same for the same seed."""
+    """`count` rows, from each task and bucket by its share; the same for the same seed."""
     strata: dict[str, list[MeasuredRow]] = {}
     for row in sorted(rows, key=lambda row: hashlib.sha256(f"learnability/{seed}/{row['id']}".encode()).digest()):
         strata.setdefault(f"{row['task']} {row['bucket']}", []).append(row)
@@ -83,7 +83,7 @@ def sample(rows: Sequence[MeasuredRow], count: int, seed: int) -> list[MeasuredR
 
 
 def take(prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], times: int) -> list[Takes]:
-    """Play every row so many times, as training samples, and say what each take would be paid."""
+    """Play every row several times, sampled as in training, and compute the reward of each rollout."""
     again = [row for row in rows for _ in range(times)]
     tell(GATE, 0, len(again))
     played = player.play(
@@ -112,9 +112,9 @@ def take(prepared: Prepared, player: Player, rows: Sequence[MeasuredRow], times:
 
 
 def detectable(prepared: Prepared, takes: Sequence[Takes]) -> dict[str, float]:
-    """The smallest effects that the held-out prompts can show: on all, where asking is needed, on hard multi-hop rows.
+    """The smallest detectable effects: on all held-out prompts, where asking is needed, and on hard multi-hop rows.
 
-    Percentage points of success; infinite where no prompt of the kind is held out or was tried.
+    In percentage points of success; infinite if no prompt of the kind is held out or was tried.
     """
     gates, held = prepared.run.config.gates, prepared.selection.held_out
     kinds = {
@@ -137,35 +137,35 @@ def detectable(prepared: Prepared, takes: Sequence[Takes]) -> dict[str, float]:
 
 
 def learnability_gate(takes: Sequence[Takes], effects: dict[str, float], thresholds: LearnabilityGate) -> GateResult:
-    """Judge whether there is anything to learn from, in all, per task and per bucket, and whether it could be shown.
+    """Check whether there is a reward signal, overall and per task and bucket, and whether an effect could be detected.
 
-    A share passes on its value, as every gate's figures do; its interval stands beside it.
+    A share passes on its point value, like the figures of every gate; its interval is reported next to it.
     """
     checks: list[Check] = []
     for name, group in groups_of(takes).items():
         found = learnable(group)
-        if " " in name:  # a task's rows in one bucket are reported, and too few to decide
+        if " " in name:  # a task's rows in one bucket are only reported: they are too few to decide
             continue
         checks += [
             at_least(
                 f"{name}: prompts tried", found.prompts, thresholds.min_prompts,
-                "raise training.learnability.prompts, so that there is something to judge by",
+                "too few for a verdict: raise training.learnability.prompts",
             ),
             at_most(
                 f"{name}: share without a difference between takes", found.flat.value, thresholds.max_flat,
-                "comparing takes teaches nothing here: raise training.rollout.temperature or the takes of a prompt "
-                "(group_size), or look whether the policy does the same whatever it is asked",
+                "comparing rollouts gives no signal here: raise training.rollout.temperature or the rollouts per "
+                "prompt (group_size), or check whether the policy does the same on every prompt",
                 _interval(found.flat, found.prompts),
             ),
             at_most(
                 f"{name}: share that all takes solve, or none", found.alike.value, thresholds.max_alike,
-                "no take shows another what success needs, and what is left to learn is to be cheaper: take other rows "
-                "(priority_sampling), or raise training.rollout.temperature or the takes of a prompt",
+                "success does not differ between rollouts, so only the penalties can be learned: use other rows "
+                "(priority_sampling), or raise training.rollout.temperature or the rollouts per prompt",
                 _interval(found.alike, found.prompts),
             ),
             at_least(
                 f"{name}: solved by one take of all", found.pass_n.value, thresholds.min_pass_n,
-                "success is out of reach: warm up longer (training.warm_start.steps), take a stronger base or easier "
+                "success is out of reach: warm up longer (training.warm_start.steps), use a stronger base or easier "
                 "rows (priority_sampling.by_difficulty)",
                 _interval(found.pass_n, found.prompts),
             ),
@@ -174,7 +174,7 @@ def learnability_gate(takes: Sequence[Takes], effects: dict[str, float], thresho
     checks += [
         at_most(
             f"smallest effect that can be shown, {name}, pp", effect, thresholds.max_effect_pp,
-            "an effect of this size would not be found: raise training.held_out.prompts or share, or pool.n",
+            "a smaller effect would not be detected: raise training.held_out.prompts or share, or pool.n",
         )
         for name, effect in effects.items()
     ]  # fmt: skip

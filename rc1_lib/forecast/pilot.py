@@ -1,4 +1,4 @@
-"""A pilot: a few steps of the training that is planned, timed, and forgotten."""
+"""A pilot: a few timed steps of the planned training, whose results are discarded."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ STAGE = "pilot"
 
 @dataclass(frozen=True, slots=True)
 class PilotStep:
-    """What a step took.
+    """The cost of a step.
 
     Attributes:
-        seconds: all of it.
-        playing: of them, until the episodes were played and judged.
-        dialogues: how many different ones were played; the judge is asked about each of them. 0 where the step
-            learned from the pool's.
+        seconds: in total.
+        playing: the part for playing and judging the episodes.
+        dialogues: how many different ones were played and judged; 0 if the step learned from the pool's.
     """
 
     seconds: float
@@ -35,12 +34,12 @@ class PilotStep:
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """What was tried.
+    """The result of a pilot.
 
     Attributes:
-        steps: those that were timed; the first one of all is not among them.
-        device: where, as torch calls its kind.
-        gpus: how many of them, one for each process that shared the steps; 0 on a CPU.
+        steps: the timed steps, without the first one.
+        device: the device's kind in torch.
+        gpus: the number of GPUs, one for each process that shared the steps; 0 on a CPU.
     """
 
     steps: tuple[PilotStep, ...]
@@ -49,7 +48,7 @@ class Pilot:
 
 
 def run_pilot(prepared: Prepared, seed: int, steps: int) -> Pilot:
-    """Play and learn one step to warm up and `steps` to be timed. A live judge is asked, and its replies are kept."""
+    """Play and learn one warm-up step and `steps` timed ones. A live judge is asked, and its replies are kept."""
     engine = make_engine(prepared.run.config.training.engine, EpisodeSetup)
     timed: list[PilotStep] = []
     with dry_run(prepared, seed, engine) as run:

@@ -1,4 +1,4 @@
-"""The smallest effect that the evaluation's paired comparison can be expected to find."""
+"""The smallest effect that the evaluation's paired comparison can detect."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from rc1_lib.forecast.takes import Takes
 
 
 def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: float, power: float) -> float:
-    """How many percentage points success has to rise to be found, two-sided, with this chance.
+    """How many percentage points success must rise to be detected, two-sided, with this power.
 
-    Both policies answer the same prompts, so that what differs between prompts cancels; what is left is each one's own
-    chance on each prompt, taken from the start's takes: (z + z') sqrt(2 v / prompts). Sources: Cohen, "Statistical
-    Power Analysis" (1988), section 2.3; Miller, "Adding Error Bars to Evals" (2024), section 5. Prompts about one
-    source question are counted as if they were of two, which makes it a little too small.
+    Both policies answer the same prompts, so differences between prompts cancel. What remains is the random variation
+    on each prompt, estimated from the initial policy's rollouts: (z + z') sqrt(2 v / prompts). Sources: Cohen,
+    "Statistical Power Analysis" (1988), section 2.3; Miller, "Adding Error Bars to Evals" (2024), section 5. Prompts
+    about one source question count as independent, so the result is a little too small.
 
     Args:
-        takes: of prompts like those that are compared.
-        prompts: how many are compared.
-        confidence: of the interval that has to leave 0 out.
+        takes: rollouts of similar prompts.
+        prompts: how many prompts are compared.
+        confidence: of the interval that must exclude 0.
         power: the chance that it does.
     """
     if not prompts or not takes:

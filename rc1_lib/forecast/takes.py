@@ -1,4 +1,4 @@
-"""What several takes of each prompt tell: how often it is solved, and whether takes differ in what they are worth."""
+"""Statistics of several rollouts ("takes") per prompt: how often it is solved, and whether rewards differ."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rc1_lib.forecast.estimate import Estimate, exactly, mean_of, share_of
 from rc1_lib.records import Bucket, Task
 
 _ALIKE = 1e-9
-"""Rewards that differ by less are the same: what is left are last bits."""
+"""Rewards that differ by less count as equal: they differ only by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """The takes of one prompt.
+    """The rollouts of one prompt.
 
     Attributes:
         row_id, task, bucket: of the prompt.
         needs: whether a piece is missing.
-        solved: of each take, whether it solved the prompt.
-        rewards: of each take, what training would pay for it; None where a judge with weight left it unscored.
+        solved: for each rollout, whether it solved the prompt.
+        rewards: the training reward of each rollout; None if a judge with weight gave no score.
     """
 
     row_id: str
@@ -34,13 +34,13 @@ class Takes:
 
     @property
     def flat(self) -> bool:
-        """Whether all takes are worth the same, so that comparing them teaches nothing."""
+        """Whether all rollouts get the same reward, so that comparing them gives no signal."""
         known = [reward for reward in self.rewards if reward is not None]
         return len(known) < 2 or max(known) - min(known) < _ALIKE
 
     @property
     def alike(self) -> bool:
-        """Whether all takes came to the same end: solved, or not."""
+        """Whether all rollouts had the same outcome: solved, or not."""
         return len(set(self.solved)) == 1
 
     def passes(self, k: int) -> float:
@@ -49,13 +49,13 @@ class Takes:
 
     @property
     def variance(self) -> float:
-        """Of one take's success on this prompt, unbiased."""
+        """The unbiased variance of one rollout's success on this prompt."""
         n, right = len(self.solved), sum(self.solved)
         return right * (n - right) / (n * (n - 1))
 
 
 def pass_at(n: int, right: int, k: int) -> float:
-    """The chance that one of `k` takes is right, where `right` of `n` were: 1 - C(n - right, k) / C(n, k).
+    """The chance that one of `k` rollouts is right, if `right` of `n` were: 1 - C(n - right, k) / C(n, k).
 
     Unbiased. Source: Chen et al., "Evaluating Large Language Models Trained on Code" (2021), section 2.1.
     """
@@ -69,10 +69,10 @@ class Learnable:
 
     Attributes:
         prompts: how many.
-        pass_1: chance of one take.
-        pass_n: chance that one of all takes of a prompt solves it.
-        alike: share of the prompts that all takes solve, or none.
-        flat: share of the prompts whose takes are all worth the same.
+        pass_1: the chance that one rollout solves a prompt.
+        pass_n: the chance that at least one of a prompt's rollouts solves it.
+        alike: share of prompts that all rollouts solve, or none.
+        flat: share of prompts whose rollouts all get the same reward.
     """
 
     prompts: int
@@ -91,7 +91,7 @@ class Learnable:
 
 
 def learnable(group: Sequence[Takes]) -> Learnable:
-    """The figures of a group of prompts, each prompt counting once; the intervals are over prompts."""
+    """The figures of a group of prompts; each prompt counts once, and the intervals are over prompts."""
     chances = [one.passes(1) for one in group]
     return Learnable(
         len(group),

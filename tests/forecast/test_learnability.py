@@ -53,7 +53,7 @@ def test_a_training_looks_first_only_where_it_is_told_to_and_begins_anew(tiny: T
     dull = (*FEW, "training.rollout.temperature=1e-4")
     prepared = prepare(tiny(*dull, "training.learnability.at_start=true"))
     seed = prepared.run.config.seeds[0]
-    with pytest.raises(RC1Error, match=r"learnability is red, so nothing was trained: .*share without a difference"):
+    with pytest.raises(RC1Error, match=r"learnability failed, so nothing was trained: .*share without a difference"):
         check_learnable(prepared, [seed])
     report = prepared.run.workspace.path(REPORT)
     report.unlink()
