@@ -1,7 +1,7 @@
-"""What all pictures share: size, colours, title and caption, and how they reach the disk.
+"""What all pictures share: size, colours, title and caption, and writing to disk.
 
-Only figure objects are used, never pyplot, whose notion of a current figure is shared by all threads. Matplotlib is
-imported when the first picture is begun, so that a module which may draw costs nothing to import.
+Only figure objects are used, never pyplot, whose current figure is shared by all threads. Matplotlib is imported with
+the first picture, so that modules which may draw are cheap to import.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOT_KNOWN = "none"
 _DPI = 100
 _LINE = 0.2
 """Height of a line of the caption, in inches."""
-_drawing = Lock()  # Matplotlib's text layout and font caches are not made for several threads at once
+_drawing = Lock()  # Matplotlib's text layout and font caches are not thread-safe
 
 
 def canvas(title: str, caption: str, *, height: float = 5.6, legend_row: bool = False) -> Figure:
@@ -34,8 +34,8 @@ def canvas(title: str, caption: str, *, height: float = 5.6, legend_row: bool = 
 
     Args:
         title: one line.
-        caption: what the reader has to know, n among it; broken into lines here.
-        height: in inches of 100 pixels, the caption's second and further lines not included.
+        caption: what the reader has to know, including n; it is broken into lines here.
+        height: in inches of 100 pixels, without the caption's second and further lines.
         legend_row: whether to leave a row below the title for `legend`.
     """
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def canvas(title: str, caption: str, *, height: float = 5.6, legend_row: bool = 
 
 
 def legend(figure: Figure, axes: Axes) -> None:
-    """The legend of `axes` in the row that the canvas left for it."""
+    """Put the legend of `axes` into the row that the canvas left for it."""
     handles, labels = axes.get_legend_handles_labels()
     top = 1.0 - 0.38 / float(figure.get_figheight())
     figure.legend(
@@ -75,17 +75,17 @@ def plain(axes: Axes, *, x: str = "", y: str = "") -> None:
 
 
 def known(value: float | None) -> float | None:
-    """The value, or None where it is undefined: None as reports write it, or NaN."""
+    """The value, or None if it is undefined (None or NaN)."""
     return None if value is None or math.isnan(value) else value
 
 
 def sentence(*parts: str) -> str:
-    """The parts that say something, each ended by a full stop."""
+    """The non-empty parts, each with a full stop."""
     return " ".join(part if part.endswith(".") else f"{part}." for part in parts if part)
 
 
 def write_png(path: Path, figure: Figure) -> None:
-    """Write the figure atomically; the bytes depend on what is drawn alone, no date and no version stands in them.
+    """Write the figure atomically; the bytes depend only on the drawing and contain no date or version.
 
     Raises:
         RC1Error: when the file's folder cannot be made.
@@ -93,7 +93,7 @@ def write_png(path: Path, figure: Figure) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawn = io.BytesIO()
-    with _drawing:  # by the canvas itself: `savefig` would first draw the whole figure to no avail
+    with _drawing:  # directly with the canvas: `savefig` would first draw the whole figure in vain
         FigureCanvasAgg(figure).print_png(drawn, metadata={"Software": None})  # type: ignore[no-untyped-call]
     with atomic_write(path) as stream:
         stream.write(drawn.getvalue())

@@ -1,7 +1,7 @@
-"""The ablation of the over-clarification penalty: what training would reinforce with it, and what without.
+"""The ablation of the over-clarification penalty: what training would reinforce with it and without it.
 
-Of several dialogues about one prompt, the best by reward is what best-of-N selection picks and policy gradients push
-towards. The two choices, with and without the penalty, are compared prompt by prompt.
+Best-of-N selection picks the dialogue with the highest reward, and policy gradients push towards it. The choices with
+and without the penalty are compared prompt by prompt.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rc1_lib.reward.intervals import Interval, bootstrap
 
 Floats = NDArray[np.float64]
 _ROUNDING = 1e-9
-"""Rewards this close are equal: they differ in the order of their additions only."""
+"""Rewards this close are equal: they differ only in the order of additions."""
 _DIGITS = 12
-"""Figures are rounded here, so that differences that cancel give 0 and not what is left of their additions."""
+"""Figures are rounded to this many digits, so that differences that cancel give exactly 0."""
 _OF_PROMPT = ("needs_clarification", "task", "bucket")
 _OF_DIALOGUE = ("prompt", "clarifications", "solved", "turns")
 _OF_SCORE = ("main", "penalty")
@@ -30,10 +30,10 @@ _OF_SCORE = ("main", "penalty")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the chosen dialogues are like.
+    """The figures of the chosen dialogues.
 
     Attributes:
-        overclar_rate: where nothing is missing, the share of prompts with at least one clarifying question; NaN where
+        overclar_rate: where nothing is missing, the share of prompts with at least one clarifying question; NaN if
             there is no such prompt.
         success: share of prompts solved.
         avg_turns: mean number of assistant messages.
@@ -51,10 +51,10 @@ class Contrast:
     """The figures without and with the penalty, and their paired differences.
 
     Attributes:
-        prompts: how many prompts they are about.
+        prompts: the number of prompts.
         without: the figures without the penalty.
         with_penalty: the figures with it.
-        rate_drop_pct: by how many per cent the over-clarification rate falls; NaN where it is 0 without the penalty.
+        rate_drop_pct: by how many per cent the over-clarification rate falls; NaN if it is 0 without the penalty.
         turns_up: by how many turns the mean rises.
         success_drop_pp: by how many percentage points success falls.
     """
@@ -67,24 +67,24 @@ class Contrast:
     success_drop_pp: float
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready copy, with None for what is undefined."""
+        """A JSON-ready copy, with None for undefined figures."""
         body = asdict(self)
         return _plain({("with" if name == "with_penalty" else name): value for name, value in body.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the comparison rests on.
+    """The counts of a comparison.
 
     Attributes:
         dialogues: all dialogues.
         unscored: dialogues without a score, which are never chosen.
         prompts: prompts compared.
-        left_out: prompts without any scored dialogue, which are not.
+        left_out: prompts without any scored dialogue, which are not compared.
         with_choice: prompts with more than one scored dialogue.
         nothing_missing: prompts where nothing is missing.
-        differing: of them, those where some scored dialogues ask while others do not.
-        unavoidable: of them, those where every scored dialogue asks, so that no choice can help.
+        differing: among these, prompts where some scored dialogues ask and others do not.
+        unavoidable: among these, prompts where every scored dialogue asks, so that no choice can help.
         changed: prompts where the penalty changes how much the chosen dialogues ask.
     """
 
@@ -105,7 +105,7 @@ class Ablation:
 
     overall: Contrast
     intervals: Mapping[str, Interval]
-    """Of `rate_drop_pct`, `turns_up` and `success_drop_pp`, from resampled prompts."""
+    """Intervals of `rate_drop_pct`, `turns_up` and `success_drop_pp`, from resampled prompts."""
     by_task: Mapping[str, Contrast]
     by_bucket: Mapping[str, Contrast]
     counts: Counts
@@ -116,9 +116,9 @@ class Ablation:
         return 1.0 - self.counts.unscored / self.counts.dialogues
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready copy, with None for what is undefined.
+        """A JSON-ready copy, with None for undefined figures.
 
-        `figures` holds `without` and `with`, and each difference with its interval; `by_task` and `by_bucket` hold the
+        `figures` has `without` and `with`, and each difference with its interval; `by_task` and `by_bucket` have the
         same without intervals.
         """
         intervals = {name: interval.to_dict() for name, interval in self.intervals.items()}
@@ -132,27 +132,29 @@ class Ablation:
 
 
 def ablate(frame: pl.DataFrame, *, confidence: float, resamples: int, seed: int) -> Ablation:
-    """Compare the dialogues that the main reward alone chooses with those that it chooses less the penalty.
+    """Compare the dialogues chosen by the main reward alone with those chosen by the main reward minus the penalty.
 
     For each prompt the dialogues with the highest reward are chosen; those that tie share the prompt evenly.
 
     Args:
-        frame: dialogues with the columns `prompt`, `main` (null where unscored), `penalty`, `clarifications`,
-            `needs_clarification`, `solved`, `turns`, `task`, `bucket`; the last two and `needs_clarification` are the
-            prompt's own, the same for all dialogues about it.
+        frame: dialogues with the columns `prompt`, `main` (null without a score), `penalty`, `clarifications`,
+            `needs_clarification`, `solved`, `turns`, `task`, `bucket`; the last two and `needs_clarification` belong to
+            the prompt and are the same for all its dialogues.
         confidence: of the intervals.
         resamples: bootstrap samples of prompts.
         seed: of the bootstrap.
 
     Raises:
-        RC1Error: when there is no dialogue, a column is missing or holds nulls or rewards that are no numbers, or
+        RC1Error: when there are no dialogues, a column is missing or has nulls or rewards that are not numbers, or
             dialogues disagree about their prompt.
     """
     _check(frame, (*_OF_DIALOGUE, *_OF_PROMPT, *_OF_SCORE), may_be_null="main")
     scored = frame.filter(pl.col("main").is_not_null())
     finite = scored.select((pl.col("main").is_finite() & pl.col("penalty").is_finite()).all()).item()
     if not finite:
-        raise RC1Error("the ablation found a reward or a penalty that is no finite number; an unscored one is null")
+        raise RC1Error(
+            "the ablation found a reward or a penalty that is not a finite number; use null for a missing score"
+        )
     prompts = _prompts(scored)
     pairs = _paired(
         prompts,
@@ -175,21 +177,21 @@ def _check(frame: pl.DataFrame, columns: Sequence[str], may_be_null: str = "") -
     if missing:
         raise RC1Error(f"the ablation needs the columns {', '.join(columns)}; missing: {', '.join(missing)}")
     if not frame.height:
-        raise RC1Error("the ablation was given no dialogue; write the takes of the shadow set and score them")
+        raise RC1Error("the ablation got no dialogues; write the takes of the shadow set and score them")
     holes = [name for name in columns if name != may_be_null and frame[name].null_count()]
     if holes:
-        raise RC1Error(f"the ablation found dialogues without {', '.join(holes)}; only an unscored 'main' may be null")
+        raise RC1Error(f"the ablation found dialogues without {', '.join(holes)}; only 'main' may be null (no score)")
     torn = frame.group_by("prompt").agg(pl.col(name).n_unique() for name in _OF_PROMPT)
     torn = torn.filter(pl.any_horizontal(pl.col(name) > 1 for name in _OF_PROMPT))
     if torn.height:
         raise RC1Error(
             f"dialogues about the prompt '{torn['prompt'].sort()[0]}' disagree in {', '.join(_OF_PROMPT)}, "
-            f"which belong to the prompt; give all dialogues about a prompt the same ones"
+            f"which belong to the prompt; use the same values for all dialogues about a prompt"
         )
 
 
 def _prompts(dialogues: pl.DataFrame) -> pl.DataFrame:
-    """One row per prompt in the order of their names: what it is, and how many of its dialogues there are and ask."""
+    """One row per prompt, ordered by name: its properties, and how many dialogues it has and how many of them ask."""
     return (
         dialogues.group_by("prompt")
         .agg(
@@ -212,19 +214,19 @@ def _shown(prompts: pl.DataFrame) -> dict[str, int]:
 
 
 def _best(scored: pl.DataFrame, reward: pl.Expr) -> pl.DataFrame:
-    """The dialogues of the highest reward of each prompt, all of them where they tie."""
+    """The dialogues with the highest reward of each prompt, including ties."""
     return scored.filter(reward >= reward.max().over("prompt") - _ROUNDING)
 
 
 def _means(chosen: pl.DataFrame) -> pl.DataFrame:
-    """Per prompt the means of the chosen dialogues. The summands are whole, so the order of adding cannot matter."""
+    """The means of the chosen dialogues per prompt. The summands are integers, so their order does not matter."""
     return chosen.group_by("prompt").agg(
         asked=(pl.col("clarifications") > 0).mean(), solved=pl.col("solved").mean(), turns=pl.col("turns").mean()
     )
 
 
 def _paired(prompts: pl.DataFrame, without: pl.DataFrame, with_penalty: pl.DataFrame) -> pl.DataFrame:
-    """One row per prompt with `asked`, `solved`, `turns` of both choices, the second's under `<name>.with`."""
+    """One row per prompt with `asked`, `solved`, `turns` for both choices, the second's as `<name>.with`."""
     return prompts.join(without, on="prompt", how="left", maintain_order="left").join(
         with_penalty, on="prompt", how="left", suffix=".with", maintain_order="left"
     )
@@ -274,7 +276,7 @@ def _figures(pairs: pl.DataFrame, suffix: str) -> Figures:
 
 
 class _Differences:
-    """The paired differences as a function of how much each prompt counts.
+    """The paired differences as a function of the prompts' weights.
 
     They are means of differences rather than differences of means, so that equal choices give exactly 0.
     """
@@ -303,7 +305,7 @@ def _mean(values: Floats, weights: Floats | None = None) -> float:
 
 
 def _plain(body: dict[str, Any]) -> dict[str, Any]:
-    """Nested figures with None in the place of NaN."""
+    """Nested figures with None instead of NaN."""
     return {
         name: _plain(value)
         if isinstance(value, dict)

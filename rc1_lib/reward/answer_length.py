@@ -1,4 +1,4 @@
-"""How long the answers are: what a judge must not mistake for how good they are.
+"""The length of answers, which a judge must not mistake for quality.
 
 That judges prefer long answers is known as verbosity bias (Zheng et al., "Judging LLM-as-a-Judge with MT-Bench and
 Chatbot Arena", 2023).
@@ -26,17 +26,17 @@ def add_answer_length(frame: pl.DataFrame) -> pl.DataFrame:
 def length_correlation(scores: Vector, lengths: Vector, success: Vector, weights: Vector) -> float:
     """Rank correlation of scores with the answers' length among dialogues of the same outcome.
 
-    Good answers may well be longer ones. So solved and unsolved dialogues are looked at apart, and the two correlations
-    averaged by weight: what is left is liked for its length alone.
+    Good answers may well be longer. So the correlation is computed separately for solved and unsolved dialogues, and
+    the two are averaged by weight: what remains is a preference for length itself.
 
     Args:
         scores: shape (n,).
         lengths: shape (n,).
         success: shape (n,), 0 or 1.
-        weights: shape (n,), how much each dialogue counts.
+        weights: shape (n,), the weight of each dialogue.
 
     Returns:
-        In [-1, 1]; 0 where all answers of an outcome are equally long, since no length can be preferred then; NaN where
+        In [-1, 1]; 0 if all answers of an outcome have the same length, since no length can be preferred then; NaN if
         the lengths vary and the scores do not.
     """
     total = found = 0.0

@@ -1,4 +1,4 @@
-"""The least-squares problem behind the weights: convex and bounded, solved to its optimality conditions.
+"""The convex, bounded least-squares problem for the weights, solved to its optimality conditions.
 
 Minimise over w: w·G·w - 2 c·w + l2 ||w - prior||², subject to 0 <= w <= max_weight and Σw = 1. Here G is the weighted
 mean of x·xᵀ and c the weighted mean of x·y: the first two terms are the mean squared error of x·w, up to a constant.
@@ -17,22 +17,22 @@ from rc1_lib.errors import RC1Error
 Vector = NDArray[np.float64]
 
 ROUNDING = 1e-12
-"""Differences below this are those of floating-point sums."""
+"""Differences below this are rounding errors."""
 
 AT_BOUND = 1e-9
-"""How near to a bound the solver's answer counts as lying on it; the refinement below corrects a wrong guess."""
+"""The distance within which the solver's answer counts as on a bound; the refinement corrects a wrong guess."""
 
 REFINEMENTS = 20
-"""Most corrections of the set of weights held at a bound. Nearly always the first one already changes nothing."""
+"""Most corrections of the set of weights held at a bound. Nearly always the first one changes nothing."""
 
 EQUALITY = 5
-"""How DAQP marks an equality."""
+"""DAQP's mark of an equality."""
 
 PROXIMAL_WEIGHT = 1e-3
-"""Weight of DAQP's proximal term beside a Hessian whose entries are of order 1; it does not move the optimum."""
+"""Weight of DAQP's proximal term; the Hessian's entries are of order 1. It does not move the optimum."""
 
 OPTIMAL = 1
-"""How DAQP says that it found the optimum."""
+"""DAQP's status for an optimum."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class Problem:
-    """The numbers of one problem; what it minimises is said at the top of this file."""
+    """The numbers of one problem; the top of this file states the objective."""
 
     hessian: Vector
     """Shape (d, d): 2 (G + l2 I)."""
@@ -61,7 +61,7 @@ class Problem:
 
 
 def solve(gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight: float) -> Solution:
-    """Solve the problem exactly; where many weights are optimal (singular gram, no l2), give one of them.
+    """Solve the problem exactly; if many weights are optimal (singular gram, no l2), return one of them.
 
     DAQP (Arnström, Bemporad, Axehill, "A dual active-set solver for embedded quadratic programming using recursive LDLᵀ
     updates", 2022) says which weights are held at a bound; the others then solve a linear system, which makes the
@@ -70,20 +70,20 @@ def solve(gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight:
     Args:
         gram: shape (d, d), weighted mean of x·xᵀ.
         moment: shape (d,), weighted mean of x·y.
-        prior: shape (d,), where l2 pulls to.
+        prior: shape (d,), the target of the pull l2.
         l2: strength of the pull, at least 0.
         max_weight: upper bound of each weight.
 
     Raises:
-        RC1Error: where the bounds leave no weights that sum to 1, or a number is not finite.
+        RC1Error: when the bounds allow no weights that sum to 1, or a number is not finite.
     """
     d = len(moment)
     if max_weight * d < 1 - ROUNDING:
         raise RC1Error(
-            f"{d} weights of at most {max_weight:g} cannot sum to 1: weigh more dimensions or raise the highest weight"
+            f"{d} weights of at most {max_weight:g} cannot sum to 1: weigh more criteria or raise the largest weight"
         )
     if l2 < 0 or not all(np.isfinite(part).all() for part in (gram, moment, prior)):
-        raise RC1Error(f"the weights cannot be solved for: all sums must be finite and l2 at least 0, found l2 {l2:g}")
+        raise RC1Error(f"cannot solve for the weights: all sums must be finite and l2 at least 0, found l2 {l2:g}")
     problem = Problem(2 * (gram + l2 * np.eye(d)), -2 * (moment + l2 * prior), max_weight)
     start = _first_answer(problem)
     at_zero, at_top = start <= AT_BOUND, start >= max_weight - AT_BOUND
@@ -94,8 +94,8 @@ def solve(gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight:
         residual = _residual(problem, np.clip(weights, 0, max_weight))
         if residual < best.kkt_residual:
             best = Solution(np.clip(weights, 0, max_weight), residual)
-        # A primal-dual active-set step (Hintermüller, Ito, Kunisch 2003): hold what would leave the bounds, and free
-        # what is held although moving it inwards would lower the objective.
+        # A primal-dual active-set step (Hintermüller, Ito, Kunisch 2003): hold weights that would leave the bounds, and
+        # free those that are held although moving them inwards would lower the objective.
         zero_now, top_now = weights - slope < -ROUNDING, weights - slope > max_weight + ROUNDING
         if (zero_now == at_zero).all() and (top_now == at_top).all():
             break
@@ -128,21 +128,19 @@ def _first_answer(problem: Problem) -> Vector:
         np.append(np.zeros(d), 1.0),
         sense,
         primal_tol=1e-11,
-        # Proximal iterations, also where the gram is regular: without them DAQP drops nearly collinear directions.
+        # Proximal iterations, even if the gram is regular: without them DAQP drops nearly collinear directions.
         eps_prox=PROXIMAL_WEIGHT,
         eta_prox=ROUNDING,
     )
     if status != OPTIMAL:
-        raise RC1Error(
-            f"the weights could not be solved for: the solver ended with status {status} instead of {OPTIMAL}"
-        )
+        raise RC1Error(f"cannot solve for the weights: the solver ended with status {status} instead of {OPTIMAL}")
     return np.asarray(weights, np.float64)
 
 
 def _with_bounds_held(
     problem: Problem, start: Vector, at_zero: NDArray[np.bool_], at_top: NDArray[np.bool_]
 ) -> tuple[Vector, Vector]:
-    """The optimum among weights with these bounds held, nearest to `start`; beside it the slope along each weight."""
+    """The optimum with these bounds held, nearest to `start`, and the slope along each weight."""
     weights = np.where(at_zero, 0.0, np.where(at_top, problem.max_weight, start))
     free = np.flatnonzero(~(at_zero | at_top))
     shift = _shift(problem.gradient(weights), at_zero, at_top)
@@ -151,7 +149,7 @@ def _with_bounds_held(
         system[:-1, :-1] = problem.hessian[np.ix_(free, free)]
         system[-1, -1] = 0
         for _ in range(2):
-            # The second round removes what rounding left in the first.
+            # The second round removes the rounding errors of the first.
             wanted = np.append(-problem.gradient(weights)[free], 1 - weights.sum())
             answer = np.linalg.lstsq(system, wanted, rcond=ROUNDING)[0]
             weights[free] += answer[:-1]
@@ -162,8 +160,8 @@ def _with_bounds_held(
 
 
 def _shift(gradient: Vector, at_zero: NDArray[np.bool_], at_top: NDArray[np.bool_]) -> float:
-    """The multiplier of the sum: what, added to the gradient, comes nearest to the conditions on the bounds."""
-    # Weights at 0 need a slope of at least 0, weights at the top one of at most 0, free ones both.
+    """The multiplier of the sum: added to the gradient, it comes closest to the conditions on the bounds."""
+    # Weights at 0 need a slope of at least 0, weights at the upper bound one of at most 0, free weights both.
     least = np.max(-gradient[~at_top], initial=-np.inf)
     most = np.min(-gradient[~at_zero], initial=np.inf)
     if np.isinf(least) or np.isinf(most):

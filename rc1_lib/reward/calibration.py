@@ -1,4 +1,4 @@
-"""Calibrated weights: least squares within bounds, judged on rows that it did not see."""
+"""Calibrated weights: bounded least squares, evaluated on held-out rows."""
 
 from __future__ import annotations
 
@@ -29,29 +29,28 @@ __all__ = ["Calibration", "Fold", "Solution", "calibrate_weights", "solve"]
 Vector = NDArray[np.float64]
 
 BASELINES = ("old", "equal")
-"""What the calibrated weights are compared with: the prior, and the same weight for every dimension."""
+"""The baselines of the calibrated weights: the prior, and equal weights."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One part of the cross-validation: fitted on the other parts, judged on its own rows."""
+    """One fold of the cross-validation: fitted on the other folds, evaluated on its own rows."""
 
     rows: int
     groups: int
     weights: dict[str, float]
-    """What the other folds' rows gave."""
+    """The weights fitted to the other folds' rows."""
     spearman: dict[str, float]
     """Rank correlation with the target on this fold's rows, of the scores `calibrated`, `equal` and `old`."""
     mae: dict[str, float]
     """Mean absolute error against the target, of the same three."""
     auc: dict[str, float]
-    """Share of the pairs of a success and a failure that are in order, of the same three; NaN where the target is no
-    success."""
+    """Share of success/failure pairs in the right order, of the same three; NaN if the target is not success."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Weights, how good they are on rows that a fold did not fit, and how certain all that is."""
+    """Weights, their quality on held-out rows, and the uncertainty of both."""
 
     names: tuple[str, ...]
     weights: dict[str, float]
@@ -59,7 +58,7 @@ class Calibration:
     kkt_residual: float
     """Distance of `weights` from the optimality conditions of their problem."""
     refits_kkt_residual: float
-    """The largest such distance of any fit of a fold or a resample."""
+    """The largest such distance over all fits of folds and resamples."""
     rows: int
     """Usable rows: scored, and of a weight above 0."""
     unscored: int
@@ -67,7 +66,7 @@ class Calibration:
     weightless: int
     """Scored rows left out because their weight is 0."""
     constant: dict[str, float]
-    """Dimensions that hold one score in all usable rows, and so tell no row from another, with that score."""
+    """Criteria with one score in all usable rows, which cannot distinguish rows, and that score."""
     groups: int
     folds: tuple[Fold, ...]
     median_spearman: dict[str, float]
@@ -80,23 +79,23 @@ class Calibration:
     """By how many per cent the calibrated median rank correlation exceeds that of the old weights."""
     improve_pct_vs_equal: float
     mae_drop_pct_vs_old: float
-    """By how many per cent the calibrated mean absolute error lies below that of the old weights."""
+    """By how many per cent the calibrated mean absolute error is below that of the old weights."""
     mae_drop_pct_vs_equal: float
     unpulled: dict[str, float]
-    """`improve_pct_vs_old` and `mae_drop_pct_vs_old` of weights fitted to all usable rows without the pull towards the
-    prior, on these very rows: what the dimensions hold, whatever the pull and the number of rows. Least squares, so
-    that a little more may be possible."""
+    """`improve_pct_vs_old` and `mae_drop_pct_vs_old` of weights fitted without the pull towards the prior, on the same
+    usable rows: how much the criteria can explain, regardless of the pull and the number of rows. These are least
+    squares fits, so a little more may be possible."""
     intervals: dict[str, Interval]
     """`weight.<name>`, `auc`, and `spearman_gain_vs_<b>`, `improve_pct_vs_<b>`, `mae_drop_pct_vs_<b>` for the
     baselines b.
 
-    Each resample of groups is fitted anew; weights are taken from that fit, gains from the groups that it did not draw.
-    Those are about 37 % of the groups, so the intervals of gains are wider than ones on all rows: they err on the
-    careful side. `value` is the figure from all rows (weights) or from the folds (gains).
+    Each resample of groups is fitted again; weights come from that fit, gains from the groups that it did not draw.
+    Those are about 37 % of the groups, so the intervals of gains are wider than they would be on all rows, which is
+    the careful side. `value` is the figure from all rows (weights) or from the folds (gains).
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: null where a number is undefined."""
+        """JSON-ready, with null for undefined numbers."""
         known: dict[str, Any] = _without_nan(asdict(self))
         return known
 
@@ -118,29 +117,29 @@ def calibrate_weights(
     confidence: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> Calibration:
-    """Fit weights w of the dimensions so that the weighted sum of a row's scores comes near its target.
+    """Fit weights w of the criteria so that the weighted sum of a row's scores approximates its target.
 
     Minimises Σ r (x·w - y)² / Σ r + l2 ||w - prior||² subject to 0 <= w <= max_weight and Σ w = 1, with row weights r.
 
     Args:
-        scores: shape (n, d), in [0, 1]; NaN where unscored. Rows with a NaN are left out and counted.
-        target: shape (n,), in [0, 1]; NaN where unknown.
-        groups: shape (n,), the source question of each row: never split over folds, drawn whole in a resample.
-        names: the d dimensions, in the order of the columns.
-        prior: the old weights by name; dimensions that it does not name have prior 0.
+        scores: shape (n, d), in [0, 1]; NaN without a score. Rows with a NaN are left out and counted.
+        target: shape (n,), in [0, 1]; NaN if unknown.
+        groups: shape (n,), the source question of each row; groups stay whole in folds and resamples.
+        names: the d criteria, in the order of the columns.
+        prior: the old weights by name; other criteria have prior 0.
         l2: strength of the pull towards the prior.
         max_weight: upper bound of each weight.
         cv: folds.
-        boot: resamples of groups, each fitted anew.
+        boot: resamples of groups, each fitted again.
         seed: decides folds and resamples; the same rows and seed give the same calibration.
-        row_weights: shape (n,), at least 0, as frequency weights; every row counts once without them.
+        row_weights: shape (n,), at least 0, as frequency weights; without them every row counts once.
         corr_floor: smallest base of a relative improvement of a rank correlation.
         confidence: of the intervals, in (0, 1).
         progress: called with (fits done, fits in all).
 
     Raises:
-        RC1Error: for fewer usable rows than dimensions, fewer groups than folds, bounds that no weights can meet,
-            numbers outside [0, 1], a target that does not vary, or a prior that names unknown dimensions.
+        RC1Error: for fewer usable rows than criteria, fewer groups than folds, bounds that no weights can meet, numbers
+            outside [0, 1], a target that does not vary, or a prior that names unknown criteria.
     """
     before = prior_vector(names, prior)
     rows = usable_rows(scores, target, groups, row_weights, names)
@@ -160,7 +159,7 @@ def calibrate_weights(
     free = solve(*sums.means(np.ones(rows.groups)), before, l2=0.0, max_weight=max_weight)
     correlations, mae, _ = judge(np.ones(len(rows.target), np.bool_), free.weights)
     unpulled = _gains(correlations, mae, corr_floor)
-    # Successes are dealt out evenly: where they are few, a fold without any could not be judged.
+    # Successes are spread evenly: if they are few, a fold without any could not be evaluated.
     sizes: Vector = np.bincount(rows.group, rows.weights, minlength=rows.groups).astype(np.float64)
     means = np.bincount(rows.group, rows.weights * rows.target, minlength=rows.groups) / np.maximum(sizes, 1e-12)
     fold_of = group_folds(sizes, cv, seed, (means > np.average(means, weights=sizes)).astype(np.intp))
@@ -177,7 +176,7 @@ def calibrate_weights(
     aucs = {name: float(np.median([fold.auc[name] for fold in folds])) for name in folds[0].auc}
     overall = {name: float(sum(error[name] for error in errors) / rows.weights.sum()) for name in folds[0].mae}
 
-    # A stream of its own: the resamples stay the same when the number of folds changes.
+    # A separate random stream: the resamples stay the same when the number of folds changes.
     rng = np.random.default_rng([seed, 1])
     drawn_weights, drawn_gains, drawn_aucs = [], [], []
     for number in range(boot):
@@ -222,7 +221,7 @@ def calibrate_weights(
 
 
 class _Judge:
-    """Measures weights on held-out rows. The target and the baselines are put in order once, not for every resample."""
+    """Evaluates weights on held-out rows. The target and the baselines are ranked once, not for every resample."""
 
     def __init__(self, rows: CalibrationRows, old: Vector) -> None:
         self.rows = rows

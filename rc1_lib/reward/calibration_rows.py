@@ -1,4 +1,4 @@
-"""The rows that weights are calibrated on, checked: scores per dimension, target, groups, row weights."""
+"""The checked rows of a calibration: scores per criterion, target, groups, row weights."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ class CalibrationRows:
     target: Vector
     """Shape (n,), in [0, 1], not constant."""
     weights: Vector
-    """Shape (n,), above 0: how much each row counts."""
+    """Shape (n,), above 0: the rows' weights."""
     group: NDArray[np.intp]
     """Shape (n,): number of the row's group, from 0."""
     groups: int
     unscored: int
-    """Rows left out because a dimension or the target is missing."""
+    """Rows left out because a criterion or the target is missing."""
     weightless: int
     """Scored rows left out because their weight is 0."""
 
 
 @dataclass(frozen=True)
 class GroupSums:
-    """What least squares needs of the rows, summed up per group: a resample of groups is then a weighted sum of these.
+    """What least squares needs, summed up per group, so that a resample of groups is a weighted sum of these.
 
-    Sums run outside BLAS: its threads cost far more than they bring on matrices this narrow, above all where the
-    processors are shared.
+    Sums avoid BLAS: its threads cost far more than they gain on such narrow matrices, especially on shared processors.
     """
 
     products: Vector
@@ -77,17 +76,17 @@ class GroupSums:
 
 
 def prior_vector(names: Sequence[str], prior: Mapping[str, float]) -> Vector:
-    """The prior in the order of `names`, 0 where it says nothing.
+    """The prior in the order of `names`, 0 for names that it lacks.
 
     Raises:
-        RC1Error: for a repeated name, or a prior that names a dimension that is not there.
+        RC1Error: for a repeated name, or a prior with an unknown criterion.
     """
     if len(set(names)) < len(names):
-        raise RC1Error(f"each dimension must be named once, found {', '.join(names)}")
+        raise RC1Error(f"each criterion must be named once, found {', '.join(names)}")
     if unknown := sorted(set(prior) - set(names)):
         raise RC1Error(
-            f"the old weights name {', '.join(unknown)}, which is not among the dimensions to weigh "
-            f"({', '.join(names)}): correct the name or score the dimension"
+            f"the old weights name {', '.join(unknown)}, which is not among the criteria to weigh "
+            f"({', '.join(names)}): correct the name or score the criterion"
         )
     return np.array([prior.get(name, 0.0) for name in names])
 
@@ -99,18 +98,18 @@ def usable_rows(
     row_weights: ArrayLike | None,
     names: Sequence[str],
 ) -> CalibrationRows:
-    """Check the columns and keep the rows that are scored and count.
+    """Check the columns and keep the scored rows with a weight above 0.
 
     Raises:
-        RC1Error: for columns that do not fit together, numbers outside [0, 1], negative row weights, a target that does
-            not vary, or fewer usable rows than dimensions.
+        RC1Error: for columns of different lengths, numbers outside [0, 1], negative row weights, a target that does not
+            vary, or fewer usable rows than criteria.
     """
     x, y, names_of_groups = np.asarray(scores, np.float64), np.asarray(target, np.float64), np.asarray(groups)
     counts = np.ones(y.shape) if row_weights is None else np.asarray(row_weights, np.float64)
     beside = (names_of_groups, counts)
     if x.shape != (len(y), len(names)) or y.ndim != 1 or any(column.shape != y.shape for column in beside):
         raise RC1Error(
-            f"scores of {len(names)} dimensions must come with one target, group and row weight per row; found scores "
+            f"scores of {len(names)} criteria must come with one target, group and row weight per row; found scores "
             f"{x.shape}, target {y.shape}, groups {names_of_groups.shape}, row weights {counts.shape}"
         )
     scored = ~(np.isnan(x).any(axis=1) | np.isnan(y))
@@ -121,13 +120,13 @@ def usable_rows(
     kept = scored & (counts > 0)
     if kept.sum() < len(names):
         raise RC1Error(
-            f"{int(kept.sum())} usable rows are fewer than the {len(names)} dimensions to weigh ({len(y)} rows, "
-            f"{int((~scored).sum())} of them unscored): judge more dialogues or weigh fewer dimensions"
+            f"{int(kept.sum())} usable rows are fewer than the {len(names)} criteria to weigh ({len(y)} rows, "
+            f"{int((~scored).sum())} of them without a score): judge more dialogues or weigh fewer criteria"
         )
     if y[kept].min() == y[kept].max():
         raise RC1Error(
-            f"the target is {y[kept][0]:g} in all {int(kept.sum())} usable rows, so no weights can tell good dialogues "
-            f"from bad ones: calibrate on dialogues of both outcomes"
+            f"the target is {y[kept][0]:g} in all {int(kept.sum())} usable rows, so no weights can distinguish good "
+            f"from bad dialogues: calibrate on dialogues of both outcomes"
         )
     group, count = group_numbers(names_of_groups[kept])
     return CalibrationRows(
@@ -145,6 +144,6 @@ def _in_unit_interval(column: str, values: Vector) -> None:
     outside = values[(values < 0) | (values > 1)]
     if len(outside):
         raise RC1Error(
-            f"{column} must lie in [0, 1], found {outside[0]:g} ({len(outside)} of {len(values)} rows lie outside): "
+            f"{column} must be in [0, 1], found {outside[0]:g} ({len(outside)} of {len(values)} rows are outside): "
             "scale it"
         )

@@ -1,8 +1,8 @@
-"""The old score against the new reward, on the same dialogues: do they agree, and which one knows success?
+"""The old score against the new reward on the same dialogues: do they agree, and which predicts success better?
 
-Agreement is Spearman's rho, Kendall's tau-b, the overlap of the best tenth and fifth, and how much of the best tenth's
-lead is kept; ties are handled in all of them (`rc1_lib.reward.rank_agreement`). Intervals come from a bootstrap over
-source questions, paired: each resample looks at both scores of the same dialogues.
+Agreement is measured by Spearman's rho, Kendall's tau-b, the overlap of the top tenth and fifth, and how much of the
+top tenth's lead is kept; all of them handle ties (`rc1_lib.reward.rank_agreement`). Intervals come from a paired
+bootstrap over source questions: each resample uses both scores of the same dialogues.
 """
 
 from __future__ import annotations
@@ -35,27 +35,26 @@ from rc1_lib.reward.top_ties import TopTies, top_ties
 Floats = NDArray[np.float64]
 _SHARES = {"top10_overlap": 0.10, "top20_overlap": 0.20}
 _NEAR = 2
-"""Places of a score beyond which no judge can mean a difference."""
+"""Decimal places of a score beyond which a difference is meaningless."""
 _BEST = 0.5
-"""Share of the dialogues that a selection by score keeps, for the split by difficulty and task."""
+"""Share of dialogues that a selection by score keeps, for the split by difficulty and task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a shadow run found.
+    """The findings of a shadow run.
 
     Attributes:
         figures: agreement and correlation with success, with intervals; the new reward without the difficulty factor.
         with_factor: the same figures, without intervals, for the reward with the factor.
-        without_price: the same for the score alone, needless questions not paid for: what the price has done.
-        split: `difficulty` and `task` -> group -> figures of the better half by either score.
-        rows: dialogues that hold scores and count for something.
-        weight: the sum of their weights; less than `rows` where some are unstable.
-        solved: of them, how many succeeded.
-        constant: weighed dimensions that hold one score in all of them, and so tell no dialogue from another, with
-            that score.
-        top: the borders of the two best tenths, and what ties there leave to chance.
-        near_top: the same for scores in hundredths: what differences smaller than that decide.
+        without_price: the same for the score alone, without the penalty on needless questions, to show its effect.
+        split: `difficulty` and `task` -> group -> figures of the better half by each score.
+        rows: dialogues with scores and a weight above 0.
+        weight: the sum of their weights; less than `rows` if some are unstable.
+        solved: how many of them succeeded.
+        constant: weighed criteria with one score in all of them, which cannot distinguish dialogues, and that score.
+        top: the borders of the two top tenths, and what ties there leave to chance.
+        near_top: the same for scores in hundredths: what smaller differences decide.
     """
 
     figures: Mapping[str, Interval]
@@ -70,7 +69,7 @@ class Comparison:
     near_top: TopTies
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; what is undefined is None."""
+        """JSON-ready, with None for undefined figures."""
         flat = {
             f"{name}_{bucket}": defined(found[name])
             for bucket, found in self.split["difficulty"].items()
@@ -103,23 +102,24 @@ def compare(
     """Compare the columns `old` and `reward` of scored dialogues.
 
     Args:
-        frame: a row a dialogue: `old, main, reward, total` (Float64), `solved` (Boolean), `weight` (how much it
-            counts), `group` (the source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`,
-            `answer_length`, and the dimensions weighed. Rows without a score are left out.
-        weighed: the dimensions that carry weight in the new reward.
-        corr_floor: improvements are relative to the old correlation, or to this where it is smaller.
+        frame: one row per dialogue: `old, main, reward, total` (Float64), `solved` (Boolean), `weight`, `group` (the
+            source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`, `answer_length`, and
+            the weighed criteria. Rows without a score are left out.
+        weighed: the criteria with weight in the new reward.
+        corr_floor: improvements are relative to the old correlation, or to this value if that is smaller.
         confidence: of the intervals.
         resamples: bootstrap samples of source questions.
         seed: of the bootstrap.
 
     Raises:
-        RC1Error: when no dialogue holds scores.
+        RC1Error: when no dialogue has scores.
     """
     scored = pl.col("old").is_not_null() & pl.col("reward").is_not_null()
     known = frame.filter(scored & (pl.col("weight") > 0))
     if not known.height:
         raise RC1Error(
-            "no dialogue that counts holds scores, so there is nothing to compare; see why the judge left them unscored"
+            "no dialogue with a weight above 0 has scores, so there is nothing to compare; find out why they lack "
+            "scores"
         )
     old, main, new, total = (
         without_rounding_noise(known[name].to_numpy()) for name in ("old", "main", "reward", "total")
@@ -177,7 +177,7 @@ def _figures(
 
 
 def _split(frame: pl.DataFrame, column: str, groups: list[str]) -> dict[str, dict[str, float]]:
-    """For every group: its success, and what the better half of it by either score would be like."""
+    """For every group: its success, and the figures of its better half by each score."""
     return {group: _halves(frame.filter(pl.col(column) == group)) for group in groups}
 
 

@@ -1,4 +1,4 @@
-"""A little more reward for hard rows, a little less for easy ones, so that easy rows are not farmed."""
+"""Slightly more reward for hard rows and less for easy ones, so that training does not favour easy rows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rc1_lib.records import Bucket
 
 
 def difficulty_factor(bucket: Bucket, beta: float) -> float:
-    """`1 + beta * (is_hard - is_easy)`; the base reward is multiplied by it. `beta` is 0.05 to 0.10 as a rule."""
+    """`1 + beta * (is_hard - is_easy)`, the factor on the base reward. `beta` is usually 0.05 to 0.10."""
     return 1.0 + beta * ((bucket == "hard") - (bucket == "easy"))
 
 
 def difficulty_factors(bucket: pl.Expr, beta: float) -> pl.Expr:
-    """`difficulty_factor` over a column of buckets (Float64); null where the bucket is null."""
+    """`difficulty_factor` over a column of buckets (Float64); null for a null bucket."""
     return 1.0 + beta * ((bucket == "hard").cast(pl.Float64) - (bucket == "easy").cast(pl.Float64))

@@ -11,13 +11,13 @@ from rc1_lib.errors import RC1Error
 def group_folds(
     sizes: NDArray[np.float64], folds: int, seed: int, strata: NDArray[np.intp] | None = None
 ) -> NDArray[np.intp]:
-    """The fold of each group: shuffled, then dealt out by size, so that the folds come out about equally large.
+    """The fold of each group: shuffled, then distributed by size, so that the folds are about equally large.
 
     Args:
         sizes: shape (groups,), weight of each group's rows.
         folds: how many, at least 2.
-        seed: the same seed deals the same folds.
-        strata: shape (groups,): groups of one stratum are dealt out evenly too; default: there is only one.
+        seed: the same seed gives the same folds.
+        strata: shape (groups,): groups of one stratum are spread evenly too; default: a single stratum.
 
     Returns:
         Shape (groups,): numbers from 0 to `folds` - 1, each of them present.
@@ -27,13 +27,13 @@ def group_folds(
     """
     if folds < 2 or len(sizes) < folds:
         raise RC1Error(
-            f"{len(sizes)} groups of rows cannot make {folds} folds: a cross-validation needs at least 2 folds, and at "
-            f"least one group (source question) for each; calibrate on more questions or lower cv"
+            f"{len(sizes)} groups of rows cannot make {folds} folds: a cross-validation needs at least 2 folds, with "
+            f"at least one group (source question) each; calibrate on more questions or lower cv"
         )
     shuffled = np.random.default_rng(seed).permutation(len(sizes))
     stratum = np.zeros(len(sizes), np.intp) if strata is None else strata
     dealt = shuffled[np.lexsort((-sizes[shuffled], stratum[shuffled]))]
-    # Forth and back (0 1 2 2 1 0 ...): nobody gets the larger one of every round.
+    # Back and forth (0 1 2 2 1 0 ...), so that no fold gets the larger group of every round.
     one_round = np.append(np.arange(folds), np.arange(folds)[::-1])
     fold = np.empty(len(sizes), np.intp)
     fold[dealt] = np.resize(one_round, len(sizes))

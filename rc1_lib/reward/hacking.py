@@ -1,8 +1,8 @@
-"""What worthless policies earn next to an honest one, and what choosing by the reward does to success.
+"""What adversarial policies earn compared with an honest one, and how selection by the reward affects success.
 
-The honest one is the teacher where it solved a prompt and asked nothing needless. A policy's dialogue counts where it
-did *not* solve the prompt, or where its kind of answer is worthless whatever the answer rule says: every reward above
-the teacher's is undeserved there. Differences are paired prompt by prompt, with a bootstrap over source questions.
+The honest one is the scripted expert where it solved a prompt without needless questions. A policy's dialogue counts if
+it did *not* solve the prompt, or if its kind of answer is worthless whatever the answer rule says: there, any reward
+above the expert's is undeserved. Differences are paired prompt by prompt, with a bootstrap over source questions.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from rc1_lib.reward.intervals import Interval, bootstrap
 
 Floats = NDArray[np.float64]
 PARTS = ("task", "bucket", "lang", "needs_clarification")
-"""Columns by whose values the prompts are also looked at."""
+"""Columns that split the prompts into parts, which are checked too."""
 _EQUAL = 1e-9
-"""Rewards this close are equal: they differ in the order of their additions only."""
+"""Rewards this close are equal: they differ only in the order of additions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undeserved:
-    """What one policy earns where its answer is worthless and the teacher solved the prompt without a fault.
+    """What one policy earns where its answer is worthless and the scripted expert solved the prompt faultlessly.
 
     Attributes:
-        prompts: how many these are.
-        margin: by how much the teacher's mean reward lies above the policy's; NaN where there is no prompt.
-        above: share of the prompts where the policy's reward lies above the teacher's; NaN where there is none.
+        prompts: how many such prompts there are.
+        margin: by how much the expert's mean reward exceeds the policy's; NaN without prompts.
+        above: share of the prompts where the policy's reward exceeds the expert's; NaN without prompts.
     """
 
     prompts: int
@@ -43,12 +43,12 @@ class Undeserved:
 
 @dataclass(frozen=True, slots=True)
 class Earned:
-    """One policy next to the teacher.
+    """One policy compared with the scripted expert.
 
     Attributes:
-        mean: its mean reward on all prompts; of the scored ones.
+        mean: its mean reward on all scored prompts.
         solved: share of all prompts that it solved.
-        overall: what it earns undeserved.
+        overall: its undeserved reward.
         intervals: of `margin` and `above`, overall.
         parts: the same by part, `column=value`.
     """
@@ -71,12 +71,12 @@ class Earned:
 
 
 def earned(frame: pl.DataFrame, *, resamples: int, confidence: float, seed: int) -> Earned:
-    """What one policy earns next to the teacher.
+    """What one policy earns compared with the scripted expert.
 
     Args:
-        frame: one line a prompt: `reward`, `solved` and `worthless` (whether the answer deserves nothing) of the
-            policy, `reference` (the mean reward of the teacher's faultless dialogues about the prompt, null where there
-            is none), `source_id`, and the columns of `PARTS`. Dialogues without a score have a null reward and are left
+        frame: one line per prompt: `reward`, `solved` and `worthless` (whether the answer deserves nothing) of the
+            policy, `reference` (the mean reward of the expert's faultless dialogues about the prompt, null if there are
+            none), `source_id`, and the columns of `PARTS`. Dialogues without a score have a null reward and are left
             out.
         resamples: of the bootstrap.
         confidence: of the intervals.
@@ -112,18 +112,18 @@ def undeserved(judged: pl.DataFrame) -> Undeserved:
 
 
 def best_of_n(rewards: Sequence[Sequence[float]], solved: Sequence[Sequence[bool]]) -> list[float]:
-    """Expected share of prompts solved when the best of n dialogues by reward is taken, for n = 1, 2, ...
+    """Expected share of prompts solved if the best of n dialogues by reward is picked, for n = 1, 2, ...
 
-    Exact over all subsets of n of a prompt's k dialogues: the one of rank r (1 the best) is picked with probability
-    C(k - r, n - 1) / C(k, n). Equal rewards share what falls on them. Where a reward is over-optimised the curve turns
-    down as n grows (Gao, Schulman and Hilton, "Scaling Laws for Reward Model Overoptimization", 2022).
+    Exact over all subsets of n of a prompt's k dialogues: the one of rank r (1 is the best) is picked with probability
+    C(k - r, n - 1) / C(k, n). Equal rewards share their probability. If a reward is over-optimised, the curve falls as
+    n grows (Gao, Schulman and Hilton, "Scaling Laws for Reward Model Overoptimization", 2022).
 
     Args:
-        rewards: by prompt, of each of its dialogues.
+        rewards: for each prompt, the rewards of its dialogues.
         solved: whether each of them solved the prompt.
 
     Returns:
-        One number for each n up to the fewest dialogues that a prompt has.
+        One number for each n up to the smallest number of dialogues of any prompt.
     """
     most = min(map(len, rewards), default=0)
     curve = np.zeros(most)
@@ -137,7 +137,7 @@ def best_of_n(rewards: Sequence[Sequence[float]], solved: Sequence[Sequence[bool
 
 
 def _shared(rewards: Floats, solved: Floats) -> Floats:
-    """Success by rank, best first, equal rewards sharing their mean."""
+    """Success by rank, best first; equal rewards share their mean."""
     order = np.argsort(-rewards, kind="stable")
     ranked, right = rewards[order], solved[order]
     groups = np.cumsum(np.concatenate([[0], np.abs(np.diff(ranked)) > _EQUAL])).astype(int)

@@ -1,4 +1,4 @@
-"""Confidence intervals by a bootstrap that draws whole groups of rows."""
+"""Confidence intervals from a bootstrap over whole groups of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rc1_lib.numbers.uncertainty import CheckInterval
 Vector = NDArray[np.float64]
 
 MOST_UNDEFINED = 0.05
-"""Share of resamples that may leave a statistic undefined; with more, the rest says little about the statistic."""
+"""Largest share of resamples on which a statistic may be undefined; beyond it, the interval is undefined too."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Interval:
     """A statistic with its confidence interval."""
 
     value: float
-    """The statistic on the rows as they are; NaN where undefined."""
+    """The statistic on the original rows; NaN if undefined."""
     low: float
     high: float
     confidence: float
-    """Nominal share of such intervals that hold the true value, in (0, 1)."""
+    """Confidence level, in (0, 1)."""
     resamples: int
     """Resamples on which the statistic was defined."""
 
@@ -37,18 +37,18 @@ class Interval:
         return {name: defined(value) for name, value in asdict(self).items()}
 
     def clears(self, op: Literal[">=", "<="], threshold: float) -> bool:
-        """Whether the whole interval lies on the right side of the threshold; an undefined one never does."""
+        """Whether the whole interval is on the right side of the threshold; False if it is undefined."""
         if op not in (">=", "<="):
             raise ValueError(f"an interval can clear '>=' or '<=' a threshold, not {op!r}")
         return self.low >= threshold if op == ">=" else self.high <= threshold
 
     def of(self, n: float, what: str) -> CheckInterval:
-        """The interval as a check holds it: of `n` dialogues, prompts or whatever they are."""
+        """The interval as part of a check, over `n` dialogues, prompts or other units."""
         return CheckInterval(self.low, self.high, self.confidence, n, what)
 
 
 def percentile_interval(value: float, draws: ArrayLike, confidence: float) -> Interval:
-    """The percentile interval of a statistic from its values on the resamples, NaN where undefined.
+    """The percentile interval of a statistic from its values on the resamples (NaN if undefined).
 
     Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
     """
@@ -62,13 +62,13 @@ def percentile_interval(value: float, draws: ArrayLike, confidence: float) -> In
 
 
 def group_numbers(groups: ArrayLike) -> tuple[NDArray[np.intp], int]:
-    """The groups numbered from 0 in sorted order, one number per row; beside it how many groups there are."""
+    """The number of each row's group, counted from 0 in sorted order, and the number of groups."""
     names, numbers = np.unique(np.asarray(groups), return_inverse=True)
     return numbers, len(names)
 
 
 def draw_counts(rng: np.random.Generator, groups: int) -> NDArray[np.int64]:
-    """How often each group comes up when as many are drawn, with replacement, as there are."""
+    """How often each group is drawn, with replacement and as many draws as groups."""
     return rng.multinomial(groups, np.full(groups, 1 / groups))
 
 
@@ -81,22 +81,22 @@ def bootstrap(
     confidence: float,
     seed: int,
 ) -> dict[str, Interval]:
-    """Percentile intervals of several statistics of the same rows, so that differences between them are paired.
+    """Percentile intervals of several statistics on the same resamples, so that differences between them are paired.
 
-    Rows about one question are not independent: each resample draws whole groups with replacement and hands
-    `statistics` the row weights times how often the row's group came up, 0 for a group that did not.
+    Rows about one question are not independent. So each resample draws whole groups with replacement, and `statistics`
+    gets each row's weight multiplied by the number of times its group was drawn.
 
     Args:
-        statistics: from frequency weights, shape (n,), to named numbers; NaN where undefined.
-        groups: shape (n,), which rows belong together.
+        statistics: from frequency weights, shape (n,), to named numbers; NaN if undefined.
+        groups: shape (n,), the group of each row.
         weights: shape (n,), row weights at least 0.
         resamples: how many to draw, at least 1.
         confidence: in (0, 1).
         seed: the same seed draws the same groups.
 
     Returns:
-        One interval per name. A resample on which a statistic is NaN is left out of its interval; where more than 5 %
-        are, the bounds are NaN.
+        One interval per name. Resamples on which a statistic is NaN are left out of its interval; if that is more than
+        5 %, the bounds are NaN.
 
     Raises:
         ValueError: for no rows, groups and weights of different lengths, or no resamples.

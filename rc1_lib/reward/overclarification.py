@@ -1,4 +1,4 @@
-"""The price of asking where nothing is missing."""
+"""The penalty for asking where nothing is missing."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import polars as pl
 
 
 def over_clarification_penalty(c: int, needs_clarification: bool, *, alpha: float, cap: int) -> float:
-    """`alpha * min(c, cap)` where nothing had to be asked, else 0; to be subtracted from the main reward.
+    """`alpha * min(c, cap)` if nothing was missing, else 0; to be subtracted from the main reward.
 
     Args:
         c: clarifying questions asked in the dialogue, at least 0.
         needs_clarification: whether something was missing from the prompt.
-        alpha: price of one question.
-        cap: questions beyond this one cost no more.
+        alpha: penalty for one question.
+        cap: most questions that are penalised.
 
     Raises:
-        ValueError: for a negative count, price or cap.
+        ValueError: for a negative count, penalty or cap.
     """
     if c < 0 or alpha < 0 or cap < 0:
         raise ValueError(f"c, alpha and cap must not be negative, found c={c}, alpha={alpha}, cap={cap}")
@@ -23,16 +23,16 @@ def over_clarification_penalty(c: int, needs_clarification: bool, *, alpha: floa
 
 
 def over_clarification_penalties(c: pl.Expr, needs_clarification: pl.Expr, *, alpha: float, cap: int) -> pl.Expr:
-    """`over_clarification_penalty` over columns (Float64); null where it is not known whether something was missing.
+    """`over_clarification_penalty` over columns (Float64); null if it is unknown whether something was missing.
 
     Args:
         c: clarifying questions asked in each dialogue.
         needs_clarification: whether something was missing from each prompt.
-        alpha: price of one question.
-        cap: questions beyond this one cost no more.
+        alpha: penalty for one question.
+        cap: most questions that are penalised.
 
     Raises:
-        ValueError: for a negative price or cap; the counts are the caller's to check.
+        ValueError: for a negative penalty or cap; the caller checks the counts.
     """
     if alpha < 0 or cap < 0:
         raise ValueError(f"alpha and cap must not be negative, found alpha={alpha}, cap={cap}")

@@ -15,14 +15,14 @@ Vector = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 DECIMALS = 12
-"""Places that a sum of weighted scores in [0, 1] is good for; what lies beyond is rounding."""
+"""Reliable decimal places of a weighted sum of scores in [0, 1]; the rest is rounding."""
 
 
 def without_rounding_noise(scores: ArrayLike) -> Vector:
-    """Scores rounded to the places that a weighted sum of dimensions is good for.
+    """Scores rounded to the reliable places of a weighted sum of criteria.
 
-    Two dialogues whose dimensions come to the same sum are tied, although the order of the additions may have made the
-    last bit differ. Rank statistics would see two ranks there; apply this to sums before ranking them.
+    Two dialogues with the same sum are tied, although the order of additions may change the last bit. Rank statistics
+    would see two ranks; apply this to sums before ranking them.
     """
     return np.asarray(np.round(np.asarray(scores, np.float64), DECIMALS), np.float64)
 
@@ -36,7 +36,7 @@ def spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> fl
         weights: shape (n,), at least 0; every row counts once without them.
 
     Returns:
-        The correlation in [-1, 1]; NaN where it is undefined: no rows, or a column that does not vary.
+        The correlation in [-1, 1]; NaN if undefined: no rows, or a column that does not vary.
 
     Raises:
         ValueError: for columns of different lengths, a number that is not finite, or a negative weight.
@@ -48,7 +48,7 @@ def spearman(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> fl
 
 
 def kendall_tau_b(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Kendall's tau-b: concordant less discordant pairs, over the pairs untied in x and those untied in y.
+    """Kendall's tau-b: concordant minus discordant pairs, relative to the pairs untied in x and in y.
 
     Takes O(n log n) time and O(n) memory. Arguments, NaN and errors as in `spearman`.
 
@@ -67,14 +67,14 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) 
     apart_both = apart_x + apart_y - every + _squares(both, counts)
     order = np.lexsort((place_y, place_x))
     discordant = _inversions(place_y[order], counts[order])
-    return _within_one((apart_both - 4 * discordant) / math.sqrt(apart_x) / math.sqrt(apart_y))
+    return _clipped((apart_both - 4 * discordant) / math.sqrt(apart_x) / math.sqrt(apart_y))
 
 
 def top_overlap(x: ArrayLike, y: ArrayLike, share: float, weights: ArrayLike | None = None) -> float:
-    """How much of the top `share` by x is in the top `share` by y, whatever the order of tied rows.
+    """How much of the top `share` by x is in the top `share` by y, independent of the order of tied rows.
 
-    A top set holds k = share × Σ weights rows. A row above the score at its boundary is in it with membership 1, a row
-    tied at the boundary with the fraction of its tie group that still fits, a row below with 0. The overlap is
+    A top set has k = share × Σ weights rows. A row above the score at its boundary has membership 1, a row tied at the
+    boundary the fraction of its tie group that still fits, and a row below it 0. The overlap is
     Σ weight × min(membership by x, membership by y) / k.
 
     Args:
@@ -84,13 +84,13 @@ def top_overlap(x: ArrayLike, y: ArrayLike, share: float, weights: ArrayLike | N
         weights: as in `spearman`.
 
     Returns:
-        The overlap in [0, 1]: 1 for two columns of the same order; NaN where there are no rows.
+        The overlap in [0, 1]: 1 for two columns of the same order; NaN without rows.
 
     Raises:
         ValueError: as in `spearman`, and for a share outside (0, 1].
     """
     if not 0 < share <= 1:
-        raise ValueError(f"a top share must lie in (0, 1], found {share:g}")
+        raise ValueError(f"a top share must be in (0, 1], found {share:g}")
     first, second, counts = _checked(x, y, weights)
     if not len(counts):
         return math.nan
@@ -100,13 +100,13 @@ def top_overlap(x: ArrayLike, y: ArrayLike, share: float, weights: ArrayLike | N
 
 
 def top_membership(scores: ArrayLike, share: float, weights: ArrayLike | None = None) -> Vector:
-    """How far each row belongs to the best `share` of the rows: 1 above the boundary, 0 below, a fraction at a tie.
+    """Each row's membership in the best `share` of the rows: 1 above the boundary, 0 below, a fraction at a tie.
 
     Raises:
         ValueError: for a share outside (0, 1].
     """
     if not 0 < share <= 1:
-        raise ValueError(f"a top share must lie in (0, 1], found {share:g}")
+        raise ValueError(f"a top share must be in (0, 1], found {share:g}")
     every = np.asarray(scores, np.float64)
     counted = np.ones(every.shape, np.bool_) if weights is None else np.asarray(weights, np.float64) > 0
     values, _, counts = _checked(scores, scores, weights)
@@ -117,10 +117,10 @@ def top_membership(scores: ArrayLike, share: float, weights: ArrayLike | None = 
 
 
 def top_lead_kept(x: ArrayLike, y: ArrayLike, share: float, weights: ArrayLike | None = None) -> float:
-    """How much of the lead that the top `share` by x has over all rows, by x, the top by y has.
+    """How much of the lead in x that the top `share` by x has over all rows, the top by y has too.
 
-    (mean of x in the top by y - mean of x) / (mean of x in the top by x - mean of x). Rows that are nearly as good by x
-    may take one another's places in the top without costing anything here, while each costs a whole place of
+    (mean of x in the top by y - mean of x) / (mean of x in the top by x - mean of x). Rows that are nearly equal in x
+    may replace each other in the top at almost no cost here, while each such change costs a whole place of
     `top_overlap`.
 
     Args:
@@ -130,8 +130,8 @@ def top_lead_kept(x: ArrayLike, y: ArrayLike, share: float, weights: ArrayLike |
         weights: as in `spearman`.
 
     Returns:
-        1 where the top by y is as good as any, 0 where it is like all rows, below 0 where it is worse; NaN where x does
-        not vary or there are no rows.
+        1 if the top by y is as good as possible, 0 if it equals all rows, below 0 if it is worse; NaN if x does not
+        vary or there are no rows.
 
     Raises:
         ValueError: as in `spearman`, and for a share outside (0, 1].
@@ -148,9 +148,9 @@ def top_lead_kept(x: ArrayLike, y: ArrayLike, share: float, weights: ArrayLike |
 
 
 def auc(scores: ArrayLike, success: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Area under the ROC curve: the share of pairs of a success and a failure that `scores` put in order, ties by half.
+    """Area under the ROC curve: the share of success/failure pairs that `scores` order correctly; ties count half.
 
-    Unlike a rank correlation with success it does not hang on how many succeed: 1 is always within reach.
+    Unlike a rank correlation with success it does not depend on the success rate: 1 is always possible.
 
     Source: Hanley, McNeil, "The meaning and use of the area under a receiver operating characteristic (ROC) curve",
     Radiology 143 (1982).
@@ -161,8 +161,7 @@ def auc(scores: ArrayLike, success: ArrayLike, weights: ArrayLike | None = None)
         weights: as in `spearman`.
 
     Returns:
-        The share in [0, 1], 0.5 for scores that say nothing; NaN where all succeed or all fail, or where some outcome
-        is neither.
+        The share in [0, 1], 0.5 for uninformative scores; NaN if all succeed or all fail, or some outcome is neither.
 
     Raises:
         ValueError: as in `spearman`.
@@ -174,7 +173,7 @@ def auc(scores: ArrayLike, success: ArrayLike, weights: ArrayLike | None = None)
 
 
 def pairs_in_order(place: Places, success: Vector, counts: Vector) -> float:
-    """`auc` of rows whose scores are already numbered by `places`; `success` holds 0 and 1, weights are above 0."""
+    """`auc` of rows whose scores are already numbered by `places`; `success` has 0 and 1, weights are above 0."""
     if not len(counts):
         return math.nan
     solved, every = np.bincount(place, counts * success), np.bincount(place, counts)
@@ -186,7 +185,7 @@ def pairs_in_order(place: Places, success: Vector, counts: Vector) -> float:
 
 
 def mean_absolute_error(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Weighted mean of |x - y|; NaN where there are no rows. Arguments and errors as in `spearman`."""
+    """Weighted mean of |x - y|; NaN without rows. Arguments and errors as in `spearman`."""
     first, second, counts = _checked(x, y, weights)
     if not len(counts):
         return math.nan
@@ -202,7 +201,7 @@ def improvement_pct(new: float, old: float, floor: float) -> float:
 
 
 def drop_pct(new: float, old: float) -> float:
-    """By how many per cent `new` lies below `old`: 100 (old - new) / old; NaN if either is NaN or old is 0."""
+    """By how many per cent `new` is below `old`: 100 (old - new) / old; NaN if either is NaN or old is 0."""
     return 100 * (old - new) / old if old else math.nan
 
 
@@ -214,22 +213,22 @@ def places(values: ArrayLike) -> Places:
 def rank_correlation(x: Places, y: Places, counts: Vector) -> float:
     """Spearman's correlation of rows whose columns are already numbered by `places`, without sorting them again.
 
-    The rows may be some of those that were numbered. Weights and NaN as in `spearman`, weights above 0.
+    The rows may be a subset of the numbered ones. Weights and NaN as in `spearman`, weights above 0.
     """
     if not len(counts):
         return math.nan
     rank_x, rank_y = _mid_ranks(x, counts), _mid_ranks(y, counts)
     if rank_x.min() == rank_x.max() or rank_y.min() == rank_y.max():
         return math.nan
-    # Sums of products, not BLAS dot products: on long columns those start threads, which cost more than they bring.
+    # Sums of products, not BLAS dot products: on long columns those start threads, which cost more than they gain.
     total = counts.sum()
     rank_x, rank_y = rank_x - (counts * rank_x).sum() / total, rank_y - (counts * rank_y).sum() / total
     spread = math.sqrt((counts * rank_x**2).sum()) * math.sqrt((counts * rank_y**2).sum())
-    return _within_one((counts * rank_x * rank_y).sum() / spread)
+    return _clipped((counts * rank_x * rank_y).sum() / spread)
 
 
 def _mid_ranks(place: Places, counts: Vector) -> Vector:
-    """Ranks from 1 upwards, tied rows on the mean of theirs, where row i stands for `counts[i]` rows."""
+    """Ranks from 1 upwards, with mean ranks for ties; row i represents `counts[i]` rows."""
     sizes = np.bincount(place, counts)
     ranks: Vector = (np.cumsum(sizes) - (sizes - 1) / 2)[place]
     return ranks
@@ -253,22 +252,22 @@ def _checked(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> tuple[Vec
     return first, second, counts
 
 
-def _within_one(correlation: Any) -> float:
-    """The correlation without what rounding put beyond ±1."""
+def _clipped(correlation: Any) -> float:
+    """The correlation, clipped to ±1 against rounding."""
     return min(1.0, max(-1.0, float(correlation)))
 
 
 def _squares(place: Places, counts: Vector) -> float:
-    """Σ over tie groups of the squared weight of the group: twice its pairs, those of a row with itself included."""
+    """Σ over tie groups of the squared weight of the group: twice its pairs, including those of a row with itself."""
     sizes = np.bincount(place, counts)
     return float(sizes @ sizes)
 
 
 def _inversions(ranks: Places, counts: Vector) -> float:
-    """Weight of the pairs that stand in falling order: Σ over i < j with ranks[i] > ranks[j] of counts[i] counts[j].
+    """Weight of the pairs in falling order: Σ over i < j with ranks[i] > ranks[j] of counts[i] counts[j].
 
-    Two different numbers first differ in one binary digit, and the larger has a 1 there. So for each digit: among the
-    rows that agree in all higher digits, each row with a 0 pairs with the rows with a 1 ahead of it.
+    Two different numbers first differ in one binary digit, where the larger has a 1. So for each digit, among the rows
+    that agree in all higher digits, each row with a 0 pairs with the rows with a 1 before it.
     """
     total = 0.0
     for digit in reversed(range(int(ranks.max()).bit_length())):
@@ -284,7 +283,7 @@ def _inversions(ranks: Places, counts: Vector) -> float:
 
 
 def _membership(values: Vector, counts: Vector, k: float) -> Vector:
-    """The fraction of each row that lies among the `k` highest."""
+    """The fraction of each row that is among the `k` highest."""
     place = places(values)
     sizes = np.bincount(place, counts)
     above = counts.sum() - np.cumsum(sizes)

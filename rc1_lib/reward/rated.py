@@ -1,4 +1,4 @@
-"""The reward of dialogues that were judged: a weighted sum of medians and rules, or nothing without a score."""
+"""The reward of judged dialogues: a weighted sum of medians and rules, or nothing without a score."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Rated:
     """The reward of one dialogue.
 
     Attributes:
-        reward: sum of weight times median over the judge's dimensions, and of weight times rule: `main` as
-            `rc1_lib.reward.terms` adds it up; None where the judge gave no scores.
-        reason: why there is none; empty where there is one.
-        unstable: whether the judge's samples disagree on a dimension by more than `gates.stability.max_variance`.
+        reward: weighted sum of the judge's medians and the rules, `main` as computed by `rc1_lib.reward.terms`; None if
+            the judge gave no scores.
+        reason: why there is no reward; empty if there is one.
+        unstable: whether the judge's samples disagree on a criterion by more than `gates.stability.max_variance`.
         models: the versions of the judge that answered.
     """
 
@@ -37,9 +37,9 @@ def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mappi
     """The reward of each dialogue.
 
     Args:
-        judged: the scores of these very dialogues, in their order.
-        dialogues: chat messages of each, which the rules read.
-        weights: of the judge's dimensions and of rules.
+        judged: the scores of these dialogues, in the same order.
+        dialogues: their chat messages, which the rules read.
+        weights: of the judge's criteria and of rules.
     """
     rules: list[Rule] = [name for name in RULES if name in weights]
     rows = judged.rows
@@ -53,7 +53,7 @@ def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mappi
 
 
 def messages_column(dialogues: Sequence[Sequence[Message]]) -> pl.Series:
-    """The dialogues as a column of chat messages, with what the rules read."""
+    """The dialogues as a column of chat messages, for the rules."""
     return pl.Series("messages", [[_message(one) for one in messages] for messages in dialogues], dtype=MESSAGES)
 
 

@@ -1,7 +1,7 @@
-"""The rule dimensions: what two simple rules say of a dialogue, from its messages alone.
+"""The criteria by rule: two simple rules that score a dialogue from its messages alone.
 
-They see no gold answer, no label of what was missing and no outcome. They follow no argument: whether the answer is
-right is what the answer rule of the task says, and training pays for that first.
+They see no gold answer, no label of what was missing and no outcome, and do not follow arguments. The task's answer
+rule decides whether the answer is right, and training pays for that first.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rc1_lib.scoring.transcript import CALC, Call, Transcript, read
 from rc1_lib.text.tokens import tokenize
 
 LONGEST_ANSWER = 10
-"""Tokens of a definite answer; more is an essay, or a list of guesses."""
+"""Most tokens of a definite answer; a longer one is an essay or a list of guesses."""
 HALF = 0.5
-"""What a rule gives where it cannot know: a yes or no without a comparison, a dialogue that asks nothing."""
+"""The score if a rule cannot decide: a yes or no without a comparison, or a dialogue without questions."""
 _YES, _NO = frozenset({"yes", "true", "是", "对"}), frozenset({"no", "false", "否", "不"})
 
 
 def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:
-    """Add one Float64 column in [0, 1] for each rule named; null where `messages` is null.
+    """Add one Float64 column in [0, 1] for each rule named; null if `messages` is null.
 
     Raises:
         ConfigError: for a rule that does not exist.
@@ -36,7 +36,7 @@ def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:
     unknown = sorted(set(wanted) - set(RULES))
     if unknown:
         raise ConfigError(f"there is no rule {', '.join(unknown)}; the rules are {', '.join(RULES)}")
-    spread_messages(frame.head(0))  # refuses what is no chat
+    spread_messages(frame.head(0))  # rejects what is not a chat
     dialogues = [None if messages is None else read(messages) for messages in frame["messages"].to_list()]
     return frame.with_columns(
         pl.Series(name, [None if one is None else RULES[name](one) for one in dialogues], dtype=pl.Float64)
@@ -45,11 +45,11 @@ def add_rules(frame: pl.DataFrame, names: Iterable[Rule]) -> pl.DataFrame:
 
 
 def obtained(dialogue: Transcript) -> float:
-    """1 where the one definite answer was obtained from a tool or the user, else 0.
+    """1 if the one definite answer was obtained from a tool or the user, else 0.
 
-    A number or a name stands in what a tool or a reply returned; a page that was opened by the answer itself does not
-    count. Where nothing was called, or the last sum is a comparison, the user's message may hold it. A yes or no agrees
-    with the last comparison; without one it is worth half. A sum with a number that nobody said obtains nothing.
+    A number or a name must occur in the result of a tool or a reply; a page opened by the answer itself does not count.
+    If nothing was called, or the last sum is a comparison, the user's message may contain it. A yes or no must agree
+    with the last comparison; without one it counts half. A sum with an invented number obtains nothing.
     """
     answer = dialogue.answer
     if not answer or len(answer) > LONGEST_ANSWER or dialogue.told_share < 1:
@@ -67,9 +67,9 @@ def obtained(dialogue: Transcript) -> float:
 
 
 def reply_used(dialogue: Transcript) -> float:
-    """Share of the questions to the user whose reply was used; half where none was asked.
+    """Share of the questions to the user whose reply was used; one half without questions.
 
-    Used: a word or number that the reply brought stands in a later call or in the answer.
+    Used means that a new word or number of the reply occurs in a later call or in the answer.
     """
     asked = [call for call in dialogue.calls if call.name == ASK]
     return sum(_is_used(dialogue, call) for call in asked) / len(asked) if asked else HALF
@@ -83,7 +83,7 @@ def _is_used(dialogue: Transcript, question: Call) -> bool:
 
 
 def _verdict(words: list[str]) -> str:
-    """`yes` or `no` where the first word says so, else nothing."""
+    """`yes` or `no` if that is the first word, else nothing."""
     first = words[0] if words else ""
     return "yes" if first in _YES else "no" if first in _NO else ""
 

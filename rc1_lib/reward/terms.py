@@ -1,11 +1,11 @@
-"""The old score and the new reward as columns, with every term beside the total, so that a row can be audited by hand.
+"""The old score and the new reward as columns, including every term, so that a row can be audited by hand.
 
     old    = sum of old_weights[d] * d                        terms: old.<d>
     main   = sum of weights[d] * d                            terms: new.<d>
     reward = main - penalty
     total  = main * factor - penalty
 
-What is not known is null: a dialogue that a weighed dimension is missing of has no score, never the score 0.
+Unknown values are null: a dialogue without a weighed criterion has no score, never the score 0.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ OLD, NEW = "old.", "new."
 
 
 def add_old_score(frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
-    """Add `old`, and one column `old.<d>` for each dimension weighed.
+    """Add `old`, and one column `old.<d>` for each weighed criterion.
 
     Raises:
-        RowError: when `frame` lacks a dimension.
+        RowError: when `frame` lacks a criterion.
     """
-    _need(frame, weights)
+    _require_columns(frame, weights)
     return frame.with_columns(_terms(OLD, weights)).with_columns(old=_sum(OLD, weights))
 
 
 def add_main(frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
-    """Add `main`, the judged score, and one column `new.<d>` for each dimension weighed.
+    """Add `main`, the judged score, and one column `new.<d>` for each weighed criterion.
 
-    Nobody else adds it up: what gates audit and what training pays is the same number, to the last bit.
+    This is the only place that computes it, so that gates and training use the same number, to the last bit.
 
     Raises:
-        RowError: when `frame` lacks a dimension.
+        RowError: when `frame` lacks a criterion.
     """
-    _need(frame, weights)
+    _require_columns(frame, weights)
     return frame.with_columns(_terms(NEW, weights)).with_columns(main=_sum(NEW, weights))
 
 
@@ -54,21 +54,21 @@ def add_reward(
     beta: float,
     use_penalty: bool = True,
 ) -> pl.DataFrame:
-    """Add `main, penalty, reward, factor, total`, and one column `new.<d>` for each dimension weighed.
+    """Add `main, penalty, reward, factor, total`, and one column `new.<d>` for each weighed criterion.
 
     Args:
-        frame: the dimensions (Float64), `clarifications`, `needs_clarification` and `bucket` of each dialogue.
-        weights: of the dimensions.
-        alpha: price of one needless question.
-        cap: needless questions beyond this one cost no more.
+        frame: the criteria (Float64), `clarifications`, `needs_clarification` and `bucket` of each dialogue.
+        weights: of the criteria.
+        alpha: penalty for one needless question.
+        cap: most needless questions that are penalised.
         beta: how much more a hard row counts, and an easy one less.
-        use_penalty: without it `penalty` is 0 everywhere.
+        use_penalty: False sets `penalty` to 0 everywhere.
 
     Raises:
-        RowError: when a column is missing, a count is negative or a bucket is none of the three.
-        ValueError: for a negative price or cap.
+        RowError: when a column is missing, a count is negative or a bucket is unknown.
+        ValueError: for a negative penalty or cap.
     """
-    _need(frame, [*weights, "clarifications", "needs_clarification", "bucket"])
+    _require_columns(frame, [*weights, "clarifications", "needs_clarification", "bucket"])
     _check(frame)
     penalty = pl.lit(0.0)
     if use_penalty:
@@ -83,7 +83,7 @@ def add_reward(
 
 
 def _terms(prefix: str, weights: Mapping[str, float]) -> list[pl.Expr]:
-    # A dimension of weight 0 takes no part, so that it need not be known.
+    # A criterion of weight 0 is ignored, so it need not be known.
     return [
         (weight * pl.col(name) if weight else pl.lit(0.0)).cast(pl.Float64).alias(f"{prefix}{name}")
         for name, weight in weights.items()
@@ -94,16 +94,18 @@ def _sum(prefix: str, weights: Mapping[str, float]) -> pl.Expr:
     return sum_in_order([f"{prefix}{name}" for name in weights])
 
 
-def _need(frame: pl.DataFrame, names: Iterable[str]) -> None:
+def _require_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
     missing = [name for name in names if name not in frame.columns]
     if missing:
-        raise RowError(f"the rows have no {', '.join(missing)}, which the reward is made of; add them before")
+        raise RowError(f"the rows lack {', '.join(missing)}, which the reward needs; add these columns first")
 
 
 def _check(frame: pl.DataFrame) -> None:
     fewest = frame.select(pl.col("clarifications").min().cast(pl.Int64)).item()
     if fewest is not None and fewest < 0:
-        raise RowError(f"'clarifications' holds {fewest}, expected a count of at least 0")
+        raise RowError(f"'clarifications' contains {fewest}, expected counts of at least 0")
     unknown = set(frame["bucket"].drop_nulls().unique()) - set(BUCKETS)
     if unknown:
-        raise RowError(f"'bucket' holds {', '.join(sorted(map(str, unknown)))}, expected {', '.join(BUCKETS)} or null")
+        raise RowError(
+            f"'bucket' contains {', '.join(sorted(map(str, unknown)))}, expected {', '.join(BUCKETS)} or null"
+        )

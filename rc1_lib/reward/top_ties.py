@@ -1,8 +1,8 @@
-"""Ties at the border of the best tenth: how many rows share the score there, and how much that leaves to chance.
+"""Ties at the border of the top tenth: how many rows share the score there, and how much that leaves to chance.
 
-A judge that gives few grades leaves many dialogues on one score. Where such a group lies across the border of the top,
-nothing says which of its rows belong to it. `rank_agreement.top_overlap` gives each the fraction that fits; here stands
-what the overlap could be at least and at most, were the ties broken.
+A judge with few grades gives many dialogues the same score. If such a group crosses the border of the top, it is
+undecided which of its rows belong to it. `rank_agreement.top_overlap` gives each the fraction that fits; this module
+computes the smallest and largest possible overlap if the ties were broken.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """The score at which a top set ends.
+    """The border of a top set.
 
     Attributes:
-        tied: rows on exactly this score, by their weight; 0 where the set ends between two scores.
+        tied: weight of the rows with exactly the border's score; 0 if the set ends between two scores.
         places: how many of them still fit.
     """
 
@@ -36,10 +36,10 @@ class TopTies:
     """Two top sets and the ties at their borders.
 
     Attributes:
-        size: of either set, in rows by their weight.
+        size: of each set, in weighted rows.
         old: the border by old score.
         new: the border by new reward.
-        lowest: the smallest overlap that some way to break the ties gives, as a share of `size`.
+        lowest: the smallest overlap that any way of breaking the ties gives, as a share of `size`.
         highest: the largest.
     """
 
@@ -50,7 +50,7 @@ class TopTies:
     highest: float
 
     def arbitrary(self, threshold: float) -> bool:
-        """Whether it depends on how the ties are broken, which side of the threshold the overlap lies on."""
+        """Whether the side of the threshold on which the overlap lies depends on how ties are broken."""
         return self.lowest < threshold <= self.highest
 
     def in_words(self) -> str:
@@ -67,16 +67,16 @@ class TopTies:
 
 
 def top_ties(old: ArrayLike, new: ArrayLike, share: float, weights: ArrayLike) -> TopTies:
-    """Look at the borders of the top `share` by two scores.
+    """The borders of the top `share` by two scores.
 
-    At most the two sets share what they do when either one's ties are broken by the other's score, at least when they
-    are broken against it; rows that tie in both go first in the one and last in the other.
+    The overlap is largest if each score's ties are broken by the other score, and smallest if they are broken against
+    it; rows that tie in both then come first in one and last in the other.
 
     Args:
         old: shape (n,), finite; higher is better.
         new: shape (n,), finite; higher is better.
         share: size of the top, in (0, 1].
-        weights: shape (n,), how much each row counts, above 0 for at least one.
+        weights: shape (n,), the rows' weights, above 0 for at least one.
     """
     counts = np.asarray(weights, np.float64)
     one, other = np.asarray(old, np.float64), np.asarray(new, np.float64)
@@ -88,7 +88,7 @@ def top_ties(old: ArrayLike, new: ArrayLike, share: float, weights: ArrayLike) -
 
 
 def _broken(scores: Vector, then_by: Vector, last_by: NDArray[np.intp]) -> Vector:
-    """The rows' ranks by score, those that tie ordered by something else."""
+    """The rows' ranks by score, with ties ordered by a second key."""
     ranks = np.empty(len(scores))
     ranks[np.lexsort((last_by, then_by, scores))] = np.arange(len(scores))
     return ranks

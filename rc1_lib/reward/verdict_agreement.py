@@ -1,7 +1,7 @@
-"""How well a judge's scores agree with what people say of the same dialogues, beyond what chance would bring.
+"""How well a judge's scores agree with people's labels of the same dialogues, beyond chance.
 
-Scores and labels lie in [0, 1]. To be compared they are put on the same levels: two for a verdict (bad 0, good 1),
-the steps of its scale for a score. Row weights are frequency weights, so that a dialogue with several labels counts
+Scores and labels are in [0, 1]. For comparison they are mapped to the same levels: two for a verdict (bad 0, good 1),
+the steps of the scale for a score. Row weights are frequency weights, so that a dialogue with several labels counts
 once.
 """
 
@@ -20,16 +20,16 @@ Vector = NDArray[np.float64]
 VERDICT = (0.0, 1.0)
 """The levels of a verdict."""
 GOOD_AT = 0.5
-"""A person's score from which on a dialogue is good, where a verdict is made of it."""
+"""A person's score from which a dialogue counts as good, if a verdict is derived from it."""
 
 
 def on_levels(scores: ArrayLike, levels: tuple[float, ...], verdict_at: float) -> Vector:
-    """Each score on the nearest of the levels; for a verdict, good from `verdict_at` on.
+    """Each score mapped to the nearest level; for a verdict, good from `verdict_at` on.
 
     Args:
         scores: shape (n,), in [0, 1].
         levels: in rising order.
-        verdict_at: the judge's cut, which matters for verdicts alone.
+        verdict_at: the judge's cut, used for verdicts only.
     """
     values = np.asarray(scores, np.float64)
     if levels == VERDICT:
@@ -47,7 +47,7 @@ def kappa(judge: ArrayLike, people: ArrayLike, weights: ArrayLike) -> float:
     E a² + E b² - 2 E a E b.
 
     Returns:
-        At most 1; 0 where one column never varies; NaN where neither does and both say the same, or without rows.
+        At most 1; 0 if one column is constant; NaN if both are constant and equal, or without rows.
     """
     a, b, w = (np.asarray(column, np.float64) for column in (judge, people, weights))
     total = w.sum()
@@ -60,26 +60,26 @@ def kappa(judge: ArrayLike, people: ArrayLike, weights: ArrayLike) -> float:
 
 
 def same_level(judge: ArrayLike, people: ArrayLike, weights: ArrayLike) -> float:
-    """Raw agreement: the share of labels on the level that the judge chose; NaN without rows."""
+    """Raw agreement: the share of labels with the judge's level; NaN without rows."""
     return share(np.isclose(np.asarray(judge, np.float64), np.asarray(people, np.float64)), weights)
 
 
 def share(chosen: ArrayLike, weights: ArrayLike) -> float:
-    """Weighted mean of a column, for truth values the share that is true; NaN without rows."""
+    """Weighted mean of a column (for booleans, the share that is true); NaN without rows."""
     values, w = np.asarray(chosen, np.float64), np.asarray(weights, np.float64)
     total = w.sum()
     return float((w * values).sum() / total) if total else math.nan
 
 
 def people_among_themselves(labels: ArrayLike, dialogues: ArrayLike) -> float:
-    """Krippendorff's alpha with squared differences: how well people agree where several labelled one dialogue.
+    """Krippendorff's alpha with squared differences: how well people agree if several labelled one dialogue.
 
     No judge can be expected to agree with people better than they do with each other.
 
     Source: Krippendorff, "Content Analysis" (2nd ed. 2004), chapter 11.
 
     Returns:
-        At most 1; NaN where no dialogue has two labels, or nobody's labels vary.
+        At most 1; NaN if no dialogue has two labels, or all labels are the same.
     """
     values = np.asarray(labels, np.float64)
     number, count = group_numbers(dialogues)
@@ -99,7 +99,7 @@ def people_among_themselves(labels: ArrayLike, dialogues: ArrayLike) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How often the judge is right about what people call good, and about what they call bad.
+    """How often the judge is right about dialogues that people call good, and about those that they call bad.
 
     Attributes:
         sensitivity: share of the good dialogues that the judge calls good.
@@ -111,7 +111,7 @@ class Errors:
 
 
 def judge_errors(judged_good: ArrayLike, people_good: ArrayLike, weights: ArrayLike) -> Errors:
-    """The judge's errors on labelled dialogues; NaN where there are no good, or no bad ones."""
+    """The judge's errors on labelled dialogues; NaN if there are no good ones, or no bad ones."""
     judged, people = np.asarray(judged_good, np.bool_), np.asarray(people_good, np.bool_)
     w = np.asarray(weights, np.float64)
     return Errors(share(judged, w * people), share(~judged, w * ~people))
@@ -124,7 +124,7 @@ def corrected_share(apparent: float, errors: Errors) -> float:
     Epidemiology 107 (1978).
 
     Returns:
-        NaN where the judge is no better than chance (Se + Sp at most 1): there is nothing to correct by.
+        NaN if the judge is no better than chance (Se + Sp at most 1), so that nothing can be corrected.
     """
     informed = errors.sensitivity + errors.specificity - 1
     if not informed > 0:
@@ -133,7 +133,7 @@ def corrected_share(apparent: float, errors: Errors) -> float:
 
 
 def matched_cut(scores: ArrayLike, people_good: ArrayLike, weights: ArrayLike) -> float:
-    """The cut from which on the judge calls as many dialogues good as people do, as nearly as ties allow; else NaN."""
+    """The cut at which the judge calls as many dialogues good as people do, as closely as ties allow; else NaN."""
     values, w = np.asarray(scores, np.float64), np.asarray(weights, np.float64)
     if not w.sum():
         return math.nan
@@ -145,10 +145,10 @@ def matched_cut(scores: ArrayLike, people_good: ArrayLike, weights: ArrayLike) -
 def kappa_at_matched_cut(
     scores: ArrayLike, people_good: ArrayLike, weights: ArrayLike, groups: ArrayLike, *, folds: int, seed: int
 ) -> float:
-    """Kappa of verdicts whose cut was matched on the other folds' dialogues: is the cut at fault, or the order?
+    """Kappa of verdicts with a cut matched on the other folds' dialogues: is the cut wrong, or the order?
 
     Returns:
-        NaN for fewer groups than folds, or where kappa is undefined.
+        NaN for fewer groups than folds, or if kappa is undefined.
     """
     values, good, w = np.asarray(scores, np.float64), np.asarray(people_good, np.bool_), np.asarray(weights, np.float64)
     number, count = group_numbers(groups)

@@ -1,4 +1,4 @@
-"""Whether weights can be used at all: numbers, not negative, normalised, none dominant, of known dimensions."""
+"""Checks that weights are usable: numbers, not negative, normalised, not dominated by one, of known criteria."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ADVICE = "calibrate the weights: rc1 weight-calib"
 
 
 def shape_checks(content: Any, thresholds: WeightsGate, dimensions: Sequence[str]) -> tuple[Check, ...]:
-    """Whether the weights can be used at all, wherever they come from."""
+    """Whether the weights are usable, wherever they come from."""
     raw = content.get("weights") if isinstance(content, Mapping) else None
     present = isinstance(raw, Mapping) and bool(raw)
     numbers = {
@@ -31,8 +31,8 @@ def shape_checks(content: Any, thresholds: WeightsGate, dimensions: Sequence[str
         equal("weights present", present, True, _ADVICE),
         equal("every weight is a number", all_numbers, True, _ADVICE),
         at_least("smallest weight", lowest, 0.0, _ADVICE),
-        at_most("largest weight", highest, thresholds.max_weight, f"no dimension may decide alone; {_ADVICE}"),
-        within("sum", total, 1.0 - tolerance, 1.0 + tolerance, f"weights are shares; {_ADVICE}"),
+        at_most("largest weight", highest, thresholds.max_weight, f"no single criterion may dominate; {_ADVICE}"),
+        within("sum", total, 1.0 - tolerance, 1.0 + tolerance, f"weights must sum to 1; {_ADVICE}"),
         equal("unknown dimensions", unknown, 0, f"weigh only {', '.join(dimensions)}"),
         info("dimensions", len(numbers)),
     )

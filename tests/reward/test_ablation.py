@@ -203,7 +203,7 @@ def test_the_report_is_json_and_the_same_each_time() -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([], "was given no dialogue"),
+        ([], "got no dialogues"),
         ([dialogue("a", math.nan, 0)], "no finite number"),
         ([{**dialogue("a", 0.5, 0), "turns": None}], "dialogues without turns"),
         ([dialogue("a", 0.5, 0), dialogue("a", 0.5, 0, needs=True)], "about the prompt 'a' disagree"),

@@ -146,7 +146,7 @@ def test_a_judge_that_falls_silent_late_is_noticed_whatever_the_mean_coverage(be
         reward(*texts(*range(12)))
         server.behaviour = REFUSING
         assert reward(*texts(20, 21, 22)) == [None] * 3
-        with pytest.raises(RC1Error, match="none of the last 4 dialogues"):
+        with pytest.raises(RC1Error, match="no scores for the last 4 dialogues"):
             reward(*texts(23))
 
 

@@ -357,7 +357,7 @@ def test_progress_counts_every_fit() -> None:
         ({"target": np.linspace(-0.1, 1, 90)}, r"the target must lie in \[0, 1\], found -0.1"),
         ({"scores": np.full((90, 5), 1.5)}, r"answered must lie in \[0, 1\], found 1.5 \(90 of 90"),
         ({"scores": np.full((90, 5), np.inf)}, r"answered must lie in \[0, 1\], found inf"),
-        ({"scores": np.full((90, 5), np.nan)}, "0 usable rows .* 90 of them unscored"),
+        ({"scores": np.full((90, 5), np.nan)}, "0 usable rows .* 90 of them without a score"),
         ({"scores": np.ones((90, 4))}, "scores of 5 dimensions"),
         ({"groups": np.arange(89)}, "groups \\(89,\\)"),
         ({"prior": {"charming": 1.0}}, "the old weights name charming, which is not among"),

@@ -1,1 +1,1 @@
-"""The judge in the shapes in which training libraries call a reward. None of them is imported."""
+"""The judge as a reward function for training libraries, without importing any of them."""

@@ -1,4 +1,4 @@
-"""Prompts and completions, as training libraries hand them over, as one dialogue in chat format."""
+"""Converts prompts and completions of training libraries to one dialogue in chat format."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def dialogue_of(prompt: object, completion: object, where: str) -> list[Message]
     Args:
         prompt: a text (what the user said) or chat messages.
         completion: a text (what the assistant said) or chat messages.
-        where: how an error names them.
+        where: their name in error messages.
 
     Raises:
-        RC1Error: when they are neither, or hold what a judge of texts cannot be shown.
+        RC1Error: when they are neither, or contain what a text judge cannot read.
     """
     messages = [*_messages(prompt, "user", where), *_messages(completion, "assistant", where)]
     fault = misfit(messages)
     if fault:
-        raise RC1Error(f"{where}: {fault}; expected texts or lists of chat messages, as the training library has them")
+        raise RC1Error(f"{where}: {fault}; expected texts or lists of chat messages as in the training library")
     return messages
 
 
@@ -39,20 +39,20 @@ def _messages(value: object, role: str, where: str) -> list[Any]:
 
 
 def _message(message: object, role: str) -> object:
-    """In the form that the judge is shown: contents and arguments as texts, nothing that is empty."""
+    """The form for the judge: contents and arguments as texts, without empty fields."""
     if not isinstance(message, Mapping):
         return message  # `misfit` says what is wrong
     calls = message.get("tool_calls")
     return {
         "role": message.get("role") or role,
         "content": _text(message.get("content")),
-        # Rows from a column store come with arrays and with nulls where a message has no calls.
+        # Rows from a column store have arrays, and nulls if a message has no calls.
         **({"tool_calls": [_call(call) for call in calls]} if calls is not None and len(calls) else {}),
     }
 
 
 def _text(content: object) -> object:
-    """Parts that are all texts, put together; anything else as it is."""
+    """The joined parts if all are texts; anything else unchanged."""
     if content is None or isinstance(content, str | Mapping) or not isinstance(content, Iterable):
         return content
     parts = list(content)

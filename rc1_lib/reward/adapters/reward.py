@@ -1,4 +1,4 @@
-"""A reward made of the judge's scores: their weighted sum, or nothing where the judge gave no scores."""
+"""A reward from the judge's scores: their weighted sum, or nothing if the judge gave no scores."""
 
 from __future__ import annotations
 
@@ -25,30 +25,29 @@ from rc1_lib.scoring.reward_log import RewardLog
 
 _T = TypeVar("_T")
 STAGE = "scoring"
-"""A stage of its own: training asks again with every step, which nobody wants told as often."""
+"""A separate stage: training asks again at every step, which should not be reported every time."""
 _LISTEN_S = 0.2
-"""How often a call that blocks looks whether it is to end."""
+"""How often a blocking call checks whether to end."""
 
 
 class WeightedJudge:
-    """Rewards by the judge, for as long as a training runs. Methods may be called from any thread.
+    """Rewards by the judge during a training. Methods may be called from any thread.
 
-    The judge's budget (`judge.budget`) is that of all calls together. Each call paces itself by `judge.limits`; calls
-    that run at the same time do not know of each other.
+    The judge's budget (`judge.budget`) covers all calls together. Each call obeys `judge.limits` separately; concurrent
+    calls do not coordinate.
     """
 
     def __init__(self, source: Judge | Run, weights: Mapping[str, Any], gates: Gates | None = None) -> None:
-        """Check the weights and, of a run, whether its judge can be asked at all.
+        """Check the weights and, for a run, whether its judge can be asked.
 
         Args:
-            source: a run, whose store is opened for each call, which any number of processes may do; or a judge over a
-                store that is open already.
+            source: a run, whose store is opened for each call, which any number of processes may do; or a judge with an
+                open store.
             weights: `{dimension: weight}`, or that under the key `weights`, as in configs/weights.json.
-            gates: thresholds; those of the run where one is given, a judge has to come with them.
+            gates: thresholds; default: those of the run. A judge needs them.
 
         Raises:
-            ConfigError: when the weights are refused by their gate, thresholds are missing, or the judge cannot be
-                asked.
+            ConfigError: when the weights' gate rejects them, thresholds are missing, or the judge cannot be asked.
         """
         thresholds = source.config.gates if gates is None and isinstance(source, Run) else gates
         if thresholds is None:
@@ -69,15 +68,15 @@ class WeightedJudge:
         """The reward of each dialogue.
 
         Raises:
-            RC1Error: when the judge stopped, or too few dialogues have scores: of all that were asked about, once there
-                are `gates.stability.last` of them, or not one of the last so many.
+            RC1Error: when the judge stopped, or too few dialogues have scores: among all so far, once there are
+                `gates.stability.last`, or none among the last that many.
         """
         if not dialogues:
             return []
         with self._judge() as judge:
             judged = await judge.score_async(dialogues)
         if judged.stopped:
-            raise RC1Error(f"no reward: the judge stopped: {judged.stopped}. What was paid for is kept")
+            raise RC1Error(f"no reward: the judge stopped: {judged.stopped}. Paid scores are kept")
         self._log.tell(judged)
         found = rated(judged, dialogues, self.weights)
         self._count(found, judged)
@@ -88,7 +87,7 @@ class WeightedJudge:
         if isinstance(self._source, Judge):
             yield replace(self._source, spending=self._spending, stage=STAGE)
             return
-        # Opened for each call: a connection to the store would not survive a trainer's forks.
+        # Opened for each call: a connection to the store does not survive a trainer's forks.
         with open_store(self._source) as store:
             yield replace(open_judge(self._source, store), spending=self._spending, stage=STAGE)
 
@@ -101,37 +100,39 @@ class WeightedJudge:
             asked, scored, in_a_row = self._asked, self._scored, self._in_a_row
         reasons = judged.why_unscored
         if in_a_row >= self._enough:
-            raise RC1Error(f"no reward: the judge scored none of the last {in_a_row} dialogues. Unscored: {reasons}")
+            raise RC1Error(
+                f"no reward: the judge gave no scores for the last {in_a_row} dialogues, by reason: {reasons}"
+            )
         if asked >= self._enough and scored < self._floor * asked:
             raise RC1Error(
-                f"no reward: the judge scored {scored / asked:.1%} of {asked} dialogues, wanted at least "
-                f"{self._floor:.0%} (gates.stability.min_coverage). Unscored in the last call: {reasons or 'none'}"
+                f"no reward: the judge scored {scored / asked:.1%} of {asked} dialogues, expected at least "
+                f"{self._floor:.0%} (gates.stability.min_coverage). Missing in the last call: {reasons or 'none'}"
             )
 
 
 def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> dict[str, float]:
-    """The weights by dimension, once their gate has passed them.
+    """The weights by criterion, checked by their gate.
 
     Raises:
-        ConfigError: naming what the gate refuses.
+        ConfigError: names what the gate rejects.
     """
     content = weights if "weights" in weights else {"weights": weights}
     names = (*spec.dimensions, *RULES)
     failures = [check for check in shape_checks(content, gates.weights, names) if not check.passed]
     if failures:
-        shown = "; ".join(f"{one.name} is {one.value}, wanted {one.op} {one.threshold}" for one in failures)
+        shown = "; ".join(f"{one.name} is {one.value}, expected {one.op} {one.threshold}" for one in failures)
         raise ConfigError(
-            f"reward weights: {shown}; the dimensions of '{spec.spec}' are {', '.join(spec.dimensions)}, "
+            f"reward weights: {shown}; the criteria of '{spec.spec}' are {', '.join(spec.dimensions)}, "
             f"the rules {', '.join(RULES)}"
         )
     return {name: float(weight) for name, weight in content["weights"].items()}
 
 
 def finish(work: Callable[[], Awaitable[_T]]) -> _T:
-    """Do asynchronous work to its end in a plain call, also where this thread's event loop is running already.
+    """Run asynchronous work in a blocking call, even if this thread's event loop is already running.
 
-    A running loop cannot be entered again, so the work then gets a loop in a thread of its own, and this one waits, as
-    it would for any other plain call. An interruption ends the work in either case.
+    A running loop cannot be re-entered, so the work then gets a loop in another thread, and this one waits. An
+    interruption ends the work in either case.
     """
     try:
         asyncio.get_running_loop()
@@ -140,11 +141,11 @@ def finish(work: Callable[[], Awaitable[_T]]) -> _T:
     from anyio.from_thread import start_blocking_portal
 
     with start_blocking_portal() as portal:  # when left by an error, it cancels the work
-        return _await_in_place(portal.start_task_soon(work))
+        return _block_on(portal.start_task_soon(work))
 
 
-def _await_in_place(future: Future[_T]) -> _T:
-    """Block this thread's loop until the future is done, but hear of Ctrl-C: asyncio.run makes it a cancellation."""
+def _block_on(future: Future[_T]) -> _T:
+    """Block this thread's loop until the future is done, but notice Ctrl-C, which asyncio.run makes a cancellation."""
     caller = asyncio.current_task()
     before = caller.cancelling() if caller else 0
     while not wait((future,), timeout=_LISTEN_S).done:

@@ -1,8 +1,8 @@
 """The judge as a reward function of TRL (`GRPOTrainer(reward_funcs=...)`): `f(prompts, completions, **columns)`.
 
-Of the data set's columns the judge is shown none: a gold answer among them stays unseen. An unscored completion gets
-None, which TRL turns into NaN and leaves out of the sum over its reward functions. Where every function gives None for
-a completion, that sum is 0 in TRL, which warns of it; the coverage floor keeps such completions rare.
+The judge sees no columns of the data set, so a gold answer stays hidden. A completion without a score gets None, which
+TRL turns into NaN and leaves out of the sum over its reward functions. If every function returns None for a completion,
+TRL warns; the coverage floor keeps such completions rare.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def judge_reward(
     judge_or_run: Judge | Run, weights: Mapping[str, Any], *, gates: Gates | None = None, name: str = "rc1_judge"
 ) -> Callable[..., Rewards]:
-    """A reward function that may be called anywhere, also while an event loop is running.
+    """A reward function that may be called anywhere, even while an event loop is running.
 
     Args:
-        judge_or_run: who scores; a run is the usual case, see `WeightedJudge`.
+        judge_or_run: the judge; usually a run, see `WeightedJudge`.
         weights: as in configs/weights.json.
-        gates: thresholds, where a judge is given instead of a run.
+        gates: thresholds, if a judge is given instead of a run.
         name: the function's `__name__`, under which TRL logs its rewards.
 
     Returns:
@@ -52,7 +52,7 @@ def judge_reward(
 def judge_reward_async(
     judge_or_run: Judge | Run, weights: Mapping[str, Any], *, gates: Gates | None = None, name: str = "rc1_judge"
 ) -> Callable[..., Awaitable[Rewards]]:
-    """The same as a coroutine function, which TRL runs beside its other asynchronous reward functions."""
+    """The same as a coroutine function, which TRL runs concurrently with its other asynchronous reward functions."""
     weighted = WeightedJudge(judge_or_run, weights, gates)
 
     async def reward(prompts: Sequence[object], completions: Sequence[object], **columns: object) -> Rewards:

@@ -1,6 +1,6 @@
 """The judge as verl's `compute_score(data_source, solution_str, ground_truth, extra_info=None)`.
 
-verl loads the function from a file, so that file makes it: `compute_score = make_compute_score(open_run(), weights)`.
+verl loads the function from a file with this line: `compute_score = make_compute_score(open_run(), weights)`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rc1_lib.scoring.judge import Judge
 
 
 class UnscoredError(RC1Error):
-    """The judge gave no scores. verl takes numbers only, and any number would be a lie."""
+    """The judge gave no scores. verl accepts only numbers, and any number would be wrong."""
 
 
 def make_compute_score(
@@ -27,18 +27,18 @@ def make_compute_score(
     """Make the function.
 
     Args:
-        judge_or_run: who scores; a run is the usual case, see `WeightedJudge`.
+        judge_or_run: the judge; usually a run, see `WeightedJudge`.
         weights: as in configs/weights.json.
-        gates: thresholds, where a judge is given instead of a run.
-        prompt_key: where `extra_info` holds the prompt, a text or chat messages: verl hands over the completion alone,
-            so the data set has to bring it. It is the one entry that is read, because others may hold the answer.
+        gates: thresholds, if a judge is given instead of a run.
+        prompt_key: the key of `extra_info` with the prompt, a text or chat messages: verl only passes the completion,
+            so the data set has to supply it. No other entry is read, since others may contain the answer.
 
     Returns:
-        The function. The judge is never shown `ground_truth`. It raises `UnscoredError` when there are no scores, and
-        `RC1Error` when the judge stopped or `extra_info` lacks the prompt.
+        The function. The judge never sees `ground_truth`. The function raises `UnscoredError` when there are no scores,
+        and `RC1Error` when the judge stopped or `extra_info` lacks the prompt.
 
     Raises:
-        ConfigError: when the weights are refused, or the judge cannot be asked.
+        ConfigError: when the weights are rejected, or the judge cannot be asked.
     """
     weighted = WeightedJudge(judge_or_run, weights, gates)
 
@@ -52,8 +52,8 @@ def make_compute_score(
         prompt = (extra_info or {}).get(prompt_key)
         if prompt is None:
             raise RC1Error(
-                f"extra_info has no '{prompt_key}' ({data_source}): the judge has to see what was asked; put the "
-                f"prompt there when the data set is written, or name its place as prompt_key"
+                f"extra_info has no '{prompt_key}' ({data_source}): the judge needs the prompt; include it when you "
+                f"write the data set, or name its key as prompt_key"
             )
         dialogue = dialogue_of(prompt, solution_str, f"a completion of {data_source}")
         (rated,) = finish(partial(weighted.rate, [dialogue]))
