@@ -1,1 +1,1 @@
-"""Worthless policies, and playing them in the dialogue world: what a reward must not pay for."""
+"""Adversarial policies and their dialogues in the environment, for which a reward must not pay."""

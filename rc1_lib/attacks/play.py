@@ -1,4 +1,4 @@
-"""Playing worthless policies on rows, with a policy of one's own from a file beside those of the library."""
+"""Plays adversarial policies on rows: those of the library and custom ones from files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rc1_lib.records import Row
 
 
 def played(attack: Attack, rows: Iterable[Row], limits: Limits) -> list[Row]:
-    """Every row with the attack's dialogue in the place of its own; ids stay those of the rows.
+    """Every row with the attack's dialogue instead of its own; ids do not change.
 
     Raises:
-        RowError: when a row lacks what a world is made of.
-        ConfigError: when the attack does not bring its scene to an end.
+        RowError: when a row lacks a field that the environment needs.
+        ConfigError: when the attack does not end its scene.
     """
     found = []
     for row in rows:
@@ -26,17 +26,17 @@ def played(attack: Attack, rows: Iterable[Row], limits: Limits) -> list[Row]:
         attack.play(scene)
         if not scene.over:
             raise ConfigError(
-                f"attack '{attack.name}': row '{row['id']}' was not brought to an end; let it call scene.answer(...)"
+                f"attack '{attack.name}': did not end the dialogue of row '{row['id']}'; let it call scene.answer(...)"
             )
         found.append(scene.row())
     return found
 
 
 def read_attacks(paths: Sequence[Path]) -> dict[str, Attack]:
-    """Policies of one's own: every file is one, its function `play(scene)`, its name the file's.
+    """Custom policies: every file is one, with a function `play(scene)`; its name is the file's.
 
     Raises:
-        ConfigError: when a file is missing, cannot be run, or holds no such function or no docstring for it.
+        ConfigError: when a file is missing, cannot be run, or lacks this function or its docstring.
     """
     return {path.stem: _read(path) for path in paths}
 
@@ -44,7 +44,7 @@ def read_attacks(paths: Sequence[Path]) -> dict[str, Attack]:
 def _read(path: Path) -> Attack:
     spec = spec_from_file_location(f"rc1_own_attack_{path.stem}", path) if path.is_file() else None
     if spec is None or spec.loader is None:
-        raise ConfigError(f"{path}: there is no such Python file, and gates.reward_hacking.own names it")
+        raise ConfigError(f"{path}: Python file not found, but gates.reward_hacking.own names it")
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

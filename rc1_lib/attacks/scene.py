@@ -1,7 +1,7 @@
-"""One prompt as a worthless policy meets it: what it may read, what it may do, and the real episode that it plays.
+"""One prompt for an adversarial policy: what it may read, what it may do, and the real episode that it plays.
 
-An attacker may know more than a policy could: the teacher's look-ups and sums, what is missing, an answer that is
-wrong. What is worthless with that knowledge is worthless without it.
+An attacker may know more than a policy could: the scripted expert's look-ups and sums, what is missing, a wrong answer.
+A dialogue that is worthless with this knowledge is worthless without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true", "是": 
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, with their marks."""
+    """The sentences of a text, with punctuation."""
     return [found.strip() for found in _SENTENCE.findall(text) if found.strip()]
 
 
@@ -39,19 +39,19 @@ class Scene:
         user: the user's message.
         titles: of the pages, in the row's order.
         steps: the look-ups and sums of the row's own dialogue, in order.
-        wanted: a phrase for what is missing, or for what the row would be about if anything were.
-        wrong: an answer of the right kind that is not right.
+        wanted: a phrase for what is missing, or a general phrase if nothing is.
+        wrong: a wrong answer of the right kind.
     """
 
     def __init__(self, row: Row, limits: Limits) -> None:
-        """Opens the world of `row`.
+        """Open the environment of `row`.
 
         Args:
             row: of the pool's schema.
             limits: of the episode.
 
         Raises:
-            RowError: when the row lacks what a world is made of.
+            RowError: when the row lacks a field that the environment needs.
         """
         self._row = row
         self._world = World(row)
@@ -68,15 +68,15 @@ class Scene:
 
     @property
     def over(self) -> bool:
-        """Whether the episode has ended: answered, or a limit was reached."""
+        """Whether the episode has ended, with an answer or at a limit."""
         return self._episode.status is not EpisodeStatus.RUNNING
 
     def say(self, english: str, chinese: str) -> str:
-        """The words in the language of the row."""
+        """The text in the language of the row."""
         return chinese if self.lang == "zh" else english
 
     def call(self, *steps: Step, words: str = "") -> list[str]:
-        """Make calls in one turn; returns what each of them gave. After the end of the episode nothing happens."""
+        """Make calls in one turn and return their results. After the end of the episode nothing happens."""
         if self.over:
             return ["" for _ in steps]
         calls = [
@@ -88,27 +88,27 @@ class Scene:
             for number, (tool, argument) in enumerate(steps)
         ]
         replies = self._episode.send({"role": "assistant", "content": words, "tool_calls": calls})
-        # Where a limit ends the episode, calls of its last turn stay unanswered.
+        # If a limit ends the episode, calls of its last turn get no results.
         return [*(str(reply["content"]) for reply in replies), *("" for _ in range(len(steps) - len(replies)))]
 
     def first_page(self) -> str:
-        """Look up the first page; returns what it says, or the user's message where there are no pages."""
+        """Look up the first page and return its text, or the user's message if there are no pages."""
         return self.call(("wiki", self.titles[0]))[0] if self.titles else self.user
 
     def ask(self, question: str) -> str:
-        """Ask the user; returns what the user says."""
+        """Ask the user and return the reply."""
         return self.call(("ask_user", question))[0]
 
     def follow(self) -> list[str]:
-        """Make the row's own look-ups and sums, one a turn; returns what each gave."""
+        """Make the row's own look-ups and sums, one per turn, and return their results."""
         return [self.call(step)[0] for step in self.steps]
 
     def answer(self, answer: str, words: str = "") -> None:
-        """End the episode with an answer, marked as the pool's dialogues mark it."""
+        """End the episode with an answer, marked as in the pool's dialogues."""
         self.end(f"{words} {ANSWER_MARK[self.lang]}{answer}".strip())
 
     def end(self, text: str) -> None:
-        """End the episode with these very words."""
+        """End the episode with exactly these words."""
         if not self.over:
             self._episode.send({"role": "assistant", "content": text})
 
@@ -120,7 +120,7 @@ class Scene:
         """A sentence of the text and something it names that is neither right nor in the question; else `wrong`."""
         asked = set(tokenize(sentences(self.user)[-1]))
         for sentence in reversed(sentences(text)):
-            # The first word of a sentence is written large whether or not it is a name.
+            # The first word of a sentence is capitalised whether or not it is a name.
             for word in sentence.split()[1:]:
                 plain = word.strip(".,:;!?…。，：；！？\"'")
                 named = plain[:1].isupper() or plain.isdigit()
@@ -130,11 +130,11 @@ class Scene:
         return text, self.wrong
 
     def row(self) -> Row:
-        """The row with the dialogue that was played in the place of its own."""
+        """The row with the played dialogue instead of its own."""
         return as_row(self._row, self._episode)
 
     def _wrong(self) -> str:
-        """The opposite of a verdict, another number, or the name of a page: whatever is not right."""
+        """The opposite verdict, another number, or the name of a page: any wrong answer."""
         number = self.right.replace(",", "")
         candidates = [_OPPOSITE[self.right.lower()]] if self.right.lower() in _OPPOSITE else []
         if number.lstrip("-").isdigit():
@@ -144,7 +144,7 @@ class Scene:
 
 
 def _steps(messages: Sequence[Message]) -> list[Step]:
-    """The calls of a dialogue, in order, with the one argument of each."""
+    """The calls of a dialogue, in order, each with its argument."""
     found = []
     for message in messages:
         for call in message.get("tool_calls") or ():

@@ -89,7 +89,7 @@ def test_a_policy_of_ones_own_is_a_file(tmp_path: Path, rows: list[dict[str, Any
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (None, "there is no such Python file"),
+        (None, "Python file not found"),
         ("def play(scene:\n", "cannot be run"),
         ("import nothing_of_this_name\n", "cannot be run"),
         ("x = 1\n", "expected a function play"),
@@ -107,5 +107,5 @@ def test_a_policy_that_cannot_be_read_is_a_sentence(text: str | None, sentence: 
 def test_a_policy_that_never_ends_is_refused(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     file = tmp_path / "lazy.py"
     file.write_text('def play(scene):\n    """Does nothing."""\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match="was not brought to an end"):
+    with pytest.raises(ConfigError, match="did not end the dialogue"):
         played(read_attacks([file])["lazy"], rows, LIMITS)
