@@ -1,8 +1,8 @@
-"""The workspace: where files lie, atomic writes, SHA-256 fingerprints, and manifests that tell who wrote a file.
+"""The workspace: paths, atomic writes, SHA-256 fingerprints, and manifests that show whether RC1 wrote a file.
 
-Writing is two-phase so that a kill at any moment can be told apart from an alteration: the manifest with the new
-file's SHA-256 *and* the old file's is renamed into place first, the data file second. A data file that still has the
-old SHA-256 was interrupted; one that has neither was altered.
+Writing has two phases, so that a kill at any moment can be distinguished from an alteration: first the manifest, with
+the SHA-256 of the new *and* of the old file, is renamed into place, then the data file. If a data file still has the
+old SHA-256, writing was interrupted; if it has neither, it was altered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOCK = "reports/rc1/.write.lock"
 
 
 class FileState(StrEnum):
-    """What the manifest says of a file."""
+    """The state of a file according to its manifest."""
 
     MISSING = "missing"
     FRESH = "fresh"
@@ -41,22 +41,23 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The folder below which a run writes everything. Inputs may also come from the project itself."""
+    """The folder for everything that a run writes. Inputs may also come from the project."""
 
     root: Path
 
     def path(self, relative: str) -> Path:
-        """Where `relative` lies (or will be written) in this workspace."""
+        """The path of `relative` in this workspace, whether or not it exists."""
         return self.root / relative
 
     def find(self, relative: str) -> Path:
-        """An input: the workspace's own copy when there is one, else the project's."""
+        """The path of an input: the workspace's copy if there is one, else the project's."""
         own = self.root / relative
         return own if own.exists() else PROJECT_ROOT / relative
 
     def name(self, path: Path) -> str:
-        """`path` as it is written in reports: relative to the workspace or the project, never a machine's path."""
-        # Path.resolve() would raise what is no OSError for a link in a circle, which has a name like any other file.
+        """`path` as shown in reports: relative to the workspace or the project, never an absolute path."""
+        # Path.resolve() would raise an error other than OSError for a circular link, which has a name like any other
+        # file.
         real = Path(os.path.realpath(path))
         for base in (self.root.resolve(), PROJECT_ROOT):
             if real.is_relative_to(base):
@@ -64,16 +65,16 @@ class Workspace:
         return path.name
 
     def manifest_path(self, relative: str) -> Path:
-        """Where the manifest of the data file `relative` lies."""
+        """The path of the manifest of the data file `relative`."""
         return self.root / "reports/rc1" / f"{Path(relative).stem}.manifest.json"
 
     def checksum_path(self, relative: str) -> Path:
-        """Where the SHA-256 of the data file `relative` lies, in the form that `sha256sum -c` reads."""
+        """The path of the checksum of the data file `relative`, in the format of `sha256sum -c`."""
         return self.root / "reports/rc1" / f"{Path(relative).stem}.sha256"
 
 
 def now() -> str:
-    """The time in UTC, ISO 8601, to the second."""
+    """The current UTC time, ISO 8601, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -86,7 +87,7 @@ def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
     """One SHA-256 over the names and bytes of all files in `folder` that match, in hex.
 
     Raises:
-        RC1Error: when a folder has a name that the pattern gives to files.
+        RC1Error: when a folder matches the pattern for files.
     """
     return _sha256_of(folder, folder.rglob(pattern))
 
@@ -95,14 +96,14 @@ def sha256_folder(folder: Path) -> str:
     """One SHA-256 over the names and bytes of all files in `folder` and below, in hex.
 
     Raises:
-        RC1Error: when something in it is a link to a folder: what is read through it would not be covered.
+        RC1Error: when it contains a link to a folder: files behind the link would not be covered.
     """
     found = sorted(folder.rglob("*"))
     linked = next((path for path in found if path.is_symlink() and path.is_dir()), None)
     if linked is not None:
         raise RC1Error(
             f"{linked}: is a link to a folder, whose files no fingerprint would cover; expected files, links to files "
-            f"or a folder of its own: copy what it leads to in its place"
+            f"or real folders: replace the link with a copy of the folder"
         )
     return _sha256_of(folder, (path for path in found if not path.is_dir()))
 
@@ -116,9 +117,9 @@ def _sha256_of(folder: Path, files: Iterable[Path]) -> str:
 
 @contextmanager
 def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
-    """A binary stream that becomes `path` in one rename, after fsync; on an error nothing is left behind.
+    """A binary stream that becomes `path` in one rename, after fsync; after an error nothing remains.
 
-    `before_rename(temporary: Path)` runs when the new bytes are safe on disk and the old file is still in place.
+    `before_rename(temporary: Path)` runs when the new bytes are on disk and the old file is still in place.
     """
     make_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -139,7 +140,7 @@ def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """A disk that is full says so of a stream, which has no name."""
+    """Adds the file's name to an error about a full disk, which a stream cannot name."""
     try:
         yield
     except OSError as error:
@@ -164,7 +165,7 @@ def read_json(path: Path) -> Any:
     """Read a JSON file.
 
     Raises:
-        FileNotFoundError: when it is not there.
+        FileNotFoundError: when it does not exist.
         ValueError: when it is not JSON.
     """
     return orjson.loads(read_regular(path))
@@ -172,22 +173,22 @@ def read_json(path: Path) -> Any:
 
 @contextmanager
 def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, Any]) -> Iterator[IO[bytes]]:
-    """Write a data file, its manifest and its `.sha256`, so that `file_state` can tell later what happened to it.
+    """Write a data file, its manifest and its `.sha256`, from which `file_state` later finds out what happened to it.
 
     Args:
-        workspace: where.
+        workspace: the workspace.
         relative: the data file.
-        manifest: what goes into the manifest: `inputs`, `kind`, and whatever else is worth knowing. It is read when
-            the data have been written.
+        manifest: the content of the manifest: `inputs`, `kind`, and further facts. It is read after the data are
+            written.
 
     Raises:
-        RC1Error: while another process writes into this workspace, or when the file's name is taken.
+        RC1Error: when another process is writing into this workspace, or the file's name is taken.
     """
     target = workspace.path(relative)
     with _alone(workspace, relative):
         _check_name(workspace, relative)
         for leftover in target.parent.glob(f".{target.name}.*.tmp"):
-            leftover.unlink(missing_ok=True)  # a writer that was killed left it; no other one is alive
+            leftover.unlink(missing_ok=True)  # left by a killed writer; no other writer is alive
         previous = sha256_file(target) if target.exists() else None
         body: dict[str, Any] = {}
 
@@ -203,8 +204,11 @@ def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, A
 
 @contextmanager
 def _alone(workspace: Workspace, relative: str) -> Iterator[None]:
-    """Be the only one that writes data files into the workspace."""
-    path, busy = workspace.path(_LOCK), "another process is writing into this workspace; wait for it or end it"
+    """Hold the exclusive right to write data files into the workspace."""
+    path, busy = (
+        workspace.path(_LOCK),
+        "another process is writing into this workspace; wait for it to finish, or stop it",
+    )
     make_folder(path.parent)
     with only_writer(path, RC1Error(f"{workspace.path(relative)}: {busy}")):
         yield
@@ -212,11 +216,11 @@ def _alone(workspace: Workspace, relative: str) -> Iterator[None]:
 
 @contextmanager
 def only_writer(lock: Path, refusal: RC1Error) -> Iterator[None]:
-    """Hold a lock file. The kernel releases that of a process which ends, however it ends.
+    """Hold a lock file. The kernel releases it when the process ends, however it ends.
 
     Args:
-        lock: the file, in a folder that is there.
-        refusal: raised while another process holds it.
+        lock: the file, in an existing folder.
+        refusal: the error message while another process holds it.
     """
     from filelock import FileLock, Timeout  # not needed by commands that only read
 
@@ -232,7 +236,7 @@ def only_writer(lock: Path, refusal: RC1Error) -> Iterator[None]:
 
 
 def _check_name(workspace: Workspace, relative: str) -> None:
-    """Refuse to take the manifest of another file that is still there."""
+    """Refuse to overwrite the manifest of another existing file."""
     other = (read_manifest(workspace, relative) or {}).get("path")
     if isinstance(other, str) and Path(other) != Path(relative) and workspace.path(other).exists():
         raise RC1Error(
@@ -242,12 +246,12 @@ def _check_name(workspace: Workspace, relative: str) -> None:
 
 
 def checksum_line(sha256: str, relative: str) -> str:
-    """What the checksum of a data file holds, in the form of sha256sum."""
+    """The SHA-256 in a data file's checksum file, which has the format of sha256sum."""
     return f"{sha256}  {relative}\n"
 
 
 def read_manifest(workspace: Workspace, relative: str) -> dict[str, Any] | None:
-    """The manifest of a data file, or None when there is none or it is unreadable."""
+    """The manifest of a data file, or None if it is missing or unreadable."""
     try:
         manifest = read_json(workspace.manifest_path(relative))
     except (OSError, ValueError):
@@ -258,13 +262,13 @@ def read_manifest(workspace: Workspace, relative: str) -> dict[str, Any] | None:
 def file_state(
     workspace: Workspace, relative: str, inputs: Mapping[str, Any] | None = None, kind: str | None = None
 ) -> FileState:
-    """What became of a data file since its manifest was written.
+    """The state of a data file compared with its manifest.
 
     Args:
-        workspace: where to look.
+        workspace: the workspace.
         relative: the data file.
-        inputs: what it would be made from today; when given and different from the manifest's, the file is STALE.
-        kind: what it has to be; when given and different from the manifest's, the file is FOREIGN.
+        inputs: its current inputs; if given and different from the manifest's, the file is STALE.
+        kind: the expected kind; if given and different from the manifest's, the file is FOREIGN.
     """
     target = workspace.path(relative)
     manifest = read_manifest(workspace, relative)
@@ -279,7 +283,7 @@ def file_state(
         return FileState.INTERRUPTED if digest == manifest.get("previous_sha256") else FileState.ALTERED
     if inputs is not None and manifest.get("inputs") != inputs:
         return FileState.STALE
-    # Killed after the data file was in place and before its checksum was.
+    # Killed between writing the data file and its checksum.
     return FileState.FRESH if _names(workspace.checksum_path(relative), digest, relative) else FileState.STALE
 
 
@@ -291,15 +295,15 @@ def _names(checksum: Path, sha256: str, relative: str) -> bool:
 
 
 def make_folder(folder: Path, error: type[RC1Error] = RC1Error) -> None:
-    """Make a folder and those above it, where they are missing.
+    """Make a folder and its missing parents.
 
     Raises:
-        RC1Error: of the kind `error`, when a file is in the way.
+        RC1Error: of the class `error`, when a file is in the way.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise error(f"{folder}: cannot be a folder, because a file of that name is in the way") from None
+        raise error(f"{folder}: cannot create this folder, because a file of that name is in the way") from None
 
 
 def sync(path: Path) -> None:

@@ -1,13 +1,12 @@
-"""SHA-256 of files, and of files that lie as they were when they were hashed.
+"""SHA-256 of files, with a cache for files that have not changed since they were hashed.
 
-A preflight asks forty times for the fingerprints of the same files. Inside `hashes_known` a file is read again where
-its inode, size, time of last write or time of last change (ctime) is another one, and believed to be what it was where
-all of them are the same. No call sets a file's ctime, so that a size and a time of last write that were put back do not
-hide an edit; FAT and sshfs keep none, and give out the time of last write in its place. It is relied on that nobody
-turns the machine's clock back, writes past the file system, or writes through a mapping of the file into memory that
-was dirty already, which the kernel does not stamp anew before it has written the page out. So whoever has to be sure
-calls `read_anew` first: a round does before its last look, the ticket before it is issued. Outside the block every file
-is read every time, as by everybody who verifies a ticket or trains.
+A preflight needs the fingerprints of the same files forty times. Inside `hashes_known` a file is read again if its
+inode, size, modification time or change time (ctime) has changed, and otherwise assumed to be unchanged. No system call
+sets a file's ctime, so restoring size and modification time does not hide an edit; FAT and sshfs have no ctime and
+report the modification time instead. The cache assumes that nobody sets the machine's clock back, bypasses the file
+system, or writes through a memory mapping with a dirty page, which the kernel stamps only when it writes the page out.
+So code that must be certain calls `read_anew` first: a round does before its final check, and the ticket before it is
+issued. Outside the block every file is read every time, as in training and when a ticket is verified.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.regular_files import open_regular
 
 SETTLED_S = 2.0
-"""Age of a file's last change from which its hash is remembered: file systems count time in steps, and of two changes
-within one step the second leaves no mark."""
+"""Minimum age of a file's last change for caching its hash: file systems count time in steps, and a second change
+within one step leaves no trace."""
 Stamp = tuple[int, int, int, int, int]
 _KNOWN: ContextVar[dict[Stamp, str] | None] = ContextVar("file_hashes", default=None)
 
 
 @contextmanager
 def hashes_known() -> Iterator[None]:
-    """Within this block, and in what is started from it with its context, `sha256_known` reads a file once."""
+    """Within this block, and in tasks started with its context, `sha256_known` reads a file once."""
     token = _KNOWN.set({})
     try:
         yield
@@ -42,7 +41,7 @@ def hashes_known() -> Iterator[None]:
 
 
 def read_anew() -> None:
-    """Have every file read again that is asked for from now on; outside `hashes_known` that is so anyway."""
+    """Forget all cached hashes, so that every file is read again; does nothing outside `hashes_known`."""
     known = _KNOWN.get()
     if known is not None:
         known.clear()
@@ -59,7 +58,7 @@ def sha256_file(path: Path) -> str:
 
 
 def sha256_known(path: Path) -> str:
-    """As `sha256_file`; inside `hashes_known` without reading what lies as it was when it was read.
+    """Like `sha256_file`, but inside `hashes_known` without reading unchanged files again.
 
     Raises:
         RC1Error: when it is a folder, a dangling link or not readable.
@@ -78,7 +77,7 @@ def sha256_known(path: Path) -> str:
 
 
 def stamps(path: Path) -> dict[str, Stamp]:
-    """Path -> device, inode, size and times of a file, or of all in a folder; nothing of what is not there."""
+    """Path -> device, inode, size and times of a file, or of all files in a folder; missing files are left out."""
     found: dict[str, Stamp] = {}
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         with suppress(FileNotFoundError):
@@ -100,5 +99,5 @@ def _digest(stream: IO[bytes]) -> str:
 
 
 def _stamp(found: os.stat_result) -> Stamp:
-    """What changes where the file is another one or was written; the last of it is the ctime, in ns."""
+    """Values that change if the file is replaced or written; the last one is the ctime, in ns."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -1,4 +1,4 @@
-"""How much room is left on the disk, and what to say of it where a fault may come of that."""
+"""Free disk space, and a hint for errors that a full disk may have caused."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ def free_bytes(folder: Path) -> int:
 
 
 def nearest(path: Path) -> Path:
-    """The path itself, or the nearest folder above it that is there."""
+    """The path itself, or the nearest existing folder above it."""
     return path if path.exists() else nearest(path.parent)
 
 
 def little_room(folder: Path, little: int) -> str:
-    """What to say of the disk that a folder is on, where so little is free that this may be the reason; else nothing.
+    """A hint about a folder's disk if so little space is free that this may be the cause; else empty.
 
     Args:
         folder: on the disk.
-        little: bytes.
+        little: the limit in bytes.
     """
     free = free_bytes(folder)
     if free >= little:

@@ -1,4 +1,4 @@
-"""One run at a time in a workspace: a second one is refused, and told who is at work there and since when."""
+"""A lock for one run at a time per workspace; the error names the run that holds it and since when."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LOCK = "reports/rc1/.run.lock"
 
 @contextmanager
 def holding(workspace: Workspace, what: str) -> Iterator[None]:
-    """Hold a workspace. The kernel lets it go when the process ends, however it ends.
+    """Hold a workspace's lock. The kernel releases it when the process ends, however it ends.
 
     Args:
-        workspace: which.
-        what: is at work, in words.
+        workspace: the workspace.
+        what: the work in progress, in words.
 
     Raises:
         RC1Error: while another run holds it.
@@ -35,7 +35,7 @@ def holding(workspace: Workspace, what: str) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(handle, 200, 0).decode(errors="replace").strip() or "another process"
-            raise RC1Error(f"{workspace.root}: {holder} is at work here; wait for its end, or end it") from None
+            raise RC1Error(f"{workspace.root}: locked by {holder}; wait for it to finish, or stop it") from None
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{what} (process {os.getpid()}, since {now()})\n".encode(), 0)
         yield
@@ -44,7 +44,7 @@ def holding(workspace: Workspace, what: str) -> Iterator[None]:
 
 
 def check_free(workspace: Workspace) -> None:
-    """Look whether a run could begin now; one that does has to hold the workspace itself.
+    """Check whether a run could begin now. A run that begins has to hold the lock itself.
 
     Raises:
         RC1Error: while another run holds it.

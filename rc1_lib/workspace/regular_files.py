@@ -1,4 +1,4 @@
-"""Opening what a user names: regular files alone, since a pipe or a device would be waited for without end."""
+"""Opens files that a user names: regular files only, since reading a pipe or a device could wait forever."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """A binary stream over a regular file, or over what a link leads to when that is one.
+    """A binary stream over a regular file, or over the regular file that a link points to.
 
     Raises:
-        OSError: when it cannot be opened, or is a folder, a pipe, a socket or a device; `strerror` says what it is.
+        OSError: when it cannot be opened, or is a folder, a pipe, a socket or a device; `strerror` says which.
     """
-    # Without O_NONBLOCK the call itself would wait for somebody to write into a pipe.
+    # Without O_NONBLOCK the call itself would wait until somebody writes to a pipe.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
@@ -24,7 +24,7 @@ def open_regular(path: Path) -> io.BufferedReader:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     kind = "pipe" if stat.S_ISFIFO(mode) else "device or socket"
-    raise OSError(errno.EINVAL, f"is a {kind}, no regular file", str(path))
+    raise OSError(errno.EINVAL, f"is a {kind}, not a regular file", str(path))
 
 
 def read_regular(path: Path, most: int | None = None) -> bytes:
@@ -32,7 +32,7 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
 
     Args:
         path: of the file.
-        most: bytes that it may have; default: any number.
+        most: largest size in bytes; default: no limit.
 
     Raises:
         OSError: as `open_regular` does, and when it is larger than `most`.

@@ -32,7 +32,7 @@ def test_a_second_run_is_refused_until_the_first_is_gone_even_by_a_kill(tmp_path
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(RC1Error, match=rf"a preflight \(process {holder.pid}, since .*\) is at work here"):
+        with pytest.raises(RC1Error, match=rf"locked by a preflight \(process {holder.pid}, since .*\)"):
             check_free(place)
         holder.kill()
         holder.wait()
