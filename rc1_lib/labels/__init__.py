@@ -1,1 +1,1 @@
-"""Dialogues that people have labelled: reading them from anybody's file, and asking for them in the terminal."""
+"""Dialogues labelled by people: reads label files, and asks for labels in the terminal."""

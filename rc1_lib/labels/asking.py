@@ -1,6 +1,6 @@
-"""Asking a person, dialogue by dialogue: blind, one key a verdict, every verdict on the disk before the next dialogue.
+"""Asks a person for labels, one dialogue at a time: blind, one key per verdict, each saved before the next dialogue.
 
-The person is shown messages and nothing else: no score, no other label, no name that might give the dialogue away.
+The person sees only messages: no score, no other label, and no name that might reveal more about the dialogue.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from rc1_lib.workspace.artifacts import atomic_write, now
 
 VERDICTS = {"g": True, "b": False}
 SKIP, UNDO, QUIT = "s", "u", "q"
-HELP = "g good, b bad, s skip, u take the last one back, q quit"
+HELP = "g good, b bad, s skip, u undo the last one, q quit"
 
 
 @dataclass(frozen=True, slots=True)
 class Unlabelled:
-    """One dialogue to be labelled.
+    """One dialogue to label.
 
     Attributes:
         messages: in chat format.
-        group: dialogues that are not independent of it; None for itself alone.
-        bucket: its difficulty, or another part to be told apart.
+        group: names dialogues that are not independent of it; None if there are none.
+        bucket: its difficulty, or another part to report separately.
     """
 
     messages: Sequence[Message]
@@ -41,7 +41,7 @@ class Unlabelled:
 
 @dataclass(slots=True)
 class Labels:
-    """The file that labels are written to: lines that were there stay as they are, in order.
+    """The label file that is written; existing lines stay unchanged and in order.
 
     Attributes:
         path: the file.
@@ -55,10 +55,10 @@ class Labels:
     """Dialogue -> the place of this person's line."""
 
     def load(self) -> None:
-        """Read what is there.
+        """Read the existing file.
 
         Raises:
-            RowError: when it is no file of labels.
+            RowError: when it is not a label file.
         """
         if not self.path.exists():
             return
@@ -77,7 +77,7 @@ class Labels:
         return dialogue in self._own
 
     def add(self, dialogue: str, one: Unlabelled, verdict: bool) -> None:
-        """Write a verdict; it is on the disk when this returns."""
+        """Save a verdict; it is on disk when this returns."""
         record: dict[str, Any] = {
             "label": verdict,
             "annotator": self.annotator,
@@ -103,7 +103,7 @@ class Labels:
 
 
 def drawn(dialogues: Iterable[Unlabelled], seed: int) -> dict[str, Unlabelled]:
-    """The dialogues in an order of chance, by fingerprint, each once; the same seed gives the same order."""
+    """The dialogues by fingerprint in random order, each once; the same seed gives the same order."""
     found = {dialogue_sha256(one.messages): one for one in dialogues}
     names = list(found)
     random.Random(seed).shuffle(names)
@@ -116,11 +116,11 @@ def ask(
     """Ask for verdicts until the person has given as many as wanted, or quits.
 
     Args:
-        dialogues: by fingerprint, in the order in which they are asked about.
-        labels: what was labelled, and where verdicts go.
-        wanted: labels of this person in all.
-        keyboard: where keys come from.
-        show: how texts are shown.
+        dialogues: by fingerprint, in the order in which to ask.
+        labels: the existing labels, to which verdicts are added.
+        wanted: total number of labels of this person.
+        keyboard: the source of keys.
+        show: shows texts.
 
     Returns:
         How many this person has labelled now.
@@ -132,13 +132,13 @@ def ask(
         show(f"\n──── {len(labels) + 1} of {wanted} ────\n{as_text(dialogues[name].messages)}\n\n{HELP}")
         key = keyboard()
         while key not in {*VERDICTS, SKIP, UNDO, QUIT, ""}:
-            show(f"'{key}' is none of these: {HELP}")
+            show(f"unknown key '{key}': {HELP}")
             key = keyboard()
         if key in (QUIT, ""):
             break
         if key == UNDO:
             if not given:
-                show("there is no verdict of this session to take back")
+                show("there is no verdict of this session to undo")
                 continue
             place, last = given.pop()
             labels.take_back(last)
@@ -151,7 +151,7 @@ def ask(
 
 
 def as_text(messages: Sequence[Message]) -> str:
-    """A dialogue as a person reads it: who says what, calls as `tool(arguments)`."""
+    """A dialogue for a human reader: speakers and texts, with calls as `tool(arguments)`."""
     parts = []
     for message in canonical(messages):
         calls = [f"{call['name']}({call['arguments']})" for call in message.get("tool_calls", ())]

@@ -1,4 +1,4 @@
-"""What people gave: the file of labels that the gate `judge_agreement` reads, and that a ticket vouches for."""
+"""The label file that the gate `judge_agreement` reads and a ticket vouches for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def _enforced(run: Run) -> bool:
 
 LABELS = Given(
     "labels",
-    # Below the workspace alone: labels that another run's people gave are none of this one's judge.
+    # Only below the workspace: labels from another run do not belong to this one's judge.
     lambda run: str(run.workspace.path(run.config.judge.labels.path)),
     wanted=_enforced,
-    made_by="the judge is uncalibrated until people have labelled dialogues; rc1 label asks for them and writes it",
+    made_by="the judge is uncalibrated until people have labelled dialogues; `rc1 label` asks for labels and writes it",
 )

@@ -10,12 +10,12 @@ from typing import TextIO
 
 _WAIT_S = 0.25
 Keyboard = Callable[[], str]
-"""The next key that says something; an empty text at the end of the input."""
+"""The next non-blank key; an empty text at the end of the input."""
 
 
 @contextmanager
 def keyboard(stream: TextIO) -> Iterator[Keyboard]:
-    """Read keys from a stream; a terminal is as it was when the block ends, however it ends."""
+    """Read keys from a stream; at the end of the block a terminal is restored, however the block ends."""
     if not stream.isatty():
         yield lambda: _next(lambda: stream.read(1))
         return
@@ -26,15 +26,15 @@ def keyboard(stream: TextIO) -> Iterator[Keyboard]:
     before = termios.tcgetattr(terminal)
     try:
         tty.setcbreak(terminal, termios.TCSANOW)
-        yield lambda: _next(lambda: _pressed(terminal))
+        yield lambda: _next(lambda: _next_key(terminal))
     finally:
-        # At once: waiting for the output would hang where nobody reads it any more.
+        # At once: waiting for the output would hang if nobody reads it any more.
         termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
-def _pressed(terminal: int) -> str:
-    # Ctrl-C ends a wait at once; a read goes on where a library has set its handler to restart system calls (polars).
-    # One that comes just before a wait begins does not end it, so that none lasts longer than a person would wait.
+def _next_key(terminal: int) -> str:
+    # Ctrl-C ends a wait at once, but a read continues if a library's signal handler restarts system calls (polars).
+    # A Ctrl-C just before a wait does not end it, so waits are kept short.
     while not select.select([terminal], [], [], _WAIT_S)[0]:
         pass
     return os.read(terminal, 1).decode("ascii", "replace")

@@ -1,8 +1,8 @@
-"""A file of labels, read and checked: every line before anything is made of the first.
+"""Reads a label file and checks every line before any is used.
 
-A row holds a dialogue (`messages`, or texts `prompt` and `completion`), or the scores that it already has
-(`dimensions`, with an `id`), and a person's `label`. A row without a label is a dialogue that nobody labelled: it
-counts for the share of good ones. `group` names rows that are not independent, `bucket` a part to be told apart.
+A row has a dialogue (`messages`, or the texts `prompt` and `completion`) or existing scores (`dimensions`, with an
+`id`), and a person's `label`. A row without a label is an unlabelled dialogue, which counts for the share of good ones.
+`group` names rows that are not independent, `bucket` a part to report separately.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from rc1_lib.reward.verdict_agreement import VERDICT
 from rc1_lib.scoring.prompt import dialogue_sha256
 
 BY_PEOPLE, SCORED = "labels.", "dimensions."
-"""Before the name of a dimension: what a person said of it, and the score that it already has."""
+"""Prefixes of a criterion's columns: a person's label, and an existing score."""
 TAKEN = frozenset(
     "line dialogue group bucket annotator model spec_sha256 label scored unstable share this_judge main".split()
 )
-"""Columns of the table that labels are compared in: no dimension can have their names."""
+"""Columns of the comparison table; criteria cannot have these names."""
 _SHOWN = 10
 _ONE_OF = ("group", "bucket", "model", "spec_sha256")
-"""What two rows about one dialogue have to agree in, beside its scores."""
+"""The columns, besides scores, in which two rows about one dialogue must agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Under which keys or columns a file holds what.
+    """The keys or columns of a file.
 
     Attributes:
         label: a person's verdict or overall score.
         group: rows that belong together.
-        bucket: a part to be told apart.
-        dimensions: keys of scores; without any, those of the object `dimensions`.
+        bucket: a part to report separately.
+        dimensions: keys of scores; if empty, those of the object `dimensions`.
     """
 
     label: str = "label"
@@ -53,16 +53,16 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class LabelFile:
-    """What a file of labels holds.
+    """The content of a label file.
 
     Attributes:
-        path: where it was read.
-        rows: a line a row: `line, dialogue, group, bucket, annotator, model, spec_sha256, label` (null where nobody
-            labelled it), `labels.<d>` for dimensions that people graded, `dimensions.<d>` for scores in the file.
-        messages: fingerprint of a dialogue -> its messages; empty where rows hold scores alone.
-        dimensions: that the file holds scores of.
-        graded: dimensions that people graded.
-        levels: that labels lie on.
+        path: the file.
+        rows: one line per row: `line, dialogue, group, bucket, annotator, model, spec_sha256, label` (null if
+            unlabelled), `labels.<d>` for criteria that people graded, `dimensions.<d>` for scores in the file.
+        messages: fingerprint of a dialogue -> its messages; empty if rows only have scores.
+        dimensions: the criteria with scores in the file.
+        graded: the criteria that people graded.
+        levels: the label levels.
     """
 
     path: Path
@@ -75,28 +75,28 @@ class LabelFile:
 
 @dataclass(slots=True)
 class _Reading:
-    """The rows so far, and what is wrong with lines."""
+    """The rows read so far, and the errors found."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     messages: dict[str, list[Message]] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     words: int = 0
-    """The first line whose label is a word."""
+    """The first line with a word as its label."""
     scores: int = 0
-    """The first line whose label is a score beside 0 and 1."""
+    """The first line with a score other than 0 and 1 as its label."""
 
 
 def read_labels(path: Path, keys: Keys | None = None, scale: Scale | None = None, *, needed: bool = True) -> LabelFile:
-    """Read a file of labels.
+    """Read a label file.
 
     Args:
         path: `.jsonl`, `.json`, `.csv` or `.tsv`.
-        keys: where it holds what.
-        scale: the worst and the best score; without one, scores lie in [0, 1].
-        needed: whether there has to be a label at all.
+        keys: its keys or columns.
+        scale: the worst and the best score; without one, scores are in [0, 1].
+        needed: whether at least one label is required.
 
     Raises:
-        RowError: naming the lines at fault, what was found, what was expected and what to do.
+        RowError: names the faulty lines, what was found, what was expected and what to do.
     """
     found, names = _Reading(), keys or Keys()
     for line, record in records_of(path):
@@ -134,19 +134,19 @@ def _row(record: Mapping[str, Any], line: int, keys: Keys, scale: Scale | None, 
         "model": _text(record.get("model")),
         "spec_sha256": _text(record.get("spec_sha256")),
         "label": label.value,
-        **_by_people(record, scale),
+        **_person_labels(record, scale),
         **{f"{SCORED}{name}": value for name, value in scores.items()},
     }
 
 
 def _dialogue(record: Mapping[str, Any], scored: bool, found: _Reading) -> str:
-    """The name of the row's dialogue: its fingerprint where it is there, so that a copy under a new id is no other."""
+    """The name of the row's dialogue: its fingerprint if present, so that a copy with a new id is the same dialogue."""
     told, prompt = record.get("messages"), record.get("prompt")
     if told is None and prompt is None:
         name = _text(record.get("id"))
         if scored and name:
             return name
-        lacks = "'id', so that nobody can tell whether two rows are about one dialogue" if scored else "scores either"
+        lacks = "'id' to tell which rows are about the same dialogue" if scored else "scores either"
         raise RowError(
             f"found no 'messages' and no 'prompt', and no {lacks}; expected the dialogue (chat messages, or the texts "
             f"'prompt' and 'completion'), or an 'id' and its 'dimensions'; found the keys {', '.join(record)}"
@@ -161,7 +161,7 @@ def _dialogue(record: Mapping[str, Any], scored: bool, found: _Reading) -> str:
 
 
 def _parsed(value: object, key: str) -> object:
-    """A cell of a table that holds JSON, as what it says; a text that is none, as it is."""
+    """The parsed content of a table cell with JSON; other text unchanged."""
     if not isinstance(value, str) or (key != "messages" and not value.lstrip().startswith("[{")):
         return value
     try:
@@ -176,7 +176,9 @@ def _scores(record: Mapping[str, Any], keys: Keys) -> dict[str, float | None]:
         held = {name: record.get(name) for name in keys.dimensions}
         absent = [name for name in keys.dimensions if name not in record]
         if absent:
-            raise RowError(f"has no '{absent[0]}'; found the keys {', '.join(record)}; name others with --dimensions")
+            raise RowError(
+                f"has no '{absent[0]}'; found the keys {', '.join(record)}; name other keys with --dimensions"
+            )
     if held is None:
         return {}
     if not isinstance(held, Mapping) or not held:
@@ -184,20 +186,20 @@ def _scores(record: Mapping[str, Any], keys: Keys) -> dict[str, float | None]:
     found = {}
     for name, value in held.items():
         if name in TAKEN:
-            raise RowError(f"dimension '{name}': RC1's table has a column of that name; rename the dimension")
+            raise RowError(f"criterion '{name}': RC1's table has a column of that name; rename the criterion")
         number = as_number(value)
         if value is not None and (number is None or not 0 <= number <= 1):
-            raise RowError(f"dimension '{name}' is {value!r}, expected a number from 0 to 1, or nothing; rescale it")
+            raise RowError(f"criterion '{name}' is {value!r}, expected a number from 0 to 1, or nothing; rescale it")
         found[str(name)] = number
     return found
 
 
-def _by_people(record: Mapping[str, Any], scale: Scale | None) -> dict[str, float | None]:
+def _person_labels(record: Mapping[str, Any], scale: Scale | None) -> dict[str, float | None]:
     held = record.get("labels")
     if held is None:
         return {}
     if not isinstance(held, Mapping):
-        raise RowError(f"'labels' is {held!r}, expected an object of labels by dimension")
+        raise RowError(f"'labels' is {held!r}, expected an object of labels by criterion")
     found = {}
     for name, value in held.items():
         one = said(f"labels.{name}", value, scale)
@@ -208,26 +210,24 @@ def _by_people(record: Mapping[str, Any], scale: Scale | None) -> dict[str, floa
 
 
 def _check(path: Path, found: _Reading, keys: Keys, needed: bool) -> None:
-    """Refuse lines at fault, and rows that do not go together."""
-    faults = found.faults or [*_unlike(found.rows)]
+    """Reject faulty lines, and rows that contradict each other."""
+    faults = found.faults or [*_contradictions(found.rows)]
     if not faults and found.words and found.scores:
         faults = [
             f"line {found.scores}: '{keys.label}' is a score, expected a verdict as in line {found.words}; "
-            f"one file holds one kind of label"
+            f"a file must have one kind of label"
         ]
     if faults:
         more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-        raise RowError(f"{path}: {'; '.join(faults[:_SHOWN])}{more}. Nothing was judged: correct the file")
+        raise RowError(f"{path}: {'; '.join(faults[:_SHOWN])}{more}. Nothing was compared: correct the file")
     if needed and not found.rows:
-        raise RowError(f"{path}: holds no row, expected dialogues with a person's '{keys.label}'")
+        raise RowError(f"{path}: has no rows, expected dialogues with a person's '{keys.label}'")
     if needed and all(row["label"] is None for row in found.rows):
-        raise RowError(
-            f"{path}: no row has a '{keys.label}', so nothing was labelled; name its key or column with --label"
-        )
+        raise RowError(f"{path}: no row has a '{keys.label}'; name the key or column of the labels with --label")
 
 
-def _unlike(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where two rows about one dialogue say different things of it."""
+def _contradictions(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Contradictions between two rows about one dialogue."""
     first: dict[str, Mapping[str, Any]] = {}
     faults = []
     for row in rows:
@@ -237,7 +237,7 @@ def _unlike(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if other is not None:
             faults.append(
                 f"line {row['line']}: '{other}' is {row.get(other)!r}, but {before.get(other)!r} in line "
-                f"{before['line']}, which is about the same dialogue; make them one, or give the dialogue another id"
+                f"{before['line']}, which is about the same dialogue; make them agree, or change the dialogue's id"
             )
     scored = [any(key.startswith(SCORED) for key in row) for row in rows]
     if any(scored) and not all(scored):
@@ -257,7 +257,7 @@ def _schema(dimensions: Sequence[str], graded: Sequence[str]) -> dict[str, Any]:
 
 
 def _text(value: object) -> str | None:
-    """An id or a name as a text; None where there is none."""
+    """An id or a name as text; None if missing."""
     if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
         return str(value)
     return None

@@ -1,4 +1,4 @@
-"""The records of a file of labels, whatever its form: JSON lines, a JSON array, CSV or TSV."""
+"""Reads the records of a label file: JSON lines, a JSON array, CSV or TSV."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rc1_lib.workspace.regular_files import read_regular
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON = (".jsonl", ".json")
 _LONGEST = 2**31 - 1
-"""Bytes of a field: a whole dialogue may stand in one."""
+"""Most bytes of a field, which may contain a whole dialogue."""
 
 
 def records_of(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Every record with the line on which it ends, from 1. In a table a column `a.b` is the key `b` of the object `a`.
+    """Every record with the line on which it ends, from 1. A table's column `a.b` is the key `b` of the object `a`.
 
     Raises:
-        RowError: when the file is missing, of another form, or damaged, naming the line.
+        RowError: when the file is missing, has another format, or is damaged; names the line.
     """
     suffix = path.suffix.lower()
     if suffix not in (*_JSON, *_DELIMITERS):
         forms = ", ".join((*_JSON, *_DELIMITERS))
-        raise RowError(f"{path}: found a file of the form '{suffix}', expected one of {forms}; convert it")
+        raise RowError(f"{path}: found the file type '{suffix}', expected one of {forms}; convert it")
     if suffix in _JSON:
         try:
             yield from ((record.line, record.value) for record in read_records(path))
@@ -55,16 +55,16 @@ def _table(path: Path, delimiter: str) -> Iterator[tuple[int, Mapping[str, Any]]
             if len(cells) != len(header):
                 raise RowError(
                     f"{path}, line {reader.line_num}: found {len(cells)} cells, expected the {len(header)} of the "
-                    f"header; quote cells that hold the separator"
+                    f"header; quote cells that contain the separator"
                 )
             yield reader.line_num, _nested(dict(zip(header, cells, strict=True)))
     except csv.Error as error:
-        raise RowError(f"{path}, line {reader.line_num}: is no table ({error}); quote the cell") from None
+        raise RowError(f"{path}, line {reader.line_num}: is not a valid table ({error}); quote the cell") from None
 
 
 def _check_header(path: Path, header: list[str]) -> None:
     if not any(name.strip() for name in header):
-        raise RowError(f"{path}, line 1: found no names of columns, expected a header")
+        raise RowError(f"{path}, line 1: found no column names, expected a header")
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise RowError(f"{path}, line 1: the header names '{twice[0]}' twice; rename one of the columns")

@@ -1,4 +1,4 @@
-"""What people say of a dialogue, as numbers in [0, 1]: verdicts in words, and scores on a scale."""
+"""People's labels as numbers in [0, 1]: verdicts in words, and scores on a scale."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXPECTED = "expected a verdict (good or bad, yes or no, true or false)"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One label as a number in [0, 1], or the words for what is wrong with it."""
+    """One label as a number in [0, 1], or an error message."""
 
     value: float | None
     is_word: bool = False
@@ -32,7 +32,7 @@ def read_scale(flag: str, text: str | None) -> Scale | None:
     """A scale from `LOW:HIGH`.
 
     Raises:
-        ConfigError: when it is none.
+        ConfigError: when it is not a scale.
     """
     if text is None:
         return None
@@ -47,12 +47,12 @@ def read_scale(flag: str, text: str | None) -> Scale | None:
 
 
 def said(key: str, value: object, scale: Scale | None) -> Said:
-    """A label, read. None and empty texts say nothing.
+    """Parse a label; None and empty texts are no label.
 
     Args:
-        key: how a fault names it.
-        value: as it stands in the file.
-        scale: the worst and the best score; without one scores lie in [0, 1].
+        key: its name in error messages.
+        value: the value in the file.
+        scale: the worst and the best score; without one, scores are in [0, 1].
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return Said(None)
@@ -81,9 +81,9 @@ def as_number(value: object) -> float | None:
 
 
 def levels_of(labels: Sequence[float], scale: Scale | None) -> tuple[float, ...]:
-    """The levels that judge and people are put on: a verdict's two, a scale's whole numbers, else what was said.
+    """The common levels of judge and people: two for a verdict, a scale's whole numbers, else the labels' values.
 
-    Scores of more than eleven values are put on tenths. With quadratic weights the fineness matters little.
+    Scores with more than eleven values are rounded to tenths; with quadratic weights this matters little.
     """
     values = sorted({*labels, *VERDICT})
     if scale is not None and all(bound.is_integer() for bound in scale):

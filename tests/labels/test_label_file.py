@@ -137,7 +137,7 @@ SCORED = {"id": "t", "dimensions": {"q": 0.5}, "label": 1}
         ([SCORED, {"messages": ASKED, "label": 1}], r"line 2: has no scores, while other rows do"),
         ([{**SCORED, "label": "good"}, {**SCORED, "label": 0.5}], r"line 2: 'label' is a score, expected a verdict"),
         ([{"id": "t", "dimensions": {"q": 0.5}, "verdict": 1}], r"no row has a 'label'.*--label"),
-        ([], r"holds no row, expected dialogues with a person's 'label'"),
+        ([], r"has no rows, expected dialogues with a person's 'label'"),
     ],
 )
 def test_a_file_at_fault_is_told_by_line_and_key(tmp_path: Path, rows: list[dict[str, Any]], told: str) -> None:
@@ -148,7 +148,7 @@ def test_a_file_at_fault_is_told_by_line_and_key(tmp_path: Path, rows: list[dict
 
 def test_many_faults_are_told_ten_at_a_time(tmp_path: Path) -> None:
     rows = [{**SCORED, "id": str(number), "label": 9} for number in range(12)]
-    with pytest.raises(RowError, match=r"line 1: .*line 10: .*; and 2 more\. Nothing was judged"):
+    with pytest.raises(RowError, match=r"line 1: .*line 10: .*; and 2 more\. Nothing was compared"):
         read(tmp_path, rows)
 
 
@@ -160,11 +160,11 @@ def test_a_dimension_that_no_row_has_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("labels.txt", "x", "found a file of the form '.txt', expected one of .jsonl, .json, .csv, .tsv"),
-        ("labels.csv", "", "line 1: found no names of columns"),
+        ("labels.txt", "x", "found the file type '.txt', expected one of .jsonl, .json, .csv, .tsv"),
+        ("labels.csv", "", "line 1: found no column names"),
         ("labels.csv", "id,label,label\n", "line 1: the header names 'label' twice"),
         ("labels.csv", "id,label\na,1\nb\n", "line 3: found 1 cells, expected the 2 of the header"),
-        ("labels.csv", 'id,label\n"a"x,1\n', "line 2: is no table"),
+        ("labels.csv", 'id,label\n"a"x,1\n', "line 2: is not a valid table"),
         ("labels.tsv", "id\tlabel\n\xff", "is not UTF-8 text"),
         ("labels.jsonl", '{"id": 1}\n{', "line 2"),
         ("labels.jsonl", "[1]", "found a int; expected a JSON object"),
