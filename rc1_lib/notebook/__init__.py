@@ -1,8 +1,8 @@
-"""The handful of things that people call from a notebook; `from rc1_lib import ...` gives them too.
+"""The functions for notebooks; `from rc1_lib import ...` works too.
 
-Each is a thin face of the function that the command of the same name calls, and gives back polars frames and frozen
-dataclasses that a notebook shows as tables. What is wrong with an input rises as an `RC1Error`, in a sentence; a red
-verdict is a value, since one wants to look at it. docs/how-to/notebook.md walks through all of them.
+Each is a thin wrapper of the function behind the command of the same name, and returns polars frames and frozen
+dataclasses that a notebook shows as tables. Wrong input raises an `RC1Error` with a sentence; a failed verdict is a
+value, to be inspected. docs/how-to/notebook.md explains all of them.
 """
 
 from rc1_lib.errors import RC1Error

@@ -1,4 +1,4 @@
-"""Trying an answer rule, one's own or anybody's, on gold answers."""
+"""Tests any answer rule on gold answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OFFENCES = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnswerRuleCheck(Shown):
-    """What was found of an answer rule.
+    """The findings on an answer rule.
 
     Attributes:
         report: the figures.
@@ -45,9 +45,9 @@ class AnswerRuleCheck(Shown):
 
     @property
     def kinds(self) -> pl.DataFrame:
-        """One row a kind: `kind, sentence, right, asked, failed, share, low, high`, the worst first.
+        """One row per kind: `kind, sentence, right, asked, failed, share, low, high`, the worst first.
 
-        `right` says whether answers of the kind are right; failed are then those refused, else those paid.
+        `right` says whether answers of the kind are right; `failed` counts those refused if so, and those paid if not.
         """
         rows = [
             {
@@ -60,7 +60,7 @@ class AnswerRuleCheck(Shown):
 
     @property
     def offenders(self) -> pl.DataFrame:
-        """One row an answer that was judged wrongly: `kind, right, given, gold, error`."""
+        """One row per wrongly judged answer: `kind, right, given, gold, error`."""
         rows = [
             {"kind": one.kind, "right": one.right, "given": one.given, "gold": one.gold.answer, "error": one.error}
             for one in self.report.offences
@@ -68,7 +68,7 @@ class AnswerRuleCheck(Shown):
         return pl.DataFrame(rows, schema=_OFFENCES)
 
     def card(self) -> Card:
-        """The verdict, and the kinds that the rule got wrong."""
+        """The verdict, and the kinds on which the rule failed."""
         said = self.verdict.card()
         failed = self.kinds.filter(pl.col("failed") > 0).select("kind", "right", "asked", "failed", "share")
         return Card(f"{self.report.form.value}: {said.title}", said.lines, [failed])
@@ -81,19 +81,19 @@ def check_answer_rule(
     name: str = "rule",
     thresholds: AnswerRuleGate | None = None,
 ) -> AnswerRuleCheck:
-    """Ask a rule about right answers in many spellings and about wrong answers, as `rc1 check-answers` does.
+    """Test a rule with right answers in many spellings and with wrong answers, like `rc1 check-answers`.
 
     Args:
-        rule: called as `rule(given, gold, aliases)`, and gives something true where the answer is right. Where it
-            raises, the answer counts as refused and the check fails.
-        golds: gold answers as texts, or as mappings (or a frame's rows) with `answer` and, where there are, `aliases`,
-            `question`, `page` (the longest text that the question comes with) and `id`. Their form is read from them:
+        rule: called as `rule(given, gold, aliases)`; returns something true if the answer is right. If it raises, the
+            answer counts as refused and the check fails.
+        golds: gold answers as texts, or as mappings (or a frame's rows) with `answer` and optionally `aliases`,
+            `question`, `page` (the longest text that the question comes with) and `id`. Their form is detected:
             numbers, yes and no, or else text.
-        name: as the verdict calls the rule.
+        name: the rule's name in the verdict.
         thresholds: default: the published ones.
 
     Raises:
-        RC1Error: where golds are none, or not of this form.
+        RC1Error: when there are no gold answers, or they do not have this form.
     """
     found = []
     for place, one in enumerate(golds.iter_rows(named=True) if isinstance(golds, pl.DataFrame) else golds):
@@ -102,7 +102,7 @@ def check_answer_rule(
         except ValueError as error:
             raise RowError(f"gold {place}: {error}") from None
     if not found:
-        raise RowError("there is no gold answer to make answers from, expected at least one")
+        raise RowError("there are no gold answers, expected at least one")
     thresholds = thresholds or published_config().gates.answer_rule
     drawn = sample(found, thresholds.golds, thresholds.seed)
     reports = reports_of({name: drawn}, lambda _: rule, thresholds)

@@ -1,4 +1,4 @@
-"""How a notebook shows a result: a title, sentences and small tables, as text and as HTML without style or script."""
+"""Shows results in a notebook: a title, sentences and small tables, as text and as HTML without style or script."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import polars as pl
 from rc1_lib.cli.tables import figure
 
 _SHOWN = 40
-"""Rows of a table; the frame itself holds the others."""
+"""How many rows of a table are shown; the frame has the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is shown of a result.
+    """What a notebook shows of a result.
 
     Attributes:
-        title: what it is, and how it ended.
+        title: the kind of result and its outcome.
         lines: sentences below it.
         tables: frames below these.
     """
@@ -30,11 +30,11 @@ class Card:
     tables: Sequence[pl.DataFrame] = ()
 
     def text(self) -> str:
-        """Title and sentences, one a line."""
+        """Title and sentences, one per line."""
         return "\n".join((self.title, *self.lines))
 
     def html(self) -> str:
-        """All of it, with every text escaped: rows come from anywhere."""
+        """All parts, with every text escaped, since rows are untrusted."""
         lines = "".join(f"<p>{escape(line)}</p>" for line in self.lines)
         return f"<div><b>{escape(self.title)}</b>{lines}{''.join(map(_table, self.tables))}</div>"
 
@@ -46,7 +46,7 @@ class Shown(ABC):
 
     @abstractmethod
     def card(self) -> Card:
-        """What is shown of it."""
+        """Its card."""
 
     def __repr__(self) -> str:
         return self.card().text()

@@ -1,4 +1,4 @@
-"""Calling what starts an event loop of its own from where one is running already, as in every notebook."""
+"""Calls functions that start an event loop while one is already running, as in every notebook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def off_the_loop(call: Callable[[], Result]) -> Result:
-    """What `call` gives: worked out here, or in a thread of its own while this one's event loop runs."""
+    """The result of `call`, computed here, or in another thread if this one's event loop is running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

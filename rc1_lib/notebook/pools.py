@@ -1,4 +1,4 @@
-"""Building a pool."""
+"""Builds a pool."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rc1_lib.run import Run
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pools(Shown):
-    """The rows of a run, a dialogue a row, with the columns of `rc1_lib.records.Row`.
+    """The rows of a run, one dialogue per row, with the columns of `rc1_lib.records.Row`.
 
     Attributes:
         pool: the seed pool, `pool.n` rows.
-        shadow: the shadow set, `shadow.n` rows whose questions the pool does not hold.
-        balanced: the rows of the pool that training draws from.
-        metrics: difficulty of the pool's rows, one each, in their order: features and `bucket`.
-        written: which files were written now; the others already were what this configuration makes.
+        shadow: the shadow set, `shadow.n` rows with questions that are not in the pool.
+        balanced: the rows of the pool for training.
+        metrics: difficulty of the pool's rows, in the same order: features and `bucket`.
+        written: the files written now; the others already matched this configuration.
     """
 
     pool: pl.DataFrame
@@ -39,23 +39,23 @@ class Pools(Shown):
         counts = self.metrics.group_by("task").agg(
             rows=pl.len(), **{bucket: (pl.col("bucket") == bucket).sum() for bucket in BUCKETS}
         )
-        done = ", ".join(self.written) or "nothing: all was what this configuration makes"
+        done = ", ".join(self.written) or "nothing: all files match this configuration"
         title = f"pool of {self.pool.height} rows, {self.balanced.height} balanced, shadow set of {self.shadow.height}"
         return Card(title, [f"written now: {done}"], [counts.sort("task")])
 
 
 def build_pool(run: Run, *, rebuild: bool = False) -> Pools:
-    """Build shadow set, takes, pool, difficulty metrics and balanced pool, as far as they are not there already.
+    """Build shadow set, takes, pool, difficulty metrics and balanced pool, if they do not exist yet.
 
     `rc1 build-pool`, `difficulty-metrics` and `difficulty-bucketize` in one.
 
     Args:
         run: from `open_run`; its workspace is written to.
-        rebuild: write all of them again, also over a file that somebody altered or brought along.
+        rebuild: write all of them again, and overwrite files that somebody altered or supplied.
 
     Raises:
-        RC1Error: when a file is somebody else's and `rebuild` was not given, or the source has too few questions. Of
-            the former nothing is written.
+        RC1Error: when RC1 did not write a file and `rebuild` is False (nothing is written then), or the source has too
+            few questions.
     """
     for artifact in DATA:
         artifact.check_ours(run, rebuild)

@@ -1,4 +1,4 @@
-"""Scoring dialogues with the run's judge."""
+"""Scores dialogues with the run's judge."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from rc1_lib.scoring.test_double import NOTICE
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scores(Shown):
-    """What the judge made of dialogues.
+    """The judge's scores of dialogues.
 
     Attributes:
-        rows: one row a dialogue, in the order given: `id` (its place from 0 where it came without), `dialogue` (SHA-256
-            of its content), `scored`, `reason` (why not), and by dimension the median of the judge's samples in [0, 1],
-            under its own name, and `{dimension}_variance`; all null where unscored. Further columns: see
+        rows: one row per dialogue, in the given order: `id` (or its place from 0), `dialogue` (SHA-256 of its content),
+            `scored`, `reason` (why not), and for each criterion the median of the judge's samples in [0, 1] under its
+            name, and `{criterion}_variance`; all null without a score. Further columns: see
             `rc1_lib.scoring.judged.Judged`.
-        dimensions: the names of those that the judge grades.
+        dimensions: the criteria that the judge grades.
         coverage: share of the dialogues that are scored.
-        complete: whether they may be relied on: coverage is enough, and the judge did not stop early.
-        why: why not; empty where they may.
-        calls: calls that were sent; what was stored costs none.
-        usd: what they cost.
-        test_double: whether RC1's own test double had a part in it.
+        complete: whether the scores are reliable: enough coverage, and the judge did not stop early.
+        why: why not; empty if they are.
+        calls: calls sent; stored scores need none.
+        usd: their cost.
+        test_double: whether some scores come from RC1's test double.
     """
 
     rows: pl.DataFrame
@@ -45,7 +45,7 @@ class Scores(Shown):
     test_double: bool
 
     def card(self) -> Card:
-        """How many are scored, what it cost, and of each dimension the mean of the medians."""
+        """How many are scored, the cost, and the mean of the medians of each criterion."""
         head = f"{int(self.rows['scored'].sum())} of {self.rows.height} dialogues scored"
         lines = [f"{self.calls} calls, {self.usd:.2f} USD", *([self.why] if self.why else [])]
         means = pl.DataFrame(
@@ -60,18 +60,18 @@ class Scores(Shown):
 
 
 def score_dialogues(run: Run, dialogues: pl.DataFrame | Sequence[Sequence[Message]], *, fresh: bool = False) -> Scores:
-    """Score dialogues with the judge that the configuration names, as `rc1 score` does.
+    """Score dialogues with the configured judge, like `rc1 score`.
 
-    Nothing is written but the judge's store: what was paid for is kept there, so that the same call again costs
-    nothing. Works on a running event loop, as in Jupyter.
+    Only the judge's store is written: it keeps paid scores, so repeating the call costs nothing. Works on a running
+    event loop, as in Jupyter.
 
     Args:
         run: from `open_run`: its judge, its key and budget, its store.
         dialogues: rows with a column `messages`, and `id` if they have names; or the chat messages of each.
-        fresh: ask for everything, whatever is stored.
+        fresh: ignore stored scores.
 
     Raises:
-        RC1Error: when one of them is no dialogue, or the judge cannot be asked at all; nothing was asked then.
+        RC1Error: when one of them is not a dialogue, or the judge cannot be asked; no calls are made then.
     """
     names, messages = _dialogues(dialogues)
     judged, dimensions = off_the_loop(lambda: _score(run, messages, fresh))
@@ -96,7 +96,7 @@ def _dialogues(given: pl.DataFrame | Sequence[Sequence[Message]]) -> tuple[pl.Se
     else:
         messages, names = list(given), None
     if not messages:
-        raise RowError("there is no dialogue to score, expected at least one")
+        raise RowError("there are no dialogues to score, expected at least one")
     return pl.Series("id", [str(place) for place in range(len(messages))]) if names is None else names, messages
 
 

@@ -15,16 +15,16 @@ from rc1_lib.run import Run
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ticket(Shown):
-    """A ticket that holds: everything it vouches for is what it was.
+    """A valid ticket: everything it vouches for is unchanged.
 
     Attributes:
-        profile: that it was issued for.
-        issued: when.
-        expires: when it stops to open anything.
-        signed_by: the key's id; None where it is not signed.
+        profile: for which it was issued.
+        issued: when it was issued.
+        expires: when it expires.
+        signed_by: the key's id; None if it is not signed.
         waived: gate -> why it was waived.
-        not_applicable: gate -> why there was nothing for it to judge.
-        files: one row a file that it vouches for: `name, path, sha256`.
+        not_applicable: gate -> why it did not apply.
+        files: one row per file that it vouches for: `name, path, sha256`.
     """
 
     profile: str
@@ -36,7 +36,7 @@ class Ticket(Shown):
     files: pl.DataFrame
 
     def card(self) -> Card:
-        """Until when it holds, what was waived or not applicable, and the files."""
+        """Its expiry, what was waived or not applicable, and the files."""
         signed = f"signed by key {self.signed_by[:16]}" if self.signed_by else "not signed"
         waived = [f"waived: {name} ({why})" for name, why in self.waived.items()]
         waived += [f"not applicable: {name} ({why})" for name, why in self.not_applicable.items()]
@@ -45,13 +45,13 @@ class Ticket(Shown):
 
 
 def verify_ticket(run: Run) -> Ticket:
-    """Check everything that the workspace's ticket vouches for against what is there now, as `rc1 ticket verify` does.
+    """Compare everything that the workspace's ticket vouches for with the current state, like `rc1 ticket verify`.
 
     Args:
         run: from `open_run`, with the settings of the preflight: another configuration is another run.
 
     Raises:
-        RC1Error: when there is no ticket, or it is refused, naming every cause.
+        RC1Error: when there is no ticket, or it is invalid; names every cause.
     """
     body = tickets.verify_ticket(run)
     signatures = (body.get("envelope") or {}).get("signatures") or []

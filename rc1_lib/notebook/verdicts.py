@@ -1,4 +1,4 @@
-"""Judging rows that one holds in memory by the gates of the preflight."""
+"""Checks rows in memory with the gates of the preflight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rc1_lib.run import Run
 
 _IN_FRAMES = {"pool", "shadow", "templates", "reference_templates"}
 ROW_GATES = tuple(spec.name for spec in PREFLIGHT if "pool" in spec.reads and set(spec.reads) <= _IN_FRAMES)
-"""The gates that judge nothing but the pool's rows, beside the shadow set and the template packs."""
+"""The gates that only need the pool's rows, the shadow set and the template packs."""
 _CHECKS = {
     "gate": pl.String, "status": pl.String, "check": pl.String, "value": pl.Float64, "comparison": pl.String,
     "passed": pl.Boolean, "advice": pl.String,
@@ -29,10 +29,10 @@ _OFFENDERS = {"gate": pl.String, "id": pl.String, "reason": pl.String}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdicts(Shown):
-    """What gates said.
+    """The verdicts of gates.
 
     Attributes:
-        results: one verdict a gate, as in the reports of a round.
+        results: one verdict per gate, as in the reports of a round.
     """
 
     results: tuple[GateResult, ...]
@@ -44,9 +44,9 @@ class Verdicts(Shown):
 
     @property
     def checks(self) -> pl.DataFrame:
-        """One row a comparison: `gate, status, check, value, comparison, passed, advice`.
+        """One row per comparison: `gate, status, check, value, comparison, passed, advice`.
 
-        `value` is null where what was compared is no number; `comparison` says it in full: `0.031 <= 0.05`.
+        `value` is null if it is not a number; `comparison` shows it in full: `0.031 <= 0.05`.
         """
         rows = [
             {
@@ -60,7 +60,7 @@ class Verdicts(Shown):
 
     @property
     def offenders(self) -> pl.DataFrame:
-        """The rows at fault: `gate, id, reason`; of a gate at most a few thousand."""
+        """The offending rows: `gate, id, reason`; at most a few thousand per gate."""
         rows = [
             {"gate": result.name, "id": _text(one.get("id")), "reason": _text(one.get("reason"))}
             for result in self.results
@@ -69,7 +69,7 @@ class Verdicts(Shown):
         return pl.DataFrame(rows, schema=_OFFENDERS)
 
     def card(self) -> Card:
-        """Every gate's status, and of a red one what failed and what to do."""
+        """Every gate's status, and for failed gates what failed and what to do."""
         gates = [{**result.to_dict(), "offenders": len(result.offenders)} for result in self.results]
         lines = [line.strip() for gate in gates for line in red_lines(gate, "see .offenders")]
         said = ", ".join(f"{result.name} {result.status.value}" for result in self.results)
@@ -84,23 +84,23 @@ class Verdicts(Shown):
 def run_gates(
     run: Run, rows: pl.DataFrame, *, gates: Sequence[str] = ROW_GATES, shadow: pl.DataFrame | None = None
 ) -> Verdicts:
-    """Judge rows by gates of the preflight. Nothing is written.
+    """Check rows with gates of the preflight. Nothing is written.
 
     Args:
         run: from `open_run`: its thresholds, template packs and shadow set.
-        rows: one dialogue a row, with the columns of a pool (`Pools.pool`, `read_rows`), all of split `pool`.
+        rows: one dialogue per row, with the columns of a pool (`Pools.pool`, `read_rows`), all of split `pool`.
         gates: which, of `mix`, `length`, `diversity`, `duplicates`, `leakage` and `answer_rule`; default: all of them.
-        shadow: the held-out rows that `leakage` looks for, of split `shadow`; default: the run's own file.
+        shadow: the held-out rows for `leakage`, of split `shadow`; default: the run's own file.
 
     Returns:
-        A verdict a gate; a gate that cannot be evaluated has status `error` and says why.
+        One verdict per gate; a gate that cannot be evaluated has status `error` and says why.
 
     Raises:
-        RC1Error: when the frame holds no rows of a pool, naming column and row, or a gate is none of these.
+        RC1Error: when the frame does not contain rows of a pool (names column and row), or a gate is unknown.
     """
     for name in gates:
         if name not in ROW_GATES:
-            raise ConfigError(f"gate '{name}' does not judge a frame of rows; expected some of {', '.join(ROW_GATES)}")
+            raise ConfigError(f"gate '{name}' cannot check a frame of rows; expected some of {', '.join(ROW_GATES)}")
     if not gates:
         raise ConfigError(f"no gate is named; expected some of {', '.join(ROW_GATES)}")
     evidence = held(run, {"pool": rows, **({} if shadow is None else {"shadow": shadow})})

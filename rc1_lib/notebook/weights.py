@@ -1,4 +1,4 @@
-"""Calibrating the weights of the new reward."""
+"""Calibrates the weights of the new reward."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _WEIGHTS = {"dimension": pl.String, "weight": pl.Float64, "low": pl.Float64, "hi
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Weights(Shown):
-    """What a calibration found.
+    """The findings of a calibration.
 
     Attributes:
-        weights: one row a dimension: `dimension, weight, low, high, old`; weights sum to 1, `low` and `high` are the
+        weights: one row per criterion: `dimension, weight, low, high, old`; weights sum to 1, `low` and `high` are the
             ends of the interval, `old` is the weight in the old score.
         verdict: of the gate `calibration`.
-        rows: dialogues that it was measured on.
+        rows: number of dialogues.
         report: the report.
-        written: the file of the weights in force; None where the gate is red, and they stay as they were.
+        written: the file of the weights in force; None if the gate failed and they did not change.
     """
 
     weights: pl.DataFrame
@@ -37,23 +37,23 @@ class Weights(Shown):
     written: Path | None
 
     def card(self) -> Card:
-        """The weights with their intervals, and what the gate said."""
+        """The weights with their intervals, and the gate's verdict."""
         said = self.verdict.card()
-        end = "not written: they stay as they were" if self.written is None else f"written to {self.written}"
+        end = "not written: the old ones stay" if self.written is None else f"written to {self.written}"
         return Card(f"weights from {self.rows} dialogues, {end}", [said.title, *said.lines], [self.weights])
 
 
 def calibrate_weights(run: Run, *, rebuild: bool = False) -> Weights:
-    """Find the weights of the new reward on judged rows of the balanced pool, as `rc1 weight-calib` does.
+    """Find the weights of the new reward on judged rows of the balanced pool, like `rc1 weight-calib`.
 
-    They are written where the gate `calibration` is green. A ticket for the weights before them is valid no longer.
+    They are written if the gate `calibration` passes. A ticket for the previous weights is no longer valid then.
 
     Args:
         run: from `open_run`, with a pool (`build_pool`).
-        rebuild: also over weights, or on rows, that somebody altered or brought along.
+        rebuild: overwrite weights, and use rows, that somebody altered or supplied.
 
     Raises:
-        RC1Error: when there are too few rows, the judge cannot be asked, or a file is somebody else's.
+        RC1Error: when there are too few rows, the judge cannot be asked, or RC1 did not write a file.
     """
     check_overwriting(run, rebuild=rebuild)
     (outcome,) = off_the_loop(lambda: run_stages(run, evaluate_here, stages=(BY_NAME["calibration"],)))

@@ -113,7 +113,7 @@ def test_dialogues_are_scored_on_a_running_event_loop(built: Run, pool: pl.DataF
     assert "grounded" in scored.card().html()
     for wrong, said in (
         (pool.drop("messages"), "has no column 'messages'"),
-        ([], "there is no dialogue"),
+        ([], "there are no dialogues"),
         ([[{"role": "user", "content": "?"}]], "no message is the assistant's"),
     ):
         with pytest.raises(RowError, match=said):
