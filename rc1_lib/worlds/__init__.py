@@ -1,5 +1,5 @@
-"""The dialogue world for other tools: a folder that OpenEnv serves and verifiers plays, and a manifest that names it.
+"""The environment for other tools: a folder that OpenEnv serves and verifiers plays, with a manifest.
 
-What the folder holds is made here without either of them. `openenv_server` is imported by the folder's server alone
-(extra `openenv`), `verifiers_taskset` by the module `rc1_world` alone (extra `verifiers`).
+This package makes the folder without either of them. Only the folder's server imports `openenv_server` (extra
+`openenv`), and only the module `rc1_world` imports `verifiers_taskset` (extra `verifiers`).
 """

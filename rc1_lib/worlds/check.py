@@ -1,4 +1,4 @@
-"""Whether an exported folder is the very world that this disk would export now: what differs, by name."""
+"""Checks whether an exported folder equals the environment that would be exported now, and names differences."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NEVER_IMPORTED = ("__pycache__", ".venv")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that differs.
+    """One difference.
 
     Attributes:
         where: a key of the manifest, or a file of the folder.
-        found: what the folder has there.
-        here: what this disk would write there.
+        found: its value in the folder.
+        here: the value that would be written now.
     """
 
     where: str
@@ -41,7 +41,7 @@ def named_pool(run: Run, folder: Path) -> Path:
     """The pool that the manifest in `folder` names.
 
     Raises:
-        RC1Error: when it names none, or that is not here.
+        RC1Error: when it names none, or that does not exist.
     """
     named = read_manifest(folder)[OWN].get("pool")
     name = named.get("path") if isinstance(named, dict) else None
@@ -58,17 +58,17 @@ def named_pool(run: Run, folder: Path) -> Path:
 
 
 def differences(run: Run, folder: Path, pool: Path) -> list[Difference]:
-    """What in `folder` is not as `run` would write it from `pool`.
+    """The differences between `folder` and what `run` would write from `pool`.
 
-    Further files, such as a lock, do not count, but modules and folders do: its server would import them before others.
+    Further files, such as a lock, do not count, but modules and folders do, since its server would import them first.
 
     Raises:
-        RC1Error: when the folder has no manifest of a dialogue world, or this disk lacks what a world is made of.
+        RC1Error: when the folder has no manifest of an environment, or inputs of the export are missing.
     """
     found = read_manifest(folder)
     here, contents = world_package(run, pool, _part(found, folder))
     files = _in_files(folder, {name: one for name, one in contents.items() if name != MANIFEST})
-    return [*_in_manifest(found, here), *files, *_further(folder, contents)]
+    return [*_in_manifest(found, here), *files, *_extra_modules(folder, contents)]
 
 
 def _part(document: dict[str, Any], folder: Path) -> Part:
@@ -99,7 +99,7 @@ def _in_files(folder: Path, contents: dict[str, bytes]) -> Iterator[Difference]:
             yield Difference(name, f"{len(found):,} other bytes", f"{len(here):,} bytes")
 
 
-def _further(folder: Path, contents: Iterable[str]) -> Iterator[Difference]:
+def _extra_modules(folder: Path, contents: Iterable[str]) -> Iterator[Difference]:
     own = {*contents, *(str(parent) for name in contents for parent in PurePosixPath(name).parents)}
     for below in sorted(path for path in map(folder.joinpath, own) if path.is_dir()):
         for entry in sorted(below.iterdir()):

@@ -1,4 +1,4 @@
-"""The dialogue world behind OpenEnv's own server (extra `openenv`); `server/app.py` of an exported world imports it."""
+"""The environment in OpenEnv's server (extra `openenv`); imported by `server/app.py` of an exported environment."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class TurnAction(Action):  # type: ignore[misc]
 
 
 class WorldObservation(Observation):  # type: ignore[misc]
-    """What answers a turn; behind a reset the prompt."""
+    """The answer to a turn; after a reset, the prompt."""
 
     messages: list[dict[str, Any]] = Field(description="The messages that are new, in the chat format of OpenAI.")
     status: str = Field(description="running, or how the episode ended.")
 
 
 class DialogueWorld(Environment):  # type: ignore[misc]
-    """One session: an episode at a time, paid in full by the step that ends it."""
+    """One session: one episode at a time; the step that ends it pays the whole reward."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -58,7 +58,7 @@ class DialogueWorld(Environment):  # type: ignore[misc]
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, row: str | None = None, **others: Any
     ) -> WorldObservation:
-        """Open the row of that id, or the one that the seed draws, or the next of this session."""
+        """Open the row with this id, or the one drawn by the seed, or the session's next row."""
         if row is not None:
             chosen = self._world.row_of(row)
         else:
@@ -83,19 +83,19 @@ class DialogueWorld(Environment):  # type: ignore[misc]
 
     @property
     def state(self) -> State:
-        """Which episode this is, of which row, and how many turns it has had."""
+        """The episode, its row, and its number of turns."""
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """What the world is."""
+        """The description of the environment."""
         return EnvironmentMetadata(name=NAME, description=_DESCRIPTION, version=__version__)
 
 
 def world_app(folder: Path) -> FastAPI:
-    """OpenEnv's server of the world in `folder`.
+    """OpenEnv's server for the environment in `folder`.
 
     Raises:
-        RC1Error: when the folder holds no world, or other rows than its manifest names.
+        RC1Error: when the folder has no environment, or its rows do not match the manifest.
     """
     factory = partial(DialogueWorld, ServedWorld.read(folder))
     app: FastAPI = create_app(factory, TurnAction, WorldObservation, env_name=NAME, max_concurrent_envs=_SESSIONS)
@@ -103,7 +103,7 @@ def world_app(folder: Path) -> FastAPI:
 
 
 def serve(app: FastAPI) -> None:
-    """Serve it where the command line says."""
+    """Serve it at the address on the command line."""
     parser = argparse.ArgumentParser(description="Serve RC1's dialogue world by OpenEnv.")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)

@@ -1,4 +1,4 @@
-"""A folder with the dialogue world that OpenEnv serves: rows, manifest, server; the same bytes from the same inputs."""
+"""Exports the environment as a folder for OpenEnv: rows, manifest, server; the same inputs give the same bytes."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ Files = dict[str, bytes]
 """Path in the folder -> bytes."""
 _RESOURCES = {"cpu": 1.0, "memory_mb": 2048, "disk_mb": 1024, "episode_timeout_s": 60.0}
 _VERSION = b"0.0.0+rc1"
-"""Stands in the files that name the version."""
+"""Placeholder for the version in files."""
 
 
 def export_world(run: Run, pool: Path, target: Path, part: Part) -> dict[str, Any]:
-    """Write the folder `target`, whole or not at all.
+    """Write the folder `target`, completely or not at all.
 
     Args:
-        run: whose limits and prices hold.
+        run: supplies limits and reward settings.
         pool: the rows.
-        target: is not there yet.
-        part: which of them.
+        target: must not exist yet.
+        part: which rows.
 
     Returns:
         The manifest.
 
     Raises:
-        RC1Error: when `target` is there already, the rows cannot be had, or the balanced pool is out of date.
+        RC1Error: when `target` exists, the rows are unavailable, or the balanced pool is out of date.
     """
     check_absent(target)
     if pool == BALANCED.path(run):
@@ -60,7 +60,7 @@ def export_world(run: Run, pool: Path, target: Path, part: Part) -> dict[str, An
 
 
 def world_package(run: Run, pool: Path, part: Part) -> tuple[dict[str, Any], Files]:
-    """The manifest, and every file of the folder, the manifest among them."""
+    """The manifest, and every file of the folder, including the manifest."""
     rows = world_rows(run, pool, part)
     content = rows_bytes(rows)
     document = _manifest(run, pool, part, rows, WorldSpec.of(run, hashlib.sha256(content).hexdigest()))
@@ -74,7 +74,7 @@ def world_package(run: Run, pool: Path, part: Part) -> tuple[dict[str, Any], Fil
 
 
 def _shipped(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
-    """The files that are the same in every world, by name."""
+    """The files that are the same in every export, by name."""
     for entry in sorted(folder.iterdir(), key=lambda one: one.name):
         if entry.is_file():
             yield f"{below}{entry.name}", entry.read_bytes()
@@ -111,7 +111,7 @@ def _manifest(run: Run, pool: Path, part: Part, rows: list[MeasuredRow], spec: W
 
 
 def _plan(rows: list[MeasuredRow]) -> Mapping[str, Any]:
-    """The episode that OpenEnv plays to look at the server: a demonstration's own turns, one that asks and succeeds."""
+    """The episode with which OpenEnv tests the server: the turns of a demonstration that asks and succeeds."""
     row = next((row for row in rows if row["needs_clarification"] and row["solved"]), rows[0])
     return {
         "plan_schema_version": "1",

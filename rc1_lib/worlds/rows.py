@@ -1,4 +1,4 @@
-"""The rows of an exported world: those of a pool that can be played, each with its measured difficulty."""
+"""The rows of an exported environment: the playable rows of a pool, with their measured difficulty."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _NEEDED = ("id", "source_id", "task", "lang", "messages", "answer", "needs_clari
 
 
 def world_rows(run: Run, pool: Path, part: Part) -> list[MeasuredRow]:
-    """The rows of a part of `pool` that a world can be opened on, in its order.
+    """The playable rows of a part of `pool`, in its order.
 
     Raises:
-        RC1Error: when the pool cannot be read, its rows are not those that the metrics are of, or none can be played.
+        RC1Error: when the pool cannot be read, its rows do not match the metrics, or none can be played.
     """
-    read_rows(pool)  # which says what is wrong with a line, by its number
+    read_rows(pool)  # reports errors with line numbers
     rows = [row for row in _playable(pool) if _belongs(row, part, run.config)]
     if not rows:
         of_part = "" if part is Part.ALL else f" and is of its part '{part}'"
-        raise RC1Error(f"{pool}: holds no row that can be played{of_part}; build the pool with rc1 build-pool")
+        raise RC1Error(f"{pool}: has no row that can be played{of_part}; build the pool with rc1 build-pool")
     bucket_of = _measured(run, pool)
     return [{**row, "bucket": bucket_of[row["id"]]} for row in rows]
 
 
 def check_fresh(run: Run, one: Artifact) -> None:
-    """Refuse what was not written from what this disk holds now.
+    """Reject files that were not made from the current inputs.
 
     Raises:
-        RC1Error: saying what befell it, and what writes it anew.
+        RC1Error: says what is wrong, and which command writes it again.
     """
     if (state := one.state(run)) is not FileState.FRESH:
-        raise RC1Error(f"{one.path(run)}: is {state}, expected {FileState.FRESH}; write it anew: {one.command}")
+        raise RC1Error(f"{one.path(run)}: is {state}, expected {FileState.FRESH}; write it again: {one.command}")
 
 
 def _playable(pool: Path) -> Iterator[Row]:
@@ -58,18 +58,18 @@ def _playable(pool: Path) -> Iterator[Row]:
         if missing := [name for name in _NEEDED if row.get(name) is None]:
             raise RC1Error(f"{pool}, line {number}: has no {', '.join(missing)}; build the pool with rc1 build-pool")
         if is_playable(row):
-            World(row)  # refuses a row that no world can be opened on
+            World(row)  # rejects rows without an environment
             yield row
 
 
 def _measured(run: Run, pool: Path) -> dict[str, Bucket]:
-    """Row id -> bucket. Every pool has the same ids, so that it is the lines that say which rows were measured."""
+    """Row id -> bucket. Every pool has the same ids, so the lines show which rows were measured."""
     check_fresh(run, METRICS)
     measured = run.workspace.path(run.config.pool.path)
     if foreign := foreign_lines(pool, measured):
         raise RC1Error(
             f"{pool}: {foreign:,} of its lines are not in {measured}, whose rows were measured, but a row's difficulty "
-            f"decides what it pays; give rows of that pool, or name the pool they are of with --set pool.path=FILE and "
+            f"decides its reward; use rows of that pool, or name their pool with --set pool.path=FILE and "
             f"run {METRICS.command}"
         )
     return dict(read_metrics(run).select("id", "bucket").iter_rows())
@@ -80,5 +80,5 @@ def _belongs(row: Row, part: Part, config: RunConfig) -> bool:
 
 
 def rows_bytes(rows: list[MeasuredRow]) -> bytes:
-    """One row a line."""
+    """One row per line."""
     return b"".join(orjson.dumps(row) + b"\n" for row in rows)

@@ -1,4 +1,4 @@
-"""An exported world as it is played: the rows of its folder, each opened under the manifest's limits and paid by it."""
+"""Plays an exported environment: the rows of its folder, with the manifest's limits and rewards."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from rc1_lib.worlds.spec import ROWS, WorldSpec
 
 @dataclass(frozen=True, slots=True)
 class ServedWorld:
-    """The rows of a folder under its manifest.
+    """The rows of a folder with its manifest.
 
     Attributes:
-        spec: limits and prices.
-        lines: the rows as they are written, parsed when they are opened.
+        spec: limits and reward settings.
+        lines: the rows as text, parsed when opened.
         place: a row's id -> its place.
     """
 
@@ -38,10 +38,10 @@ class ServedWorld:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The world in `folder`.
+        """The environment in `folder`.
 
         Raises:
-            RC1Error: when it has no manifest of a dialogue world, or other rows than that names.
+            RC1Error: when it has no manifest of an environment, or its rows do not match the manifest.
         """
         spec, path = WorldSpec.read(folder), folder / ROWS
         try:
@@ -51,14 +51,14 @@ class ServedWorld:
         found = hashlib.sha256(content).hexdigest()
         if found != spec.rows_sha256:
             raise RC1Error(
-                f"{path}: has the SHA-256 {found}, but the manifest beside it names {spec.rows_sha256}; write "
-                f"the world anew: rc1 world export"
+                f"{path}: has the SHA-256 {found}, but its manifest says {spec.rows_sha256}; export the environment "
+                f"again: rc1 world export"
             )
         lines = content.splitlines()
         return cls(spec, lines, {orjson.loads(line)["id"]: place for place, line in enumerate(lines)})
 
     def row(self, place: int) -> MeasuredRow:
-        """The row at a place; places beyond the last begin anew."""
+        """The row at a place; places beyond the last wrap around."""
         row: MeasuredRow = orjson.loads(self.lines[place % len(self.lines)])
         return row
 
@@ -79,14 +79,14 @@ def opened(spec: WorldSpec, row: MeasuredRow) -> Episode:
 
 
 def paid(spec: WorldSpec, row: MeasuredRow, episode: Episode) -> RewardTerms:
-    """The terms of what came of an episode about `row`."""
+    """The reward terms of an episode about `row`."""
     return reward_terms(episode.outcome(), row["bucket"], spec.reward)
 
 
 def take(
     episode: Episode, content: str | None, calls: Sequence[Mapping[str, Any]] | None, *, cut: bool = False
 ) -> list[Message]:
-    """Take a turn whose calls are ready-made, or else stand in its text, and give what answers it."""
+    """Take a turn with parsed calls, or with calls in its text, and return the answers."""
     if calls:
         return episode.send({"content": content, "tool_calls": list(calls)}, cut=cut)
     return episode.say(content or "", cut=cut)
@@ -95,13 +95,13 @@ def take(
 def replayed(
     spec: WorldSpec, row: MeasuredRow, turns: Iterable[Mapping[str, Any]], *, cut: bool = False
 ) -> tuple[Episode, RewardTerms]:
-    """The episode that a model's messages make, played anew, and its terms; what comes behind its end is not heard.
+    """Replay the episode of a model's messages, and compute its terms; messages after its end are ignored.
 
     Args:
-        spec: limits and prices.
-        row: what it is about.
+        spec: limits and reward settings.
+        row: its row.
         turns: the model's messages.
-        cut: whether the last of them was stopped in its midst.
+        cut: whether the last one was cut off.
     """
     episode, said = opened(spec, row), list(turns)
     for place, turn in enumerate(said):
@@ -111,7 +111,7 @@ def replayed(
 
 
 def reference_turns(row: MeasuredRow) -> list[dict[str, Any]]:
-    """What solves a row if anything does: to ask for the missing piece in its own words and give the known answer."""
+    """The turns that should solve a row: ask for the missing piece in its own words, and give the known answer."""
     answer = {"role": "assistant", "content": f"{ANSWER_MARK[row['lang']]}{row['answer']}"}
     slot = row.get("slot")
     if not row["needs_clarification"] or slot is None:

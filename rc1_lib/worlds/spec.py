@@ -1,4 +1,4 @@
-"""What decides how an episode of an exported world goes and what it pays, as its manifest has it."""
+"""The settings in a manifest that decide the episodes of an exported environment and their rewards."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from rc1_lib.workspace.regular_files import read_regular
 NAME = "rc1-dialogue-world"
 MANIFEST, ROWS = "openenv.yaml", "rows.jsonl"
 OWN = "rc1"
-"""The manifest's part that is RC1's own; the rest is OpenEnv's."""
+"""RC1's section of the manifest; the rest belongs to OpenEnv."""
 
 
 class Part(StrEnum):
-    """Which of a pool's rows."""
+    """A selection of a pool's rows."""
 
     ALL = "all"
     TRAINING = "training"
     EVALUATION = "evaluation"
 
 
-_ADVICE = "write the world anew: rc1 world export"
+_ADVICE = "export it again: rc1 world export"
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 Settings = TypeVar("Settings", Limits, RewardSettings)
 
 
 @dataclass(frozen=True, slots=True)
 class WorldSpec:
-    """Limits, prices and the fingerprint of the rows.
+    """Limits, reward settings and the fingerprint of the rows.
 
     Attributes:
         rows_sha256: of the bytes of `rows.jsonl`.
-        limits: how far an episode may go.
-        reward: what its terms weigh; the judge has no weight, since nobody is asked here.
+        limits: of an episode.
+        reward: the weights of its terms; the judge has no weight, since none is asked here.
     """
 
     rows_sha256: str
@@ -56,16 +56,16 @@ class WorldSpec:
 
     @classmethod
     def of(cls, run: Run, rows_sha256: str) -> Self:
-        """What a run trains with, but for the judge's share."""
+        """The settings of a run's training, without the judge's part."""
         reward = replace(RewardSettings.of(run.config), judge=0.0)
         return cls(rows_sha256, Limits.of(run.config.training.limits), reward)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """What the manifest in `folder` says.
+        """The settings in the manifest of `folder`.
 
         Raises:
-            RC1Error: when it is not there, or is no manifest of a dialogue world.
+            RC1Error: when it is missing, or is not the manifest of an environment.
         """
         own = read_manifest(folder)[OWN]
         rows, where = own.get("rows"), folder / MANIFEST
@@ -76,24 +76,25 @@ class WorldSpec:
         return cls(rows["sha256"], limits, reward)
 
     def body(self) -> dict[str, dict[str, Any]]:
-        """Limits and prices as the manifest holds them."""
+        """Limits and reward settings as in the manifest."""
         return {"limits": asdict(self.limits), "reward": asdict(self.reward)}
 
     def reward_range(self) -> tuple[float, float]:
-        """What no episode pays less than, and none more than."""
+        """The lowest and the highest possible reward of an episode."""
         reward, limits = self.reward, self.limits
         asking = over_clarification_penalty(reward.cap, False, alpha=reward.alpha, cap=reward.cap)
         worst = -(asking * reward.use_penalty + reward.malformed * (limits.malformed + 1) + reward.turn * limits.turns)
         best = reward.success * max(difficulty_factor(bucket, reward.beta) for bucket in BUCKETS) - reward.turn
-        # Outwards: sums of prices are rounded elsewhere in another order. A step that ends nothing pays 0.
+        # Rounded outwards: penalties are summed elsewhere in another order. A step that does not end the episode pays
+        # 0.
         return math.floor(worst * 1e4) / 1e4, math.ceil(max(best, 0.0) * 1e4) / 1e4
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest in `folder`, with a part of RC1's own.
+    """The manifest in `folder`, with RC1's section.
 
     Raises:
-        RC1Error: when it is not there, not YAML, or no manifest of a dialogue world.
+        RC1Error: when it is missing, not YAML, or not the manifest of an environment.
     """
     path = folder / MANIFEST
     try:
@@ -105,7 +106,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise RC1Error(f"{path}: cannot be read ({error}), expected a manifest; {_ADVICE}") from None
     if not isinstance(document, dict) or not isinstance(document.get(OWN), dict):
-        raise RC1Error(f"{path}: has no key '{OWN}', so that it is no manifest of RC1's dialogue world; {_ADVICE}")
+        raise RC1Error(f"{path}: has no key '{OWN}', so it is not a manifest of RC1's environment; {_ADVICE}")
     return document
 
 

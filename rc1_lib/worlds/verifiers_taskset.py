@@ -1,7 +1,7 @@
 """An exported world as a taskset of verifiers (extra `verifiers`), with the harness that plays it; see `rc1_world`.
 
-The harness is the dialogue loop: it sends the conversation to the model, and what the model says to our world, whose
-simulated user and tools answer. The reward is worked out from the trace alone, by playing the model's messages anew.
+The harness is the dialogue loop: it sends the conversation to the model, and the model's messages to our environment,
+whose simulated user and tools answer. The reward is computed from the trace alone, by replaying the model's messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RAN = vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 
 class WorldData(vf.TaskData):  # type: ignore[misc]
-    """A row, and what its world was exported with: a trace can be scored without the folder."""
+    """A row and the settings of its environment, so that a trace can be scored without the folder."""
 
     row: dict[str, Any]
     limits: dict[str, Any]
@@ -40,7 +40,7 @@ class WorldData(vf.TaskData):  # type: ignore[misc]
 
     @property
     def spec(self) -> WorldSpec:
-        """Limits and prices."""
+        """Limits and reward settings."""
         return WorldSpec(self.rows_sha256, Limits(**self.limits), RewardSettings(**self.prices))
 
 
@@ -49,7 +49,7 @@ class WorldTask(vf.Task[WorldData]):  # type: ignore[misc]
 
     @vf.reward(weight=1.0)  # type: ignore[untyped-decorator]
     async def dialogue_reward(self, trace: vf.Trace) -> float:
-        """What our own world pays for what the model said; nothing where it said nothing."""
+        """The environment's reward for the model's messages; 0 without any."""
         return _scored(self.data, trace)["reward"]
 
     @vf.metric  # type: ignore[untyped-decorator]
@@ -59,7 +59,7 @@ class WorldTask(vf.Task[WorldData]):  # type: ignore[misc]
         return {name: scored[name] for name in ("solved", "asked")}
 
     async def validate(self, runtime: vf.Runtime) -> bool:
-        """Whether asking for the missing piece, where one is missing, and giving the known answer solves the row."""
+        """Whether asking for the missing piece (if there is one) and giving the known answer solves the row."""
         row = self.data.measured
         return replayed(self.data.spec, row, reference_turns(row))[0].outcome().solved
 
@@ -75,7 +75,7 @@ class WorldTaskset(vf.Taskset[WorldTask, WorldConfig]):  # type: ignore[misc]
     """The rows of an exported world."""
 
     def load(self) -> Iterator[WorldTask]:
-        """One task a row, in the folder's order."""
+        """One task per row, in the folder's order."""
         world = ServedWorld.read(self.config.folder)
         for place in range(len(world.lines)):
             yield WorldTask(_data(world, world.row(place)), self.config.task)
@@ -86,7 +86,7 @@ class WorldHarnessConfig(vf.HarnessConfig):  # type: ignore[misc]
 
 
 class WorldHarness(vf.Harness[WorldHarnessConfig]):  # type: ignore[misc]
-    """The dialogue loop, in this process: no program is launched, and every call of the model is verifiers' to see."""
+    """The dialogue loop, in this process: it launches no program, and verifiers sees every model call."""
 
     APPENDS_SYSTEM_PROMPT = True
     EXECUTES_CODE = False
@@ -137,13 +137,13 @@ def _scored(data: WorldData, trace: vf.Trace) -> dict[str, float]:
 
 
 def _turn(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message of a trace, which holds calls flat, as our world reads it."""
+    """Convert a message of a trace, which has flat calls, to the form of our environment."""
     calls = [{"function": call} for call in message.get("tool_calls") or ()]
     return {"content": message.get("content"), "tool_calls": calls}
 
 
 def _answered(message: Mapping[str, Any], answers: Sequence[Message]) -> list[dict[str, Any]]:
-    """The world's answers under the ids that the model gave its calls; a note on a malformed turn answers all of it."""
+    """The environment's answers with the model's call ids; a note on a malformed turn answers all of its calls."""
     ids = [call["id"] for call in message.get("tool_calls") or ()]
     if not ids:
         return [{"role": "user", "content": answer["content"]} for answer in answers]

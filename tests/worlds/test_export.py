@@ -96,7 +96,7 @@ def test_nothing_is_paid_outside_the_range_that_the_manifest_declares(run: Run, 
     [
         (lambda text: text.replace('"source_id": "c", ', ""), r"line 2: has no source_id; build the pool"),
         (lambda text: text.replace('"task": "gsm8k"', '"task": "chess"'), r"is of task 'chess'"),
-        (lambda text: text.replace('"otherwise"', '"other"'), r"holds no row that can be played; build the pool"),
+        (lambda text: text.replace('"otherwise"', '"other"'), r"has no row that can be played; build the pool"),
         (lambda text: text[:-20], r"line 3: not valid JSON"),
         (lambda text: "", r"the file is empty"),
     ],

@@ -151,4 +151,4 @@ def test_an_edited_world_is_not_played(world: Path, tmp_path: Path) -> None:
     runtime = ("--taskset.folder", str(edited), "--runtime.type", "subprocess")
     done = verifiers("validate", edited, tmp_path / "out", *runtime)
     assert done.returncode != 0
-    assert "the manifest beside it names" in done.stdout + done.stderr
+    assert "its manifest says" in done.stdout + done.stderr
