@@ -1,1 +1,1 @@
-"""Text as gates compare it: words, n-grams, normalisation, and the search for text that was told again."""
+"""Text comparison for gates: words, n-grams, normalisation, and the search for repeated text."""

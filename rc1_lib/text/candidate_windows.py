@@ -1,7 +1,7 @@
-"""Where in very many texts something of a held text may be retold: places that hold some of its telling units.
+"""Finds places in very many texts that may repeat a held text: places with some of its informative units.
 
-A unit is a word, and of Chinese, whose characters are everywhere, two characters in a row. Units that stand in too many
-rows say nothing and are not looked for. Texts are gone through a few thousand at a time.
+A unit is a word or, in Chinese, whose characters are everywhere, two adjacent characters. Units in too many rows are
+uninformative and not searched for. Texts are processed a few thousand at a time.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _TELLING = 1.5
-"""Weight, in nats, from which a word is looked for: fewer than a quarter of the kin say it."""
+"""Least weight, in nats, of a word that is searched for: fewer than a quarter of the neighbours have it."""
 _COMMON = 0.05
-"""Occurrences per row from which a word is not looked for, unless a text has no rarer one."""
+"""Words with more occurrences per row are not searched for, unless a text has no rarer one."""
 _AT_ONCE = 10_000
 """Texts, or places, of a part."""
 _ROOM = 2**63
-"""Numbers that say text, held text, window and unit stay below it."""
+"""Upper limit of the integers that encode text, held text, window and unit."""
 _ALONE, _FIRST, _SECOND, _HAN = (np.uint8(1 << bit) for bit in range(4))
-"""What a number is: a unit, the first or the second character of one, a Chinese character."""
+"""The role of a number: a unit, the first or the second character of one, a Chinese character."""
 
 
 def windows(
     texts: CodedTexts, held: pl.DataFrame, weights: pl.DataFrame, vocabulary: Vocabulary, begin: float, steps: int = 2
 ) -> pl.DataFrame:
-    """Places with some of a held text's telling units.
+    """Places with some of a held text's informative units.
 
     Args:
-        texts: to be searched.
+        texts: the texts to search.
         held: the words of each held text, columns `row`, `word`, `han`.
-        weights: of each held text's words, as `rc1_lib.text.fuzzy_containment.word_weights` gives them.
+        weights: of each held text's words, from `rc1_lib.text.fuzzy_containment.word_weights`.
         vocabulary: of the held texts' words.
-        begin: the share of a held text's telling weight from which a place is named.
-        steps: how many times a held text's length a place is long; they begin one length apart.
+        begin: least share of a held text's informative weight in a place.
+        steps: length of a place in multiples of the held text's length; places start one length apart.
 
     Returns:
         Columns `row`, `held`, `start`, `end` (words of the row), sorted by row.
     """
     lengths = held.group_by("row").len("step").select(pl.col("row").alias("held"), pl.col("step").cast(pl.Int64))
-    units = _rarer(_telling(held, weights, vocabulary), texts, vocabulary).join(lengths, on="held")
+    units = _rarer(_informative_units(held, weights, vocabulary), texts, vocabulary).join(lengths, on="held")
     units = units.with_columns(share=pl.col("weight") / pl.col("weight").sum().over("held")).sort("unit", "held")
     sought, first = np.unique(units["unit"].to_numpy(), return_index=True)
     first = np.append(first, units.height)
@@ -62,12 +62,12 @@ def windows(
 def _dense(
     rows: Integers, places: Integers, spots: Integers, units: pl.DataFrame, begin: float, steps: int = 2
 ) -> pl.DataFrame:
-    """The windows that hold enough of a held text.
+    """The windows with enough of a held text.
 
     Args:
-        rows: the text of each spot, rising.
-        places: how many words of its text stand before each.
-        spots: which line of `units` stands there.
+        rows: the text of each spot, in ascending order.
+        places: how many words of its text precede each spot.
+        spots: the line of `units` at each spot.
         units: columns `held`, `step`, `share`.
         begin: how much is enough.
         steps: see `windows`.
@@ -80,7 +80,7 @@ def _dense(
         half = np.searchsorted(rows, (first + int(rows[-1]) + 1) // 2)
         sides = (slice(None, half), slice(half, None))
         return pl.concat([_dense(rows[side], places[side], spots[side], units, begin, steps) for side in sides])
-    # Windows begin one step apart, so that each word stands in `steps` of them. The first has number 1 - steps.
+    # Windows start one step apart, so each word is in `steps` of them. The first has number 1 - steps.
     last = ((rows - first) * texts + held[spots]) * windows + window + steps - 1
     each = np.concatenate([last - back for back in range(steps)])
     both = different(each * len(held) + np.tile(spots, steps))
@@ -114,8 +114,8 @@ def holding(
             yield int(row[hit]), texts.codes[start[hit] : end[hit]].tolist()
 
 
-def _telling(held: pl.DataFrame, weights: pl.DataFrame, vocabulary: Vocabulary) -> pl.DataFrame:
-    """The units of each held text that say something: columns `held`, `unit`, `weight`."""
+def _informative_units(held: pl.DataFrame, weights: pl.DataFrame, vocabulary: Vocabulary) -> pl.DataFrame:
+    """The informative units of each held text: columns `held`, `unit`, `weight`."""
     coded = vocabulary.coded(held)
     spelled = held.select("word", held="row", unit=pl.Series(_units(coded, vocabulary)))
     of_two = pl.col("unit") >= vocabulary.size
@@ -131,7 +131,7 @@ def _telling(held: pl.DataFrame, weights: pl.DataFrame, vocabulary: Vocabulary) 
 
 
 def _rarer(units: pl.DataFrame, texts: CodedTexts, vocabulary: Vocabulary) -> pl.DataFrame:
-    """The units that are not everywhere, and of each held text its rarest whatever they are."""
+    """The units that are not everywhere, and in any case each held text's rarest ones."""
     sought = np.unique(units["unit"].to_numpy())
     often = _counted(texts, sought, vocabulary)
     most = max(_COMMON * np.count_nonzero(np.diff(texts.ends, prepend=0)), 20)
@@ -142,9 +142,9 @@ def _rarer(units: pl.DataFrame, texts: CodedTexts, vocabulary: Vocabulary) -> pl
 
 
 def _seen(texts: CodedTexts, sought: Integers, vocabulary: Vocabulary) -> Iterator[tuple[Integers, Integers]]:
-    """Where any of the units `sought`, rising, begins: places among all words, and as many positions in `sought`."""
+    """Where any of the units `sought` (ascending) begins: places among all words, and their positions in `sought`."""
     number = _alone(sought, vocabulary)
-    for start, codes, alone, of_two in _begun(texts, sought, vocabulary):
+    for start, codes, alone, of_two in _begins_at(texts, sought, vocabulary):
         first, second = np.flatnonzero(alone), np.flatnonzero(of_two)
         found = _paired(codes, second, sought, vocabulary)
         places = np.concatenate([first, second[found >= 0]])
@@ -153,24 +153,24 @@ def _seen(texts: CodedTexts, sought: Integers, vocabulary: Vocabulary) -> Iterat
 
 
 def _counted(texts: CodedTexts, sought: Integers, vocabulary: Vocabulary) -> Integers:
-    """How often each of the units `sought`, rising, begins anywhere."""
+    """How often each of the units `sought` (ascending) begins."""
     often = np.zeros(len(sought), np.int64)
     words = np.flatnonzero(sought < vocabulary.size)
-    for _, codes, alone, of_two in _begun(texts, sought, vocabulary):
+    for _, codes, alone, of_two in _begins_at(texts, sought, vocabulary):
         often[words] += np.bincount(codes[alone], minlength=vocabulary.size)[sought[words]]
         found = _paired(codes, np.flatnonzero(of_two), sought, vocabulary)
         often += np.bincount(found[found >= 0], minlength=len(sought))
     return often
 
 
-def _begun(
+def _begins_at(
     texts: CodedTexts, sought: Integers, vocabulary: Vocabulary
 ) -> Iterator[tuple[int, NDArray[np.unsignedinteger], Flags, Flags]]:
-    """What may be one of the units `sought`, part of the texts after part.
+    """Candidates for the units `sought`, one part of the texts after another.
 
     Yields:
-        Where the part starts among all words; its words; which of them are such a unit by themselves; and which may be
-        the first of two characters that are one.
+        Where the part starts among all words; its words; which of them are such a unit; and which may be the first of
+        two characters that form one.
     """
     of_two = sought[sought >= vocabulary.size]
     roles = np.where(vocabulary.han, _HAN, 0).astype(np.uint8)
@@ -189,7 +189,7 @@ def _begun(
 
 
 def _alone(sought: Integers, vocabulary: Vocabulary) -> Integers:
-    """The position in `sought` of each number of the vocabulary that is a unit by itself, shape (size,)."""
+    """The position in `sought` of each number of the vocabulary that is a unit, shape (size,)."""
     number = np.zeros(vocabulary.size, np.int64)
     words = np.flatnonzero(sought < vocabulary.size)
     number[sought[words]] = words
@@ -197,14 +197,14 @@ def _alone(sought: Integers, vocabulary: Vocabulary) -> Integers:
 
 
 def _paired(codes: NDArray[np.unsignedinteger], places: Integers, sought: Integers, vocabulary: Vocabulary) -> Integers:
-    """The position in `sought` of the two characters at each place, -1 where they are not among these."""
+    """The position in `sought` of the two characters at each place, -1 if they are not among these."""
     spelled = codes[places].astype(np.int64) * vocabulary.size + codes[places + 1]
     at = np.minimum(np.searchsorted(sought, spelled), len(sought) - 1)
     return np.where(sought[at] == spelled, at, -1)
 
 
 def _units(codes: CodedTexts, vocabulary: Vocabulary) -> NDArray[np.int64]:
-    """The unit that begins at each word: its number, or one above all numbers that says which two characters."""
+    """The unit that begins at each word: its number, or for two characters a number above all others."""
     units = codes.codes.astype(np.int64)
     pairs = vocabulary.han[units[:-1]] & vocabulary.han[units[1:]]
     pairs[codes.ends[(codes.ends > 0) & (codes.ends < len(units))] - 1] = False

@@ -1,14 +1,14 @@
-"""How much of a held-out text is retold in one place of a row, in its order: a measure that survives edits.
+"""How much of a held-out text one place of a row repeats in order: a measure that survives edits.
 
-Where questions are made from patterns, most words of a question say nothing: thousands of innocent rows are worded like
-it. So a question's words are weighed by what pattern-sharing alone gives. Its *kin* are the rows whose own question
-shares pairs of neighbouring words with it; a word weighs -ln of its share of the kin, smoothed by its share of all.
-What every relative says weighs nothing, a name that none says weighs most.
+If questions are made from templates, most words of a question are uninformative: thousands of innocent rows have the
+same wording. So words are weighed against template neighbours (`kin`): rows whose own question shares pairs of adjacent
+words with the held-out one. A word weighs -ln of its share among the neighbours, smoothed by its share among all rows.
+A word in every neighbour weighs nothing; a name in none of them weighs most.
 
-Two shares are taken in each place that holds some of the weight (a window of twice the text's length): `in_order`, of
-all its words, and `kept`, of their weight, both by the longest common subsequence, so that words changed, left out or
-put in cost no more than themselves. In a row whose own question is worded like the held one anyway, only the weight
-speaks of a leak; no other row has a reason to be worded like it, so that less weight is needed there.
+Two shares are measured in each place with some of the weight (a window of twice the text's length): `in_order`, of all
+words, and `kept`, of their weight. Both use the longest common subsequence, so that changed, omitted or inserted words
+cost no more than themselves. If the row's own question has the same wording anyway, only the weight indicates a leak;
+other rows have no reason for this wording, so less weight suffices there.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from rc1_lib.text.candidate_windows import holding, windows
 from rc1_lib.text.template_neighbours import Kin
 from rc1_lib.text.token_ids import CodedTexts, Vocabulary
 
-_ENOUGH_KIN = 10
-"""Relatives from which weights tell a leak from a neighbour that asks alike; with fewer every word seems to tell."""
+_ENOUGH_NEIGHBOURS = 10
+"""Fewest neighbours for weights to distinguish a leak from a similar question; with fewer, every word seems rare."""
 _SMOOTHING = 5.0
-"""Relatives that the share of all rows counts for."""
+"""The share among all rows counts as much as this many neighbours."""
 _ALIKE = 0.75
-"""Share of a place's words in order that a row's own question has to reach for the row to ask alike."""
+"""Least share of words in order at which a row's own question counts as worded alike."""
 
 
 def retold(
     texts: CodedTexts, own: pl.DataFrame, held: pl.DataFrame, limits: LeakageGate, *, wherever: bool = False
 ) -> pl.DataFrame:
-    """The best place of each row for each held text, where some place holds enough of its words in order.
+    """The best place of each row for each held text, if some place has enough of its words in order.
 
     Args:
         texts: all words of each row, in the vocabulary of `held`.
-        own: the words of each row's own question, as `rc1_lib.text.normalization.words` gives them.
+        own: the words of each row's own question, from `rc1_lib.text.normalization.words`.
         held: the words of each held text.
         limits: which places are reported, and which of them are leaks.
-        wherever: find all that would be found were the texts to stand in others, behind however many words: places are
-            half as long again, so that each holds one of the usual length from wherever it begins.
+        wherever: also find everything that would be found if the texts were embedded in longer ones at any offset:
+            places are 1.5 times as long, so that each contains one of the usual length from any start.
 
     Returns:
         Columns `row`, `held`, `in_order`, `kept`, `alike` (the row's own question is worded like the held text),
-        `told` (not so, or enough others are, so that weights tell a leak from a neighbour), `suspect` (it keeps more
-        than the limits allow) and `leak` (both); of several places of a pair a leak, and of these the one that keeps
-        most weight.
+        `told` (not alike, or enough other questions are, so that weights distinguish a leak from a neighbour),
+        `suspect` (it keeps more than the limits allow) and `leak` (both); for each pair a leak is preferred, and then
+        the place that keeps most weight.
     """
     vocabulary = Vocabulary(held)
     weights = word_weights(own, held)
-    known = set(weights.filter(pl.col("kin") >= _ENOUGH_KIN)["held"])
+    known = set(weights.filter(pl.col("kin") >= _ENOUGH_NEIGHBOURS)["held"])
     questions, sought = vocabulary.coded(own, len(texts.ends)), vocabulary.coded(held)
     spelled = held.rename({"row": "held"}).join(weights, on=["held", "word"], how="left", maintain_order="left")
     weight_of = spelled["weight"].to_list()
@@ -83,11 +83,11 @@ def retold(
 
 
 def word_weights(own: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
-    """What each distinct word of each held text says, in nats: columns `held`, `word`, `weight`, `kin` (relatives)."""
+    """The information in each distinct word of a held text, in nats: `held`, `word`, `weight`, `kin` (neighbours)."""
     kin = Kin(held)
     for part in _parts(own):
         kin.count(part)
-    # Held texts stand among the questions, so that a small pool has kin too; each is then taken off its own counts.
+    # Held texts count as questions, so that a small pool has neighbours too; each is removed from its own counts.
     for part in _parts(held):
         kin.count(part)
     expected = _SMOOTHING * (pl.col("by_all") - 1 + 0.01) / (own["row"].n_unique() + held["row"].n_unique())
@@ -105,7 +105,7 @@ def word_weights(own: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
 
 
 def _parts(questions: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The words of a few thousand questions after another: each is kin to many held texts, and each pair has words."""
+    """The words of questions, a few thousand at a time: each neighbours many held texts, and each pair has words."""
     row = questions["row"]
     for part in slices(int(row[-1]) + 1 if questions.height else 0):
         start, end = (row.search_sorted(of, side="left") for of in (part.start, part.stop))
@@ -113,7 +113,7 @@ def _parts(questions: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def common(wanted: Sequence[int], text: Sequence[int]) -> int:
-    """Length of the longest common subsequence (Hyyrö 2004: a bit a word of `wanted`, one step a word of `text`)."""
+    """Length of the longest common subsequence (Hyyrö 2004: a bit per word of `wanted`, a step per word of `text`)."""
     at: dict[int, int] = {}
     for place, word in enumerate(wanted):
         at[word] = at.get(word, 0) | 1 << place

@@ -1,4 +1,4 @@
-"""Word n-grams of many texts as one long column of 64-bit hashes: the common ground of the overlap measures."""
+"""Word n-grams of many texts as one long column of 64-bit hashes, the basis of the overlap measures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rc1_lib.text.tokens import tokens
 
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _CHUNK, _AT_ONCE = 2000, 8
-"""Texts of a chunk, few enough that its n-grams stay in the processor's cache; and chunks in memory at a time."""
+"""Texts per chunk, few enough that its n-grams stay in the processor's cache; and chunks in memory at a time."""
 
 
 def ngrams(texts: pl.Series, n: int) -> pl.DataFrame:
@@ -29,15 +29,15 @@ def ngrams(texts: pl.Series, n: int) -> pl.DataFrame:
 
 
 def in_chunks(texts: pl.Series, n: int, use: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Iterator[pl.DataFrame]:
-    """What `use` makes of the n-grams of one chunk of texts after another, on all cores.
+    """Apply `use` to the n-grams of one chunk of texts after another, on all cores.
 
     Args:
         texts: any number of strings.
         n: length of the n-grams in tokens.
-        use: takes columns `row` and `gram` as those of `ngrams`, but with an n-gram as often as it stands in a text.
+        use: takes columns `row` and `gram` like those of `ngrams`, but with repeated n-grams.
 
     Yields:
-        A frame a chunk, in the texts' order; one of no texts where there are none.
+        One frame per chunk, in the texts' order; one empty frame if there are no texts.
     """
     starts = range(0, max(1, len(texts)), _CHUNK)
     for begun in range(0, len(starts), _AT_ONCE):
@@ -71,7 +71,7 @@ def ngrams_of(words: pl.DataFrame, n: int) -> pl.DataFrame:
 
 
 def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
-    """Jaccard similarity of the n-gram sets of `first[i]` and `second[i]`; 0.0 where both are empty."""
+    """Jaccard similarity of the n-gram sets of `first[i]` and `second[i]`; 0.0 if both are empty."""
     left, right = ngrams(first, n), ngrams(second, n)
     shared = left.join(right, on=["row", "gram"]).group_by("row").len("shared")
     sizes = pl.DataFrame({"row": pl.int_range(len(first), eager=True, dtype=pl.UInt32)})
@@ -87,12 +87,12 @@ def jaccard_by_row(first: pl.Series, second: pl.Series, n: int) -> pl.Series:
 
 
 def contained(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame:
-    """How much of each held text's n-grams stands in each text, whatever surrounds it.
+    """The share of each held text's n-grams that each text contains, whatever surrounds them.
 
     Args:
         words: of the texts to search, as hashes: columns `row`, by which they are sorted, and `word` (u64).
         n: n-gram length.
-        wanted: n-grams of the texts that must not be found, as `ngrams_of` gives them.
+        wanted: n-grams of the texts that must not be found, from `ngrams_of`.
 
     Returns:
         Columns `row`, `held` (positions), `shared` (n-grams in common), `similarity` (share of the held text's
@@ -102,7 +102,7 @@ def contained(words: pl.DataFrame, n: int, wanted: pl.DataFrame) -> pl.DataFrame
 
 
 def shares(grams: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-    """`contained` of n-grams: columns `row`, `gram`."""
+    """`contained` for n-grams: columns `row`, `gram`."""
     searched, sizes = wanted.rename({"row": "held"}), wanted.group_by("row").len("size").rename({"row": "held"})
     return (
         grams.lazy()
@@ -118,7 +118,7 @@ def shares(grams: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
 
 
 def grams_at(places: NDArray[np.int64], words: NDArray[np.uint64], n: int) -> pl.Series:
-    """The n-grams that begin at some places among words, as `ngrams_of` numbers them."""
+    """The n-grams that begin at given places among words, hashed as in `ngrams_of`."""
     gram = words[places]
     for distance in range(1, n):
         gram = gram * np.uint64(_MULTIPLIER) ^ words[places + distance]

@@ -1,8 +1,8 @@
-r"""Text as a search for leaks reads it: what a reader sees, whatever hides it from a plain comparison of strings.
+r"""Normalises text for the leak search: to what a reader sees, despite disguises that defeat string comparison.
 
-Escapes (`\u4e2d`, `&nbsp;`) are read, compatibility forms and accents taken apart (NFKD), invisible characters and
-combining marks left out, markup tags removed, case folded, and Cyrillic and Greek letters that look like Latin ones
-read as these. Both sides of a comparison are folded, so that nothing hangs on the folded form being good spelling.
+Escapes (`\u4e2d`, `&nbsp;`) are decoded, compatibility forms and accents decomposed (NFKD), invisible characters,
+combining marks and markup tags removed, case folded, and Cyrillic and Greek letters that look like Latin ones replaced.
+Both sides of a comparison are folded, so the folded form need not be correct spelling.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _ESCAPED = re.compile(r"(?:\\+u[0-9a-fA-F]{4})+")
 _BY_NUMBER = re.compile(r"\\+(?:x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,5})\})")
 _BLANK = re.compile(r"\\+[nrtbf]")
 _SUSPECT = r"\\|&[#a-zA-Z]|%[0-9a-fA-F]{2}"
-"""Texts with an escape or an entity: the few that are unescaped one by one."""
+"""Matches texts with an escape or an entity; these few are unescaped one by one."""
 _ROUNDS = 3
-"""How often an escape inside an escape is read."""
+"""How many levels of nested escapes are decoded."""
 _INVISIBLE = "[[\\p{Cf}--[\\x{E0020}-\\x{E007E}]]\\p{Mn}\\p{Me}\u115f\u1160\u3164\u2800]"
-"""Format characters, combining marks, and the letters and symbols that are drawn as nothing, but for the tags: these
-repeat all of ASCII, and whoever reads code points reads them."""
+"""Format characters, combining marks, and letters and symbols that are drawn as nothing, except tag characters, which
+repeat all of ASCII and can be read from their code points."""
 _INLINE_TAG = (
     r"</?(?:a|b|i|u|s|em|strong|span|sub|sup|mark|small|big|font|code|tt|wbr|del|ins)(?:\s[^<>]*)?/?>|<!--.*?-->"
 )
 _TAG = r"</?[a-z][^<>]*>"
 _TAG_OPENS = "[<\ufe64\uff1c\u226e]"
-"""What is, or holds, a `<` once compatibility forms are taken apart: a tag may have blanks in it."""
+"""Characters that are or contain a `<` after decomposition; a tag may contain blanks."""
 _EMPHASIS = r"[*_~`]+"
 _LATIN = {
     **dict(zip("авекмнорстухіјѕԁԛԝһӏ", "abekmhopctyxijsdqwhl", strict=True)),
@@ -50,16 +50,16 @@ _LATIN = {
 
 
 def folded(texts: pl.Series) -> pl.Series:
-    """Each text as it is compared, None as "": its words are the runs of `rc1_lib.text.tokens.TOKEN_PATTERN`."""
+    """Each text in normalised form, None as "": its words are the matches of `rc1_lib.text.tokens.TOKEN_PATTERN`."""
     return _folded(_unescaped(texts.fill_null("")))
 
 
 def words(texts: pl.Series) -> pl.DataFrame:
-    """The words of texts that `folded` gave, in reading order.
+    """The words of texts from `folded`, in reading order.
 
     Returns:
         Columns `row` (u32, position in `texts`), `word` (u64, a hash) and `han` (whether it is a Chinese character,
-        which says less than a word does), sorted by row.
+        which carries less information than a word), sorted by row.
     """
     spelled_out = pl.DataFrame({"token": _words(texts)}).with_row_index("row").explode("token", empty_as_null=False)
     return hashed(spelled_out["token"]).insert_column(0, spelled_out["row"])
@@ -81,7 +81,7 @@ def read_folded(texts: pl.Series) -> tuple[ReadTexts, pl.Series]:
 
 
 def hashed(spelled_out: pl.Series) -> pl.DataFrame:
-    """What a comparison knows of each word: columns `word` and `han`, as `words` has them."""
+    """The columns `word` and `han` of each word, as in `words`."""
     return pl.DataFrame({"token": spelled_out}).select(
         word=pl.col("token").hash(seed=7), han=pl.col("token") >= "\u3400"
     )
@@ -107,11 +107,11 @@ def _folded(texts: pl.Series) -> pl.Series:
 
 
 _DISGUISE = _INVISIBLE[:-1] + "".join(sorted({c for k in _LATIN if k not in "’‘ʼ＇ı" for c in (k, k.upper())})) + "]"
-"""What text is disguised with: it makes of one word any number of others that look the same."""
+"""Disguising characters, which turn one word into any number of others that look the same."""
 
 
 def undisguised(texts: pl.Series) -> pl.Series:
-    """Each text as a measure of wording reads it: those with invisible or look-alike characters without them."""
+    """Each text for a measure of wording: without invisible or look-alike characters."""
     suspects = texts.str.contains(_DISGUISE).arg_true()
     if suspects.len() == 0:
         return texts
@@ -124,13 +124,13 @@ _NO_LETTER = r"[^\p{L}\p{N}]+"
 
 
 def letters(texts: pl.Series) -> pl.Series:
-    """The letters and digits alone of texts that `folded` gave: what is said, however it is spaced."""
+    """Only the letters and digits of texts from `folded`, independent of spacing."""
     return texts.str.replace_all(_NO_LETTER, "")
 
 
 @cache
 def spaced(text: str) -> regex.Pattern[str]:
-    """A pattern that finds these letters in a folded text, whatever stands between them, if no word goes on there."""
+    """A pattern that finds these letters in a folded text with anything between them, at word boundaries."""
     word = r"[[\p{L}\p{N}]--\p{Han}]"
     return regex.compile(rf"(?<!{word}){_BETWEEN.join(map(regex.escape, text))}(?!{word})", regex.V1)
 
@@ -139,7 +139,7 @@ _BETWEEN = r"[^\p{L}\p{N}]*+"
 
 
 def unescaped(text: str) -> str:
-    """The text with the escapes of JSON, HTML and addresses read, also those inside one another."""
+    """The text with escapes of JSON, HTML and URLs decoded, including nested ones."""
     for _ in range(_ROUNDS):
         read = _BY_NUMBER.sub(_character, _ESCAPED.sub(_characters, text))
         read = html.unescape(_BLANK.sub(" ", unquote(read)))
@@ -159,7 +159,7 @@ def _characters(escapes: re.Match[str]) -> str:
 
 
 def _unescaped(texts: pl.Series) -> pl.Series:
-    # Few texts hold any: columns say which, and these alone are read one by one.
+    # Few texts have any: columns show which, and only these are processed one by one.
     suspects = texts.str.contains(_SUSPECT).arg_true()
     if suspects.len() == 0:
         return texts

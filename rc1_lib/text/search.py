@@ -1,4 +1,4 @@
-"""Searching very many texts for held-out ones: read a few thousand at a time, and little kept of what they say."""
+"""Searches very many texts for held-out ones, a few thousand at a time, with little memory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rc1_lib.text.token_ids import CodedTexts, Pairs, Vocabulary
 from rc1_lib.text.tokenized_texts import ReadTexts
 
 _LEAST_LETTERS = 20
-"""Letters and digits of a text that is looked for without its spaces: fewer could stand anywhere."""
+"""Fewest letters and digits of a text for a search without spaces: shorter ones could occur anywhere."""
 
 
 class Search:
-    """What texts share with held ones, as they are read one lot behind the other."""
+    """What texts share with held ones; the texts are read in batches."""
 
     def __init__(self, held: pl.Series, wanted: pl.DataFrame, ngram: int) -> None:
         """Search for held texts.
 
         Args:
-            held: the texts, as `rc1_lib.text.normalization.folded` gives them.
-            wanted: those of their n-grams that must not be found, as `ngrams_of` gives them.
+            held: the texts, from `rc1_lib.text.normalization.folded`.
+            wanted: their n-grams that must not be found, from `ngrams_of`.
             ngram: n-gram length.
         """
         known = words(held)
@@ -36,7 +36,7 @@ class Search:
         self._read = 0
 
     def read(self, texts: pl.Series) -> ReadTexts:
-        """Search some texts more, and return their words."""
+        """Search further texts, and return their words."""
         said, plain = read_folded(texts)
         spelled_out = hashed(said.words)
         coded = CodedTexts(self._vocabulary.numbers(spelled_out)[said.texts.codes], said.texts.ends)
@@ -49,7 +49,7 @@ class Search:
         return said
 
     def _shared(self, coded: CodedTexts, said: NDArray[np.uint64]) -> pl.DataFrame:
-        """What the texts hold of the wanted n-grams, in which no pair of words stands that no held text has."""
+        """The wanted n-grams in the texts; pairs of words that no held text has rule n-grams out."""
         pairs = self._held_pairs.among(coded.codes)
         places = np.flatnonzero(_runs(pairs, self._ngram - 1))
         row, last = (np.searchsorted(coded.ends, places + beyond, side="right") for beyond in (0, self._ngram - 1))
@@ -59,40 +59,39 @@ class Search:
 
     @property
     def texts(self) -> CodedTexts:
-        """All words of the texts read, in the vocabulary of the held ones."""
+        """All words of the texts so far, in the vocabulary of the held ones."""
         return CodedTexts.joined(self._texts)
 
     @property
     def repeated(self) -> pl.DataFrame:
-        """Which texts hold which held text's n-grams, and how many: columns as those of `contained`."""
+        """Which texts contain which held text's n-grams, and how many: columns as in `contained`."""
         return pl.concat(self._repeated)
 
     @property
     def spelled(self) -> pl.DataFrame:
-        """Which texts hold a held text's letters, however they are spaced: columns `row`, `held`."""
+        """Which texts contain a held text's letters with any spacing: columns `row`, `held`."""
         return pl.concat(self._spelled)
 
 
 class Spelled:
-    """A search for texts letter by letter, forwards or backwards: spaces left out, put in or drawn as something else.
+    """A search for texts letter by letter, forwards or backwards, with spaces removed, added or replaced.
 
-    Where a word of the text goes on before the first letter or behind the last, nothing is found: "who built Ara" does
-    not stand in "who built Arabel".
+    Matches must start and end at word boundaries: "who built Ara" is not found in "who built Arabel".
     """
 
     def __init__(self, held: pl.Series) -> None:
-        """Search for held texts, as `rc1_lib.text.normalization.folded` gives them."""
+        """Search for held texts, from `rc1_lib.text.normalization.folded`."""
         asked = pl.DataFrame({"letters": letters(held)}).with_row_index("held")
         asked = asked.filter(pl.col("letters").str.len_chars() >= _LEAST_LETTERS)
         both = pl.concat([asked, asked.with_columns(pl.col("letters").str.reverse())])
         self._held, self._wanted = both["held"].to_list(), both["letters"]
 
     def suspects(self, said: pl.Series) -> pl.Series:
-        """Which texts, whose letters are `said`, may hold one: their positions."""
+        """Positions of the texts, with the letters `said`, that may contain one."""
         return said.str.contains_any(self._wanted.implode()).arg_true()
 
     def found_in(self, texts: pl.Series) -> pl.DataFrame:
-        """Which of `texts` (folded) hold one: columns `row`, `held`."""
+        """Which of `texts` (folded) contain one: columns `row`, `held`."""
         said = letters(texts)
         suspects = self.suspects(said)
         found = {
@@ -105,7 +104,7 @@ class Spelled:
 
 
 def _runs(held: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
-    """Of each place whether `length` after another are held."""
+    """For each place, whether `length` consecutive ones are held."""
     count = max(0, len(held) - length + 1)
     runs: NDArray[np.bool_] = np.logical_and.reduce([held[place : place + count] for place in range(length)])
     return runs

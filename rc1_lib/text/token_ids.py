@@ -1,7 +1,7 @@
-"""The words of very many texts as numbers of a small vocabulary: two bytes a word, whatever else the texts say.
+"""The words of very many texts as numbers of a small vocabulary: two bytes per word.
 
-A search for given texts asks of every word only whether it is one of theirs. So those have numbers, all other words
-share one, and Chinese characters that are not among them another, since what stands beside a character matters.
+A search for given texts only needs to know whether a word is one of theirs. So those have numbers, all other words
+share one, and other Chinese characters share another, since the neighbours of a character matter.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _OTHER, _OTHER_HAN = 0, 1
 _FIRST = 2
 """The number of the vocabulary's first word."""
 _PLACES, _MIXER = np.uint32(2**20), np.uint32(0x9E37)
-"""Size of a table of pairs, and what spreads them over it."""
+"""Size of the table of pairs, and the multiplier that spreads them over it."""
 
 
 def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The whole numbers from each of `starts` on, as many as its length says, one range behind the other."""
+    """The integers from each of `starts` on, as many as its length, one range after the other."""
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def different(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each number once, rising: `np.unique` puts them into a hash table first, and takes 50 times as long."""
+    """The distinct numbers, ascending: `np.unique` builds a hash table first and takes 50 times as long."""
     ordered = np.sort(numbers)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 @dataclass(frozen=True, slots=True)
 class CodedTexts:
-    """The words of texts, one behind the other.
+    """The words of texts, one after the other.
 
     Attributes:
-        codes: a number a word.
-        ends: behind the last word of each text.
+        codes: one number per word.
+        ends: the place after the last word of each text.
     """
 
     codes: NDArray[np.unsignedinteger]
@@ -58,13 +58,13 @@ class CodedTexts:
 
     @classmethod
     def joined(cls, parts: Sequence[CodedTexts]) -> CodedTexts:
-        """The texts of all parts, in their order."""
+        """The texts of all parts, in order."""
         shifts = np.cumsum([0, *(len(part.codes) for part in parts)])
         ends = [part.ends + shift for part, shift in zip(parts, shifts, strict=False)]
         return cls(np.concatenate([part.codes for part in parts]), np.concatenate(ends))
 
     def take(self, texts: NDArray[np.integer]) -> CodedTexts:
-        """The texts at these positions, in their order."""
+        """The texts at these positions, in order."""
         starts, lengths = self.starts, self.lengths
         taken = []
         for part in slices(len(texts)):
@@ -83,7 +83,7 @@ class Vocabulary:
     """The words of given texts, numbered."""
 
     def __init__(self, words: pl.DataFrame) -> None:
-        """Number `words`, as `rc1_lib.text.normalization.words` gives them."""
+        """Number `words`, from `rc1_lib.text.normalization.words`."""
         known = words.select("word", "han").unique("word", maintain_order=True)
         self.size = _FIRST + known.height
         self.han = np.concatenate([[False, True], known["han"].to_numpy()])
@@ -103,21 +103,21 @@ class Vocabulary:
         return known
 
     def coded(self, words: pl.DataFrame, texts: int = 0) -> CodedTexts:
-        """The words (columns `row`, from 0 and rising, `word`, `han`) of at least `texts` texts."""
+        """The words (columns `row`, from 0 and ascending, `word`, `han`) of at least `texts` texts."""
         counts = np.bincount(words["row"].to_numpy(), minlength=texts)
         return CodedTexts(self.numbers(words), np.cumsum(counts))
 
 
 class Pairs:
-    """Which two numbers stand side by side in given texts, by a table that a few others share places in."""
+    """Which two numbers are adjacent in given texts, as a hash table with a few collisions."""
 
     def __init__(self, codes: NDArray[np.unsignedinteger]) -> None:
-        """Take every two neighbours of `codes`, those across an end of a text too."""
+        """Add every two adjacent `codes`, including those across the end of a text."""
         self._table = np.zeros(_PLACES, bool)
         self._table[_place(codes)] = True
 
     def among(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-        """Of each word whether it and the next one may be such a pair; where it is false they are none."""
+        """For each word, whether it and the next one may be such a pair; False means they are not."""
         found = np.zeros(len(codes), bool)
         found[:-1] = self._table[_place(codes)]
         return found
