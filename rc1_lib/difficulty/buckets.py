@@ -13,7 +13,7 @@ from rc1_lib.records import BUCKETS, Bucket, Task
 
 
 def vote(config: Difficulty) -> pl.Expr:
-    """The bucket that most features vote for; ties go to the harder one."""
+    """The bucket with most of the features' votes; ties go to the harder one."""
     votes = [_rising(name, config) for name in config.bounds if name != "clue_overlap"]
     votes += [_falling("clue_overlap", config), _clarification(config)]
     easy, medium, hard = (pl.sum_horizontal([ballot == bucket for ballot in votes]) for bucket in BUCKETS)
@@ -35,27 +35,27 @@ def _rising(name: str, config: Difficulty) -> pl.Expr:
     whole = name in _WHOLE
     is_easy = value <= bounds.easy if whole else value < bounds.easy
     is_hard = value >= bounds.hard if whole else value > bounds.hard
-    return _ballot(is_easy, is_hard)
+    return _votes(is_easy, is_hard)
 
 
 def _falling(name: str, config: Difficulty) -> pl.Expr:
     bounds, value = config.bounds[name], pl.col(name)
-    return _ballot(value > bounds.easy, value < bounds.hard)
+    return _votes(value > bounds.easy, value < bounds.hard)
 
 
 def _clarification(config: Difficulty) -> pl.Expr:
     needs = pl.col("needs_clarification")
-    return _ballot(~needs, needs & (pl.col("turns") >= config.clarification_hard_turns))
+    return _votes(~needs, needs & (pl.col("turns") >= config.clarification_hard_turns))
 
 
-def _ballot(is_easy: pl.Expr, is_hard: pl.Expr) -> pl.Expr:
+def _votes(is_easy: pl.Expr, is_hard: pl.Expr) -> pl.Expr:
     return pl.when(is_hard).then(pl.lit("hard")).when(is_easy).then(pl.lit("easy")).otherwise(pl.lit("medium"))
 
 
 def quotas(supply: Mapping[Bucket, int], target: Mapping[Bucket, float]) -> dict[Bucket, int]:
-    """The largest whole numbers in the target shares that the supply can fill; see `share_out` for the rounding."""
+    """The largest counts in the target shares that the supply can fill; see `share_out` for the rounding."""
     ratios = [supply[bucket] / target[bucket] for bucket in BUCKETS if target[bucket] > 0]
-    # Rounding moves each count by less than one row, so that a little more than the smallest ratio may still fit.
+    # Rounding changes each count by less than one row, so slightly more than the smallest ratio may still fit.
     for total in range(math.floor(min(ratios)) + 10, 0, -1):
         wanted = share_out(total, target)
         if all(0 <= wanted[bucket] <= supply[bucket] for bucket in BUCKETS):
@@ -64,7 +64,7 @@ def quotas(supply: Mapping[Bucket, int], target: Mapping[Bucket, float]) -> dict
 
 
 def share_out(total: int, target: Mapping[Bucket, float]) -> dict[Bucket, int]:
-    """`total` rows in the target shares: hard rounded up and easy down, so that rounding breaks no 'hard at least'."""
+    """`total` rows in the target shares, with hard rounded up and easy down, to keep the least share of hard rows."""
     hard = math.ceil(total * target["hard"] - 1e-9)
     easy = math.floor(total * target["easy"] + 1e-9)
     return {"easy": easy, "medium": total - hard - easy, "hard": hard}
@@ -73,19 +73,19 @@ def share_out(total: int, target: Mapping[Bucket, float]) -> dict[Bucket, int]:
 def balance(
     metrics: pl.DataFrame, target: Mapping[Bucket, float], mix: Mapping[Task, float], seed: int
 ) -> pl.DataFrame:
-    """Choose rows so that the buckets stand in the target shares per task, the tasks in theirs, and no row comes twice.
+    """Choose rows without repetition so that buckets have the target shares per task, and tasks have theirs.
 
     Args:
-        metrics: one line a row with `id`, `task`, `bucket`.
+        metrics: one line per row with `id`, `task`, `bucket`.
         target: shares of easy, medium and hard.
-        mix: shares of the tasks; the task with the least to give for its share decides how many rows there are in all.
+        mix: shares of the tasks; the scarcest task relative to its share decides the total number of rows.
         seed: decides which of the surplus rows are left out.
 
     Returns:
         Column `id`, in the order of `metrics`.
 
     Raises:
-        RowError: when a task lacks rows of a bucket altogether; the sentence names the knob to turn.
+        RowError: when a task has no rows of a bucket; the message names the setting to change.
     """
     parts = {task: metrics.filter(pl.col("task") == task) for task in mix}
     most = {task: _most(part, target, task) for task, part in parts.items()}
@@ -107,14 +107,14 @@ def _most(part: pl.DataFrame, target: Mapping[Bucket, float], task: Task) -> int
     total = sum(quotas(supply, target).values())
     if not total:
         raise RowError(
-            f"task {task}: the pool holds {supply['easy']} easy, {supply['medium']} medium and {supply['hard']} hard "
+            f"task {task}: the pool has {supply['easy']} easy, {supply['medium']} medium and {supply['hard']} hard "
             f"rows, which cannot be balanced to {dict(target)}; change pool.intended or pool.recipes, or add rows"
         )
     return total
 
 
 def _fitting(part: pl.DataFrame, total: int, target: Mapping[Bucket, float]) -> dict[Bucket, int]:
-    """At most `total` rows in the target shares: rounding may ask a bucket for a row more than it has."""
+    """At most `total` rows in the target shares: rounding may require one row more than a bucket has."""
     supply = _supply(part)
     while any(count > supply[bucket] for bucket, count in share_out(total, target).items()):
         total -= 1

@@ -1,4 +1,4 @@
-"""What is derived from the pool: how difficult its rows are, and the pool with the buckets in their shares."""
+"""The files made from the pool: the difficulty of its rows, and the balanced pool."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def measure(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
         config: the bounds that decide the buckets.
 
     Returns:
-        One line a row, in the rows' order, columns `METRIC_TYPES`. `len_tokens` estimates the tokens of the whole
+        One line per row, in the rows' order, columns `METRIC_TYPES`. `len_tokens` estimates the tokens of the whole
         dialogue; `entities` counts distinct names in user and tool text; `ops_numeric` counts operators given to `calc`
         and words of comparison and arithmetic in the prompt; `connector_density` is connectors per 100 words of user
         and assistant text; `clue_overlap` is the word 3-gram Jaccard of the prompt against the supporting text.
@@ -52,7 +52,7 @@ def _count(patterns: tuple[str, ...], column: str) -> pl.Expr:
 
 
 def _operators(column: str) -> pl.Expr:
-    # The expressions are JSON: keys and quotes hold no operators, and a leading minus is a sign, not an operation.
+    # The expressions are JSON: keys and quotes contain no operators, and a leading minus is a sign, not an operation.
     text = pl.col(column).fill_null("").str.replace_all(r"([\"(])\s*-", "$1")
     return text.str.count_matches(lexicon.OPERATORS).cast(pl.Int64)
 
@@ -71,7 +71,7 @@ def _distinct_entities(column: str) -> pl.Expr:
 
 
 def _flags() -> pl.Expr:
-    """`under-specified`, `vague-reference`, `vague-time`, `multi-entity`: which of them hold, by name."""
+    """The names that apply among `under-specified`, `vague-reference`, `vague-time`, `multi-entity`."""
     prompt = pl.col("prompt").fill_null("")
     rules = {
         "under-specified": pl.col("needs_clarification"),

@@ -1,6 +1,6 @@
-"""The word lists and patterns behind the difficulty features, for English and Chinese.
+"""The word lists and patterns of the difficulty features, for English and Chinese.
 
-All are regular expressions in Rust syntax, since polars runs them. They are estimates by rule, stated here in full.
+All are regular expressions in Rust syntax for polars. They are rule-based estimates, given here in full.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ OPERATION_WORDS = (_words(_OPERATIONS_EN), _marks(_OPERATIONS_ZH))
 OPERATORS = r"[+\-*/%<>=×÷]"
 
 SENTENCE_START = r"(?:^|[.!?:;…\n\"“(]\s*)\p{Lu}[\p{L}'’]*"
-"""A capital that a sentence's start explains is no evidence of a name; these spans are taken out first."""
+"""A capital at the start of a sentence does not indicate a name; these spans are removed first."""
 
 ENTITY_EN = r"\p{Lu}[\p{L}\p{N}'’.-]*\p{L}(?:\s+(?:of|the|de|van|von)?\s*\p{Lu}[\p{L}\p{N}'’.-]*\p{L})*"
-"""Runs of capitalised words, with small joining words inside."""
+"""Runs of capitalised words, with lower-case joining words inside."""
 
 ENTITY_ZH = (
     r"[《「“][^》」”]{1,20}[》」”]"

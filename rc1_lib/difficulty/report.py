@@ -1,4 +1,4 @@
-"""The difficulty report: how hard the pool and the balanced pool are, in counts, quantiles and histograms."""
+"""The difficulty report: the difficulty of the pool and the balanced pool in counts, quantiles and histograms."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _QUANTILES = {"p10": 0.10, "p50": 0.50, "p90": 0.90}
 
 
 def difficulty_report(metrics: pl.DataFrame, balanced_ids: Sequence[str] | pl.Series) -> dict[str, Any]:
-    """Describe the metrics of the pool beside those of the rows that were chosen for the balanced pool.
+    """Describe the metrics of the pool and of the rows chosen for the balanced pool.
 
     Args:
-        metrics: one line a row of the pool, columns `METRIC_TYPES`.
+        metrics: one line per row of the pool, columns `METRIC_TYPES`.
         balanced_ids: the `id`s of the balanced pool's rows.
 
     Returns:
         JSON-ready. `counts[pool|balanced][all|task][easy|medium|hard|total]`; `features[name][pool|balanced]` with
-        p10, p50, p90, lowest, highest and mean, in all, by task and by bucket; `histograms[name]` with `edges` (one
-        more than bins; a bin holds its left edge) and the counts of both pools.
+        p10, p50, p90, lowest, highest and mean, overall, by task and by bucket; `histograms[name]` with `edges` (one
+        more than bins; a bin includes its left edge) and the counts of both pools.
     """
     wanted = pl.Series("id", list(balanced_ids), dtype=pl.String)
     pools = {"pool": metrics, "balanced": metrics.filter(pl.col("id").is_in(wanted.implode()))}
@@ -71,7 +71,7 @@ def _spread(frame: pl.DataFrame, feature: str) -> dict[str, dict[str, float | No
 
 
 def _histogram(pools: dict[str, pl.DataFrame], feature: str) -> dict[str, list[float] | list[int]]:
-    """Both pools on the same bins: one a value for small counts, else equal widths from the lowest to the highest."""
+    """Both pools in the same bins: one per value for small counts, else equal widths from the lowest to the highest."""
     everything = pools["pool"][feature].cast(pl.Float64)
     low, high = everything.min(), everything.max()
     if not isinstance(low, float) or not isinstance(high, float):

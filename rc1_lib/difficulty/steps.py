@@ -23,9 +23,9 @@ REPORT = "reports/rc1/difficulty_report.json"
 
 
 def write_metrics(run: Run) -> pl.DataFrame:
-    """Measure every row of the pool and write one JSON line a row.
+    """Measure every row of the pool and write one JSON line per row.
 
-    Rows that were measured while these very bytes were written are not measured again.
+    Rows measured when the same bytes were written are not measured again.
 
     Raises:
         RowError: when the pool cannot be read.
@@ -46,11 +46,11 @@ def read_metrics(run: Run) -> pl.DataFrame:
     """Read and check the metrics.
 
     Raises:
-        RowError: when they are missing or not metrics.
+        RowError: when they are missing or are not metrics.
     """
     path = run.workspace.path(run.config.difficulty.metrics_path)
     if not path.exists():
-        raise RowError(f"{path}: there is no such file; write it with `rc1 difficulty-metrics`")
+        raise RowError(f"{path}: file not found; write it with `rc1 difficulty-metrics`")
     try:
         metrics = pl.read_ndjson(path, schema=pl.Schema(METRIC_TYPES))
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -62,16 +62,14 @@ def write_balanced(run: Run) -> dict[str, Any]:
     """Choose the balanced pool's rows and copy their lines, byte for byte, from the pool.
 
     Raises:
-        RowError: when a task cannot be balanced, or when metrics and pool are not of the same rows.
+        RowError: when a task cannot be balanced, or metrics and pool have different rows.
     """
     metrics = read_metrics(run)
     chosen = balance(metrics, run.config.difficulty.target, run.config.datasets, run.config.pool.seed)
     path = run.workspace.path(run.config.pool.path)
     ids = read_rows(path)["id"]
     if not ids.equals(metrics["id"]):
-        raise RowError(
-            f"{path}: its rows are not those of the metrics, in the same order; run `rc1 difficulty-metrics` again"
-        )
+        raise RowError(f"{path}: its rows differ from those of the metrics; run `rc1 difficulty-metrics` again")
     wanted = ids.is_in(chosen["id"].implode()).to_list()
     manifest = {"kind": BALANCED.name, "inputs": BALANCED.inputs(run), "rows": chosen.height, "of": ids.len()}
     read, written = hashlib.sha256(), hashlib.sha256()
@@ -85,7 +83,7 @@ def write_balanced(run: Run) -> dict[str, Any]:
 
 
 def write_report(run: Run) -> None:
-    """Write the difficulty report: counts, quantiles and histograms of the pool beside the balanced pool.
+    """Write the difficulty report: counts, quantiles and histograms of the pool and the balanced pool.
 
     Raises:
         RowError: when the metrics or the balanced pool cannot be read.
